@@ -1,0 +1,60 @@
+"""Checks on the built wheels, for .ci/run: what they contain, a gradient from them, and what is said where an extra is missing."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+NEEDED = {
+    "pullback-": ("pullback/__init__.py", "pullback/py.typed", "pullback/cli.py", "pullback/demos/wave", "licenses/LICENSE", "points.txt"),
+    "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
+}
+
+
+def contents(folder: str) -> None:
+    """Exit with the missing entry unless each wheel in ``folder`` holds what its users need, and nothing outside its package."""
+    wheels = sorted(Path(folder).glob("*.whl"))
+    for start, needed in NEEDED.items():
+        found = [w for w in wheels if w.name.startswith(start)]
+        if len(found) != 1:
+            sys.exit(f"expected one wheel {start}*.whl in {folder}, found {[w.name for w in found]}")
+        names = zipfile.ZipFile(found[0]).namelist()
+        for entry in needed:
+            if not any(entry in name for name in names):
+                sys.exit(f"{found[0].name} has no {entry}: see [tool.hatch.build.targets.wheel] in its pyproject.toml")
+        package = start.removesuffix("-")
+        stray = [n for n in names if not n.startswith((f"{package}/", f"{package}-"))]
+        if stray:
+            sys.exit(f"{found[0].name} holds files outside the package {package}: {stray[:5]}")
+    print("contents:", *(w.name for w in wheels))
+
+
+def gradients() -> None:
+    """Exit unless a two-line gradient of the core and one through the plugin's matmul equal the exact ones."""
+    import numpy as np  # noqa: PLC0415 - `contents` runs in an environment without pullback
+
+    import pullback as pb  # noqa: PLC0415 - as above
+
+    x = np.arange(3.0)
+    got = pb.grad(lambda x: np.sum(np.sin(x) * x))(x)
+    print("gradient of sum(sin(x) * x) at", x, "is", got)
+    np.testing.assert_allclose(got, np.cos(x) * x + np.sin(x), rtol=1e-15)
+
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    got_a, got_b = pb.grad(lambda a, b: np.sum(a @ b), argnums=(0, 1))(a, b)
+    print("gradients of sum(a @ b) are of shapes", got_a.shape, got_b.shape)
+    np.testing.assert_array_equal(got_a, np.ones((2, 4)) @ b.T)
+    np.testing.assert_array_equal(got_b, a.T @ np.ones((2, 4)))
+
+
+def bare(program: str) -> None:
+    """Exit unless ``program``, installed without extras, fails and names the extra to install."""
+    done = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    if done.returncode == 0 or "pullback[" not in said or "Traceback" in said:
+        sys.exit(f"without its extra, {program} must fail and name it, as in pullback[cli]; it exited {done.returncode} saying:\n{said}")
+    print("without the extra:", said.strip())
+
+
+if __name__ == "__main__":
+    {"contents": contents, "gradients": gradients, "bare": bare}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,92 @@
+"""Gradients of NumPy programs under a memory limit.
+
+``grad``, ``value_and_grad`` and ``vjp`` differentiate ordinary NumPy code in reverse mode; ``policy=`` says, per call, what is kept in
+memory between forward and reverse and what is computed again. The gradient has the same bits under every policy.
+"""
+
+from pullback import schedules, testing
+from pullback.catalogue import Registry, register, registry
+from pullback.context import using
+from pullback.declare import Composite, Primitive, composite, primitive
+from pullback.errors import (
+    BudgetError,
+    CheckError,
+    ConstantChangedError,
+    ConversionError,
+    DeclarationError,
+    InputFileError,
+    MissingRuleError,
+    NotDifferentiableError,
+    PluginError,
+    PolicyError,
+    PolicyWarning,
+    PullbackError,
+    RegistrationError,
+    ReplayError,
+    RuleError,
+    ScheduleError,
+    StructureError,
+    TracerError,
+    UnknownFunctionError,
+    WriteError,
+)
+from pullback.loops import fori_loop, scan, while_loop
+from pullback.marks import checkpoint, steps, stop_gradient
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.binomial import Binomial
+from pullback.policies.recompute import Recompute
+from pullback.policies.save_all import SaveAll
+from pullback.primitives import CORE
+from pullback.reverse import grad, value_and_grad, vjp
+from pullback.tracer import value
+
+__version__ = "0.1.0"
+
+registry.extend(CORE)
+
+__all__ = [
+    "Binomial",
+    "BudgetError",
+    "CheckError",
+    "Composite",
+    "ConstantChangedError",
+    "ConversionError",
+    "DeclarationError",
+    "InputFileError",
+    "MemoryPolicy",
+    "MissingRuleError",
+    "NotDifferentiableError",
+    "PluginError",
+    "PolicyError",
+    "PolicyWarning",
+    "Primitive",
+    "PullbackError",
+    "Recompute",
+    "RegistrationError",
+    "Registry",
+    "ReplayError",
+    "RuleError",
+    "SaveAll",
+    "ScheduleError",
+    "StructureError",
+    "TracerError",
+    "UnknownFunctionError",
+    "WriteError",
+    "checkpoint",
+    "composite",
+    "fori_loop",
+    "grad",
+    "primitive",
+    "register",
+    "registry",
+    "scan",
+    "schedules",
+    "steps",
+    "stop_gradient",
+    "testing",
+    "using",
+    "value",
+    "value_and_grad",
+    "vjp",
+    "while_loop",
+]

@@ -1,0 +1,222 @@
+"""Plain programs under a policy: which stretches of the tape are held whole, and which are chains of steps that the policy governs.
+
+Code before and after marked steps is save-all; each marked loop is a chain of its own. A program without marks is one chain,
+cut by itself where few bytes are live.
+"""
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from attrs import define, field
+
+from pullback.digests import digest
+from pullback.errors import PolicyWarning
+from pullback.forms import FORMS
+from pullback.handles import Handle, faithful_copy
+from pullback.ledger import Ledger, mib
+from pullback.program import Entry
+from pullback.recorder import COMPONENT, Const
+from pullback.steps_chain import StepsChain, nbytes_of
+from pullback.sweep import Sweep, sweep
+from pullback.tape import Tape, site_text
+
+_DIGESTED = 1024
+_WARN_BYTES = 1 << 16
+
+
+@define(eq=False)
+class PlainChain:
+    """The stretches of one tape under a policy; what the recorder tells while the tape is REPLAYABLE arrives here."""
+
+    policy: Any
+    ledger: Ledger
+    repeatable: bool
+    tape: Tape | None = None
+    entries: dict[int, Entry] = field(factory=dict)
+    chains: list[StepsChain] = field(factory=list)
+    active: StepsChain | None = None
+    marked: bool = False
+    """True from the first mark on: outside marked steps everything is held."""
+    cutter: "Cutter | None" = None
+    constants: dict[bytes, Any] = field(factory=dict)
+    constant_site: int = -1
+
+    def open(self, tape: Tape) -> None:
+        """The trace begins."""
+        self.tape = tape
+        self.cutter = Cutter()
+
+    # What the recorder tells.
+    def note(self, ident: int, operands: Any, values: Any, params: Mapping[str, Any]) -> None:
+        """A record was appended: keep what re-executes it, and let snapshots take what it reads from before them."""
+        chain = self._chain_at(ident)
+        if chain is None:
+            return
+        assert self.tape is not None
+        record = self.tape.records[ident]
+        assert record is not None
+        if self.cutter is not None and not self.marked and FORMS[record[0]].execute is None and self.cutter.wants_cut(ident - chain.cuts[-1]):
+            self.tape.records.pop()  # the record belongs to the step that begins now
+            chain.cut()
+            self.tape.records.append(record)
+        arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
+        self.entries[ident] = Entry(_skeleton(record), arguments, params)
+
+    def _argument(self, operand: Any, value: Any, chain: StepsChain, site: int) -> Any:
+        if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
+            chain.read(operand._id, value, operand)
+            return operand._id
+        if isinstance(value, np.ndarray):
+            self.constant_site = site
+            return Const(self.constant(value))
+        return Const(value)
+
+    def note_component(self, ident: int, parent: int, place: int) -> None:
+        """One of several outputs was given an id of its own."""
+        if self.active is not None and self.tape is not None:
+            self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), (parent,), {"place": place})
+
+    def note_loop(self, ident: int, ids: tuple[int, ...], handles: list[Any], rerun: Callable[[list[Any]], Any]) -> None:
+        """A loop function ran: inside marked steps it is an operation like any other; elsewhere it is a mark itself."""
+        if self.active is None or self.tape is None:
+            return
+        for handle, known in zip(handles, ids, strict=True):
+            self.active.read(known, handle._value, handle)
+        self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), ids, {}, rerun)
+
+    def watch(self, handle: Any) -> None:
+        """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
+        if self.cutter is not None and not self.marked:
+            self.cutter.watch(handle)
+
+    def before_write(self, root: Any) -> None:
+        """A value is about to be written: a snapshot that may need it takes it first."""
+        if self.active is not None and root._id is not None:
+            self.active.read(root._id, root._value, root)
+
+    def constant(self, value: Any) -> Any:
+        """The held copy of a plain array, one for each distinct content."""
+        if value.nbytes < _DIGESTED:
+            return faithful_copy(value)
+        key = digest(value) + repr(value.strides).encode()
+        held = self.constants.get(key)
+        if held is None:
+            held = self.constants[key] = faithful_copy(value)
+            self.ledger.hold([(id(held), held.nbytes, "constant")])
+        return held
+
+    # Marks.
+    def _chain_at(self, ident: int) -> StepsChain | None:
+        if self.active is None and not self.marked and self.tape is not None:
+            record = self.tape.records.pop()
+            self.begin(None, self.policy)
+            self.tape.records.append(record)
+        return self.active
+
+    def mark(self) -> None:
+        """The first mark: what came before it becomes save-all."""
+        if self.active is not None and not self.marked:
+            self.active.hold_all()
+            self.chains.remove(self.active)
+            self.active = None
+            self._release_constants()
+            self.entries.clear()
+        self.marked = True
+
+    def begin(self, n: int | None, policy: Any) -> StepsChain:
+        """A chain of steps begins at the next record."""
+        assert self.tape is not None
+        self.active = StepsChain(self.tape, self.entries, self.ledger, policy, n, self.repeatable)
+        self.chains.append(self.active)
+        self.active.begin()
+        return self.active
+
+    def end(self) -> None:
+        """The chain under way has ended."""
+        if self.active is not None:
+            self.active.finish()
+            self.active = None
+            self._warn_of_constants()
+
+    def finish(self) -> None:
+        """The trace has ended."""
+        self.end()
+        self.cutter = None
+
+    # The reverse pass.
+    def reverse(self, cts: list[Any], run: Sweep) -> None:
+        """Pull back through all stretches, the last first."""
+        tape = self.tape
+        assert tape is not None
+        stop = len(tape.records)
+        for chain in reversed(self.chains):
+            sweep(tape, chain.cuts[-1], stop, cts, run)
+            chain.pull(cts, run)
+            stop = chain.cuts[0]
+        sweep(tape, tape.n_inputs, stop, cts, run)
+        if not self.repeatable:
+            self.close()
+
+    def close(self) -> None:
+        """Release everything."""
+        for chain in self.chains:
+            chain.close()
+        self._release_constants()
+        self.entries.clear()
+
+    def _release_constants(self) -> None:
+        self.ledger.release([(id(held), held.nbytes, "constant") for held in self.constants.values()])
+        self.constants.clear()
+
+    def _warn_of_constants(self) -> None:
+        constants = sum(held.nbytes for held in self.constants.values())
+        snapshots = self.ledger.now.get("snapshot", 0)
+        if constants > max(snapshots, _WARN_BYTES):
+            message = (
+                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots ({mib(snapshots)}); the last was read at "
+                f"{site_text(self.constant_site)}. Use pullback.fori_loop or scan for the loop: they compute such arrays again and hold none"
+            )
+            warnings.warn(message, PolicyWarning, stacklevel=2)
+
+
+def _skeleton(record: Any) -> tuple[Any, ...]:
+    form = FORMS[record[0]]
+    if not form.saved:
+        return tuple(record)
+    start = 1 + len(form.active)
+    return (*record[:start], *(None for _ in form.saved), *record[start + len(form.saved) :])
+
+
+@define(eq=False)
+class Cutter:
+    """Where a program without marks is cut: where few bytes are live and enough was produced since the last cut to be worth a snapshot."""
+
+    live_bytes: int = 0
+    produced: int = 0
+    recent: deque[int] = field(factory=lambda: deque(maxlen=32))
+    watched: dict[int, Any] = field(factory=dict)
+
+    def watch(self, handle: Any) -> None:
+        """Count a handle's bytes while it lives."""
+        nbytes = nbytes_of(handle._value) or 8
+        self.live_bytes += nbytes
+        self.produced += nbytes
+        key = id(handle)
+
+        def gone(_: Any) -> None:
+            self.live_bytes -= nbytes
+            self.watched.pop(key, None)
+
+        self.watched[key] = ref(handle, gone)
+
+    def wants_cut(self, records: int) -> bool:
+        """Whether to cut now, ``records`` after the last cut."""
+        self.recent.append(self.live_bytes)
+        if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
+            return False
+        self.produced = 0
+        return True

@@ -1,0 +1,61 @@
+"""What is in force in this thread or task: the policy (``using``) and the traces under way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pullback.errors import PolicyError
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import SaveAll
+from pullback.tape import Tape
+
+_POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
+_TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
+_SAVE_ALL = SaveAll()
+
+
+@contextmanager
+def using(policy: MemoryPolicy) -> Iterator[MemoryPolicy]:
+    """Within the block, ``policy`` is what ``policy=None`` means; blocks nest, and the one before is restored even after an error."""
+    token = _POLICY.set(checked(policy))
+    try:
+        yield policy
+    finally:
+        _POLICY.reset(token)
+
+
+def policy_in_force(policy: Any = None) -> MemoryPolicy:
+    """``policy`` itself, or for None the one of ``using``, else :class:`SaveAll`; raises :class:`PolicyError` for anything else."""
+    if policy is not None:
+        return checked(policy)
+    return _POLICY.get() or _SAVE_ALL
+
+
+def checked(policy: Any) -> MemoryPolicy:
+    """``policy``, if it is one."""
+    if not isinstance(policy, MemoryPolicy):
+        message = f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; pass an instance, not a class or a name"
+        raise PolicyError(message)
+    return policy
+
+
+@contextmanager
+def tracing(tape: Tape) -> Iterator[Tape]:
+    """The tape is the innermost trace within the block."""
+    token = _TAPES.set((*_TAPES.get(), tape))
+    try:
+        yield tape
+    finally:
+        _TAPES.reset(token)
+
+
+def innermost() -> Tape | None:
+    """The innermost trace under way in this context."""
+    tapes = _TAPES.get()
+    return tapes[-1] if tapes else None
+
+
+def depth() -> int:
+    """How many traces are under way in this context."""
+    return len(_TAPES.get())

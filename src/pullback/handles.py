@@ -1,0 +1,181 @@
+"""What a handle holds, and the questions every part of tracing asks of one. The class users meet is ``tracer.Tracer``."""
+
+from threading import get_ident
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from pullback.declare import Primitive
+from pullback.errors import TracerError
+from pullback.tape import CAPTURED, CLOSED, Tape, site_here, site_text
+
+FREE: Final = 0
+"""Nobody else reads the value's buffer: a write may go into it."""
+SHARED: Final = 1
+"""Somebody outside the tape may read the buffer (an argument, a snapshot): a write copies first."""
+SAVED: Final = 2
+"""A record holds the buffer: a write copies first."""
+WRITTEN: Final = 3
+"""Free, and has been written: saving a view of it copies the view, so that later writes stay in place."""
+WRITTEN_SHARED: Final = 4
+"""Written, and read by somebody outside the tape: a write copies first, saving a view copies the view."""
+
+
+class Handle:
+    """A mutable name for a single-assignment value: (value, id, tape). ``_id`` is None while it depends on no input."""
+
+    __slots__ = ("__weakref__", "_flag", "_id", "_tape", "_value")
+
+    _value: Any
+    _id: Any
+    _tape: Tape
+    _flag: int
+
+
+@frozen
+class Kinds:
+    """The classes of handles, handed to each tape so that the recorder below them can make them."""
+
+    tracer: type[Any]
+    view: type[Any]
+    buffer: type[Any]
+    weak: type[Any]
+
+
+def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int = FREE) -> Any:
+    """A new handle."""
+    handle = object.__new__(kind)
+    handle._value = value
+    handle._id = ident
+    handle._tape = tape
+    handle._flag = flag
+    return handle
+
+
+def tape_of(operands: Any, doing: str) -> Tape:
+    """The innermost live tape among the operands; raises :class:`TracerError` for an ended, foreign or other thread's one."""
+    found: Tape | None = None
+    for operand in operands:
+        if isinstance(operand, Handle):
+            tape = operand._tape
+            if tape.mode == CLOSED or tape.thread != get_ident():
+                raise TracerError(_unusable(tape, doing))
+            if tape.mode == CAPTURED:
+                tape = tape.inner
+            if found is None or tape.level > found.level:
+                found = tape
+            elif tape.level == found.level and tape is not found:
+                message = f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as an argument, or take pullback.value(x)"
+                raise TracerError(message)
+    if found is None:
+        message = f"{doing} met no tracer"
+        raise TracerError(message)
+    return found
+
+
+def _unusable(tape: Tape, doing: str) -> str:
+    where = site_text(site_here(3))
+    if tape.mode == CLOSED:
+        return (
+            f"{doing} uses a tracer whose trace has ended (at {where}): it leaked out of the differentiated function, through a global, "
+            "an attribute or a generator. Return the value instead, or keep pullback.value(x)"
+        )
+    return f"{doing} uses a tracer in another thread than the one that traces (at {where}); start a gradient of its own in each thread"
+
+
+def plain_value(handle: Handle) -> Any:
+    """The concrete value behind a handle of any level, refreshed if it is a stale view."""
+    value: Any = handle
+    while isinstance(value, Handle):
+        value = resolve(value)._value
+    return value
+
+
+def resolve(handle: Any) -> Any:
+    """The handle itself, after a stale view has derived itself again from its parent's present value."""
+    if type(handle) is handle._tape.kinds.view:
+        chain = []
+        node = handle
+        while type(node) is node._tape.kinds.view:
+            chain.append(node)
+            node = node._parent
+        for view in reversed(chain):
+            if view._parent._id != view._parent_id or view._parent._value is not view._parent_value:
+                view._refresh()
+    return handle
+
+
+def root_of(handle: Any) -> Any:
+    """The handle that owns the memory: the last parent of a view."""
+    while type(handle) is handle._tape.kinds.view:
+        handle = handle._parent
+    return handle
+
+
+def steps_to(handle: Any) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
+    """The view functions that lead from the root to a view, outermost first."""
+    steps = []
+    while type(handle) is handle._tape.kinds.view:
+        steps.append((handle._primitive, handle._params))
+        handle = handle._parent
+    return tuple(reversed(steps))
+
+
+def freeze(handle: Any) -> Any:
+    """A handle of the same trace for the value as it is now: later writes to the original do not reach it."""
+    resolve(handle)
+    root = root_of(handle)
+    if root._flag in (FREE, WRITTEN):
+        root._flag = SHARED if root._flag == FREE else WRITTEN_SHARED
+    kinds = handle._tape.kinds
+    kind = kinds.tracer if handle._id is not None else kinds.buffer
+    if type(handle) is kinds.weak:
+        kind = kinds.weak
+    return make(kind, handle._value, handle._id, handle._tape, SHARED)
+
+
+def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy that owns its memory and has the strides of the original, so that whatever reads it does so in the same order.
+
+    Only a slice that spans more than four times its own bytes is made dense.
+    """
+    flags = array.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return array.copy(order="K")
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if high - low > 4 * array.nbytes + 64:
+        return array.copy(order="K")
+    memory = np.empty(high - low, np.uint8)
+    address = array.__array_interface__["data"][0]
+    copy: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory, address - low, array.strides)
+    if 0 in array.strides:
+        compact = tuple(slice(None) if step else slice(0, 1) for step in array.strides)
+        copy[compact] = array[compact]
+    else:
+        copy[...] = array
+    return copy
+
+
+_SMALL = 512
+
+
+def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
+    """A copy of a plain array that a record reads; the previous copy of the same memory is shared while its bits are equal."""
+    if not tape.copies_constants:
+        return array
+    if array.nbytes <= _SMALL:
+        return faithful_copy(array)
+    key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.char)
+    copy = tape.constants.get(key)
+    if copy is None or not same_bits(copy, array):
+        copy = tape.constants[key] = faithful_copy(array)
+    return copy
+
+
+def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """True when two arrays of one shape and dtype hold the same values, NaN equal to NaN of the same bits where that is cheap to ask."""
+    if a.dtype.itemsize in (1, 2, 4, 8) and a.dtype.kind in "fiub":
+        kind = f"u{a.dtype.itemsize}"
+        return bool((a.view(kind) == b.view(kind)).all()) if a.ndim else bool(a.tobytes() == b.tobytes())
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))

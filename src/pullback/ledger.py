@@ -1,0 +1,160 @@
+"""The ledger: every byte held between forward and reverse, by reason, with its high-water mark.
+
+Loops and step regions book their holdings as they carry out actions. A save-all tape is its own storage: its bytes are summed from
+its records when somebody asks, never per operation.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from attrs import define, field, frozen
+
+from pullback.arrays import buffer_of
+from pullback.forms import FORMS, Form
+from pullback.handles import Handle
+from pullback.tape import Tape
+
+REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "transient", "queue", "bookkeeping")
+
+
+class Held(NamedTuple):
+    """One buffer that a record holds."""
+
+    buffer: Any
+    nbytes: int
+    reason: str
+    form: Form
+    name: str
+    site: int
+    ident: int
+
+
+Item = tuple[Hashable, int, str]
+"""One buffer as the ledger books it: a key that is the buffer's own, its bytes, the reason."""
+
+
+@define(eq=False)
+class Ledger:
+    """Bytes by reason now and at the peak, and what the schedule has executed. A buffer held twice counts once."""
+
+    held: dict[Hashable, list[Any]] = field(factory=dict, repr=False)
+    """Key to [times held, bytes, reason]."""
+    now: dict[str, int] = field(factory=dict)
+    at_peak: dict[str, int] = field(factory=dict)
+    peak_bytes: int = 0
+    n_forward: int = 0
+    elapsed_seconds: float = 0.0
+    total: int = 0
+
+    def hold(self, items: Iterable[Item]) -> None:
+        """Book buffers; what is booked already gets one holder more."""
+        for key, nbytes, reason in items:
+            entry = self.held.get(key)
+            if entry is not None:
+                entry[0] += 1
+                continue
+            self.held[key] = [1, nbytes, reason]
+            self.now[reason] = self.now.get(reason, 0) + nbytes
+            self.total += nbytes
+        if self.total > self.peak_bytes:
+            self.peak_bytes = self.total
+            self.at_peak = {name: n for name, n in self.now.items() if n}
+
+    def release(self, items: Iterable[Item]) -> None:
+        """One holder fewer for each buffer; the last one takes its bytes off."""
+        for key, _, _ in items:
+            entry = self.held[key]
+            entry[0] -= 1
+            if entry[0] == 0:
+                del self.held[key]
+                self.now[entry[2]] -= entry[1]
+                self.total -= entry[1]
+
+    def report(self, tape: Tape | None) -> "Report":
+        """The figures, with what a plain tape holds counted once per buffer."""
+        plain: dict[str, int] = {}
+        for held in tape_holdings(tape.records) if tape is not None else ():
+            plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
+        by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
+        return Report(
+            n_forward=self.n_forward,
+            peak_bytes=self.peak_bytes + sum(plain.values()),
+            bytes_by_reason={r: n for r, n in by_reason.items() if n},
+            live_bytes=self.total + sum(plain.values()),
+            seconds=self.elapsed_seconds,
+        )
+
+
+@frozen
+class Report:
+    """What a reverse pass held and did: peak bytes by reason, forward steps executed, live bytes now, seconds in the reverse."""
+
+    n_forward: int
+    peak_bytes: int
+    bytes_by_reason: dict[str, int]
+    live_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
+        return (
+            f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps, "
+            f"{mib(self.live_bytes)} still held, {self.seconds:.3g} s in the reverse"
+        )
+
+
+def mib(nbytes: float) -> str:
+    """Bytes for people: B, KiB, MiB or GiB with three figures."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(nbytes) < 1024:
+            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.3g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.3g} GiB"
+
+
+def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Held]:
+    """Every buffer that records hold, once, with what it is held for; buffers among ``known`` belong to somebody else."""
+    seen = {id(buffer) for buffer in known}
+    for ident, record in enumerate(records):
+        if record is None:
+            continue
+        form = FORMS[record[0]]
+        for name, value in zip(form.saved, form.saved_values(record), strict=True):
+            for part in value if isinstance(value, tuple) else (value,):
+                yield from _held(part, name, form, record[-1], ident, seen)
+
+
+def _held(value: Any, name: str, form: Form, site: int, ident: int, seen: set[int]) -> Iterator[Held]:
+    while isinstance(value, Handle):
+        value = value._value
+    prim = form.primitive
+    if isinstance(value, np.ndarray):
+        buffer = buffer_of(value)
+        nbytes = buffer.nbytes
+    elif name in prim.opaque:
+        buffer, nbytes = value, int(prim.opaque[name](value))
+    else:
+        return
+    if id(buffer) in seen:
+        return
+    seen.add(id(buffer))
+    reason = "residual" if name in prim.residuals else "saved"
+    if name in prim.operands and prim.operands.index(name) not in form.active:
+        reason = "constant"
+    yield Held(buffer, nbytes, reason, form, name, site, ident)
+
+
+def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
+    """What records hold beyond the buffers in ``known``, for booking."""
+    return [(id(held.buffer), held.nbytes, held.reason) for held in tape_holdings(records, known)]
+
+
+def value_items(values: Iterable[Any], reason: str) -> list[Item]:
+    """Arrays, each with its whole buffer, for booking; other values cost nothing."""
+    items: dict[int, Item] = {}
+    for value in values:
+        if isinstance(value, np.ndarray):
+            buffer = buffer_of(value)
+            items[id(buffer)] = (id(buffer), buffer.nbytes, reason)
+    return list(items.values())

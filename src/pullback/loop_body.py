@@ -1,0 +1,151 @@
+"""The body of a loop as its executor calls it: closures frozen at entry, random generators found, the carry checked."""
+
+import copy
+from collections.abc import Callable, Iterator
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.arrays import spec_of
+from pullback.errors import StructureError
+from pullback.handles import Handle, freeze
+from pullback.structures import flatten, map_leaves, unflatten
+
+MAX_DEPTH = 8
+
+
+def frozen_function(f: Any, depth: int = 0) -> Any:
+    """``f`` with the present contents of its closure cells, and of those of the functions in them: later rebinding cannot reach it.
+
+    Tracers in cells are frozen to the value they stand for now.
+    """
+    if isinstance(f, MethodType):
+        return MethodType(frozen_function(f.__func__, depth), f.__self__)
+    if not isinstance(f, FunctionType) or not f.__closure__ or depth > MAX_DEPTH:
+        return f
+    cells = []
+    for cell in f.__closure__:
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            cells.append(cell)  # empty: a function that names itself, bound later
+            continue
+        cells.append(cell if content is f else CellType(_frozen_content(content, depth)))
+    made = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
+    made.__kwdefaults__ = f.__kwdefaults__
+    made.__dict__.update(f.__dict__)
+    return made
+
+
+def _frozen_content(content: Any, depth: int) -> Any:
+    if isinstance(content, Handle):
+        return freeze(content)
+    if isinstance(content, FunctionType | MethodType):
+        return frozen_function(content, depth + 1)
+    if isinstance(content, dict | list | tuple) and len(content) < 1000:
+        return map_leaves(lambda leaf: freeze(leaf) if isinstance(leaf, Handle) else leaf, content)
+    return content
+
+
+def generators_of(f: Any, state: Any) -> list[np.random.Generator]:
+    """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
+    found: dict[int, np.random.Generator] = {}
+    for value in _reachable(f, 0):
+        if isinstance(value, np.random.Generator):
+            found[id(value)] = value
+    for leaf in flatten(state)[0]:
+        if isinstance(leaf, np.random.Generator):
+            found[id(leaf)] = leaf
+    return list(found.values())
+
+
+def _reachable(f: Any, depth: int) -> Iterator[Any]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(f, MethodType):
+        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
+        f = f.__func__
+    if not isinstance(f, FunctionType):
+        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
+        return
+    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
+    named = [f.__globals__[name] for name in f.__code__.co_names if name in f.__globals__]
+    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+        yield value
+        if isinstance(value, FunctionType | MethodType) and value is not f and not value.__module__.startswith(("numpy", "pullback.")):
+            yield from _reachable(value, depth + 1)
+        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
+            yield from flatten(value)[0]
+
+
+def _filled(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+@define(eq=False)
+class Randomness:
+    """The states of the generators a loop can reach, and of NumPy's legacy generator, saved with each snapshot and put back with it."""
+
+    generators: list[np.random.Generator]
+
+    def save(self) -> tuple[Any, ...]:
+        """The states now."""
+        legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - users of the legacy generator must be replayed too
+        return (legacy, *(copy.deepcopy(g.bit_generator.state) for g in self.generators))
+
+    def restore(self, states: tuple[Any, ...]) -> None:
+        """Put the states back."""
+        np.random.set_state(states[0])  # noqa: NPY002 - see save
+        for generator, state in zip(self.generators, states[1:], strict=True):
+            generator.bit_generator.state = state
+
+
+@define(eq=False)
+class Body:
+    """``run(k, leaves, x)`` calls the user's body on unflattened leaves and gives the new leaves and those of its per-step output.
+
+    ``call(k, carry, x)`` returns ``(carry, y)``. ``name`` and ``what`` are for messages.
+    """
+
+    call: Callable[[Any, Any, Any], tuple[Any, Any]]
+    name: str
+    definition: Any
+    y_definition: Any = field(default=None, init=False)
+
+    def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
+        """One step. Raises :class:`StructureError` where the carry changes its structure, a shape or a dtype."""
+        carry, y = self.call(k, unflatten(self.definition, leaves), x)
+        new, definition = flatten(carry)
+        if definition != self.definition:
+            message = f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return what came in, same structure"
+            raise StructureError(message)
+        ys, y_definition = flatten(y)
+        if self.y_definition is None:
+            self.y_definition = y_definition
+        elif y_definition != self.y_definition:
+            message = f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps {self.y_definition}"
+            raise StructureError(message)
+        return new, ys
+
+    def require_same(self, before: list[Any], after: list[Any], k: int) -> None:
+        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become what NumPy makes of it."""
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            if type(new) is type(old) is np.ndarray:
+                if new.shape == old.shape and new.dtype == old.dtype:
+                    continue
+            elif isinstance(old, bool | int | float | complex) or not hasattr(old, "dtype"):
+                if np.shape(old) == getattr(new, "shape", ()):
+                    continue
+            given, expected = spec_of(new), spec_of(old)
+            if given != expected:
+                message = (
+                    f"{self.name}: leaf {number} of the carry is {expected} before step {k} and {given} after it; "
+                    "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
+                )
+                raise StructureError(message)

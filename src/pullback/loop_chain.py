@@ -1,0 +1,325 @@
+"""The steps of a loop function as a chain: the body is called again, on plain arrays to advance and on tracers to record."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from attrs import define, field
+
+from pullback.arrays import buffer_of, carries_derivative, spec_of
+from pullback.digests import digest
+from pullback.errors import ReplayError, TracerError
+from pullback.handles import Handle, faithful_copy, freeze, resolve
+from pullback.ledger import Item, Ledger, record_items, value_items
+from pullback.loop_body import Body, Randomness
+from pullback.recorder import captured, form_of
+from pullback.settle import settle
+from pullback.sweep import Sweep, sweep
+from pullback.tape import CAPTURED, PAUSED, Tape
+from pullback.trace import open_input
+from pullback.tracer import KINDS
+
+
+@define(eq=False)
+class StepTape:
+    """The recorded form of one step: its tape, where the state enters and leaves it, and what it costs to hold."""
+
+    tape: Tape
+    entered: list[int | None]
+    """Record ids of the state leaves at the start of the step; None for leaves without derivative."""
+    x_entered: list[int | None]
+    left: list[tuple[int, Any] | None]
+    """Record id and spec of the state leaves after the step."""
+    ys: list[tuple[int, Any] | None]
+    items: list[Item] = field(factory=list)
+    """What holding the tape costs, as the ledger books it."""
+
+
+@define(eq=False)
+class Snapshot:
+    """A state at the start of a step, in memory of its own, with the random states of that moment."""
+
+    leaves: list[Any]
+    random: tuple[Any, ...]
+    items: list[Item]
+
+
+@define(eq=False)
+class LoopChain:
+    """Executes steps of a loop. ``state`` is the live state in WORK; ``enclosing`` the trace the loop is an operation of."""
+
+    body: Body
+    enclosing: Tape | None
+    ledger: Ledger
+    randomness: Randomness
+    state: list[Any]
+    lower: int = 0
+    x_at: Callable[[int], Any] = lambda _: None
+    condition: Callable[[list[Any]], bool] | None = None
+    on_y: Callable[[int, list[Any]], None] | None = None
+    known: set[int] | None = None
+    """Ids of the captured values that step 0 found; None before."""
+    owned: bool = False
+    """Whether the arrays of ``state`` are ours alone, so that the body may write to them."""
+    lookback: list[Any] | None = None
+    keeps_lookback: bool = False
+    work: StepTape | None = None
+    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
+    expected: dict[int, tuple[bytes, ...]] = field(factory=dict)
+    """Digests of states that a re-run must reach again."""
+    n_reached: int = 0
+    """Steps whose per-step outputs have been given out."""
+    probe: tuple[StepTape, list[Any], list[Any]] | None = None
+    cts: list[Any] = field(factory=list)
+    y_cts: Callable[[int], list[Any]] | None = None
+    x_ct: Callable[[int, list[Any]], None] | None = None
+    run_of: Sweep = field(factory=Sweep)
+    constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary)
+    """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+    known_specs: list[Any] = field(factory=list)
+    captured_handles: dict[int, Any] = field(factory=dict)
+    """Id in the enclosing trace to the handle of step 0's tape that stood for it."""
+    ct_items: list[Item] = field(factory=list)
+
+    # Running the body.
+    @contextmanager
+    def _enclosing_in(self, mode: int, inner: Tape | None = None) -> Iterator[None]:
+        tape = self.enclosing
+        if tape is None:
+            yield
+            return
+        before, tape.mode, tape.inner = tape.mode, mode, inner
+        try:
+            yield
+        finally:
+            tape.mode, tape.inner = before, None
+
+    def run_plain(self, k: int) -> list[Any]:
+        """The state after step ``k``, computed on plain arrays without recording."""
+        new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
+        new = [_settled(leaf) for leaf in new]
+        self.body.require_same(self.state, new, k)
+        self._give_ys(k, [_settled(leaf) for leaf in ys])
+        return _separate(new)
+
+    def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
+        """Step ``k`` on tracers: its tape, the state after it and its per-step outputs."""
+        enclosing = self.enclosing
+        tape = Tape((enclosing.level if enclosing is not None else 0) + 1, KINDS)
+        tape.captures = {}
+        tape.constants = self.constants
+        tape.copies_constants = stays
+        tape.ledger = self.ledger
+        tape.outer = enclosing.outer if enclosing is not None else None
+        handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in self.state]
+        xs = self.x_at(k)
+        x_leaves = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in xs] if xs is not None else None
+        tape.n_inputs = len(tape.records)
+        with self._enclosing_in(CAPTURED, tape):
+            new, ys = self.body.run(k + self.lower, handles, x_leaves)
+            new, ys = ([resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in (new, ys))
+        self._require_known(tape, k)
+        step = StepTape(tape, [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()], *(_exits(part, tape) for part in (new, ys)))
+        tape.close()
+        values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
+        y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
+        self.body.require_same(self.state, values, k)
+        step.items = self._priced(step)
+        return step, values, y_values
+
+    def _require_known(self, tape: Tape, k: int) -> None:
+        found = set(tape.captures or ())
+        if self.known is None:
+            self.known = found
+            self.captured_handles = dict(tape.captures or {})
+            self.known_specs = [spec_of(h._value) for h in (tape.captures or {}).values() if hasattr(h._value, "dtype")]
+        elif not found <= self.known:
+            message = (
+                f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
+                "use the value in every step, or make it part of the loop's state"
+            )
+            raise TracerError(message)
+
+    def _priced(self, step: StepTape) -> list[Item]:
+        """What the step's tape holds beyond what the enclosing trace holds anyway; a constant read in place is the user's own memory."""
+        known = [buffer_of(h._value) for h in (step.tape.captures or {}).values() if isinstance(h._value, np.ndarray)]
+        items = record_items(step.tape.records, known)
+        return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
+
+    def _give_ys(self, k: int, ys: list[Any]) -> None:
+        """Per-step outputs leave the loop the first time a step runs; re-runs give them to nobody."""
+        if k == self.n_reached:
+            self.n_reached += 1
+            if self.on_y is not None:
+                self.on_y(k, ys)
+
+    def goes_on(self, _: int) -> bool:
+        """For a loop of unknown length: whether its condition holds for the live state."""
+        if self.condition is None:
+            return True
+        with self._enclosing_in(PAUSED):
+            return self.condition(self.state)
+
+    # The actions.
+    def advance(self, start: int, stop: int) -> int:
+        """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
+        for k in range(start, stop):
+            if self.keeps_lookback:
+                self.lookback, self.owned = self.state, False
+            if self.probe is not None and k == 0:
+                _, self.state, ys = self.probe
+                self.probe, self.owned = None, False
+                self._give_ys(0, ys)
+                continue
+            if not self.owned:
+                self.state = [own(leaf) for leaf in self.state]
+            with self._enclosing_in(PAUSED):
+                self.state = self.run_plain(k)
+            self.owned = True
+            self.ledger.n_forward += 1
+        self._verify(stop, self.state)
+        return stop
+
+    def record(self, step: int, *, stays: bool) -> None:
+        """Run a step on tracers and keep its tape in WORK."""
+        if self.lookback is not None:
+            self.state, self.lookback = self.lookback, None
+        if step > 0 and not any(kind == "tape" and held == step - 1 for kind, held, _ in self.slots):
+            self.expected.setdefault(step, self._digest(self.state))
+        if self.probe is not None and step == 0:
+            made, self.probe = self.probe, None
+        else:
+            made = self.run_recorded(step, stays=stays)
+            self.ledger.n_forward += 1
+        self.work, self.state, ys = made
+        self.owned = False
+        self.ledger.hold(self.work.items)
+        self._give_ys(step, ys)
+        self._verify(step + 1, self.state)
+
+    def reverse(self, step: int) -> None:
+        """Pull the carry's cotangent back through the step in WORK."""
+        work, self.work = self.work, None
+        assert work is not None  # the machine has seen the tape in WORK
+        tape = work.tape
+        cts: list[Any] = [None] * len(tape.records)
+        run = Sweep(outer=tape.outer, frees=True)
+        run.gathered, run.own_gathered = self.run_of.gathered, self.run_of.own_gathered
+        seeds = zip(work.left, self.cts, strict=True)
+        y_seeds = zip(work.ys, self.y_cts(step), strict=True) if self.y_cts is not None and work.ys else ()
+        for place, ct in (*seeds, *y_seeds):
+            if place is not None and ct is not None:
+                ident, spec = place
+                g = settle(ct, spec, form_of(tape.records[ident]), 0, tape.records[ident][-1], ct)  # type: ignore[arg-type,index]
+                cts[ident] = g if cts[ident] is None else cts[ident] + g
+        sweep(tape, tape.n_inputs, len(tape.records), cts, run)
+        self.cts = [None if ident is None else cts[ident] for ident in work.entered]
+        if self.x_ct is not None:
+            self.x_ct(step, [None if ident is None else cts[ident] for ident in work.x_entered])
+        self.ledger.release(work.items)
+
+    def save(self, kind: str, step: int, tier: str) -> None:
+        """A snapshot copies the live state; a tape moves out of WORK."""
+        if kind == "tape":
+            self.slots[kind, step, tier], self.work = self.work, None
+            return
+        source = self.lookback if self.lookback is not None and self.keeps_lookback else self.state
+        leaves = [own(leaf) for leaf in source]
+        snapshot = Snapshot(leaves, self.randomness.save(), value_items(leaves, "snapshot"))
+        self.slots[kind, step, tier] = snapshot
+        self.ledger.hold(snapshot.items)
+
+    def load(self, kind: str, step: int, tier: str) -> None:
+        """The snapshot's arrays become the live state; they are copied before the body may write to them."""
+        found = self.slots[kind, step, tier]
+        if kind == "tape":
+            self.work = found
+            return
+        self.state, self.owned, self.lookback = list(found.leaves), False, None
+        self.randomness.restore(found.random)
+
+    def delete(self, kind: str, step: int, tier: str) -> None:
+        """Release a slot."""
+        found = self.slots.pop((kind, step, tier))
+        if isinstance(found, Snapshot):
+            self.ledger.release(found.items)
+
+    # Bookkeeping and verification.
+    def hold_cotangents(self) -> None:
+        """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
+        carried = [spec_of(leaf) for leaf in self.state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
+        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*carried, *self.known_specs))]
+        self.ledger.hold(self.ct_items)
+
+    @staticmethod
+    def _digest(leaves: list[Any]) -> tuple[bytes, ...]:
+        return tuple(b"" if isinstance(leaf, Handle) else digest(leaf) for leaf in leaves)
+
+    def _verify(self, step: int, leaves: list[Any]) -> None:
+        """Raise :class:`ReplayError` where a re-run has not reached the bytes that the first run reached."""
+        wanted = self.expected.pop(step, None)
+        if wanted is None:
+            return
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, self._digest(leaves), strict=True)) if a != b]
+        if not wrong:
+            return
+        message = (
+            f"{self.body.name}: re-running the loop reached step {step} with other bytes than the first run, in leaf {', '.join(wrong)} of the carry. "
+            "The body reads something that changed in between: an array or object changed from outside, a global counter, a random generator "
+            "that the loop cannot reach. Make it part of the state, or pass the array as an argument"
+        )
+        raise ReplayError(message)
+
+    def release(self) -> None:
+        """Drop everything still held, and settle the ledger."""
+        for key in list(self.slots):
+            if key[0] == "tape":
+                self.ledger.release(self.slots.pop(key).items)
+            else:
+                self.delete(*key)
+        if self.work is not None:
+            self.ledger.release(self.work.items)
+            self.work = None
+        self.ledger.release(self.ct_items)
+        self.cts, self.run_of, self.expected, self.lookback, self.probe, self.ct_items = [], Sweep(), {}, None, None, []
+
+
+def own(leaf: Any) -> Any:
+    """A leaf in memory of its own; a handle of an outer trace is frozen."""
+    if isinstance(leaf, np.ndarray):
+        return faithful_copy(leaf)
+    return freeze(leaf) if isinstance(leaf, Handle) else leaf
+
+
+def _settled(leaf: Any) -> Any:
+    """A leaf a plain step returned; a captured value that is passed through is taken by value."""
+    if isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
+        return own(resolve(leaf)._value)
+    return leaf
+
+
+def _separate(leaves: list[Any]) -> list[Any]:
+    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
+    seen: set[int] = set()
+    separate = []
+    for given in leaves:
+        leaf = given
+        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
+            leaf = faithful_copy(leaf)
+        seen.add(id(leaf))
+        separate.append(leaf)
+    return separate
+
+
+def _ident(handle: Any, tape: Tape) -> int | None:
+    return handle._id if isinstance(handle, Handle) and handle._tape is tape else None
+
+
+def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
+    """Where leaves leave a step's tape, with the spec a cotangent must have there."""
+    from_tape = [leaf if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None else None for leaf in leaves]
+    return [None if leaf is None else (leaf._id, spec_of(leaf._value)) for leaf in from_tape]
+
+

@@ -1,0 +1,138 @@
+"""Where to hold snapshots while the length of the loop is unknown: rules that judge each state before it leaves WORK.
+
+A rule is called with x = 0, 1, 2, ... once step x has run and the loop is known to go on. It answers (evicted, kept): the
+snapshot to delete first, or ``None``, and whether to hold x_x. The reverse is always the optimal one for the snapshots held.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import isqrt
+from operator import add
+from typing import TypeAlias
+
+from pullback.policies.costs import advances
+
+Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
+
+
+def greedy(slots: int) -> Rule:
+    """The exact greedy: keep the set, or let x replace one snapshot, whichever costs least if the loop ended one step later.
+
+    Cost of a set p_0 < .. < p_(k-1), ending at n, with A = ``advances``: sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_(k-1), s-k+1)
+    (``held_forward_steps`` less its constant). Ties: keep first, then the smallest index, so that schedules repeat. At most
+    1.042 times the known-length optimum for s >= 5 and n <= 5000, as measured; not proven. O(s) memory; O(1) a step, O(s)
+    when the set changes.
+    """
+    return _Greedy(slots).place
+
+
+class _Greedy:
+    """Gap i is p_(i+1) - p_i. Every list is indexed by it: O(s) memory, and an eviction at j reprices the gaps from j-1 on only."""
+
+    __slots__ = ("_base", "_best", "_best_index", "_cost", "_gaps", "_here", "_merged", "_newest", "_shifted", "held", "slots")
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.held: list[int] = []
+        self._gaps: list[int] = []
+        self._here: list[int] = []  # A(gap i, s-i)
+        self._shifted: list[int] = []  # A(gap i, s-i+1): once a snapshot before it is evicted
+        self._merged: list[int] = []  # A(gap i + gap i+1, s-i): once the snapshot between them is evicted
+        self._cost = lru_cache(maxsize=8 * slots)(advances)  # the same gaps come again and again
+
+    def place(self, x: int) -> tuple[int | None, bool]:
+        held = self.held
+        if len(held) < self.slots:
+            # A free slot is always worth using: A(L-1, s) + A(1, s-1) < A(L, s) for L >= 2.
+            held.append(x)
+            if len(held) == self.slots:
+                self._gaps = [after - before for before, after in pairwise(held)]
+                self._here = [self._cost(gap, self.slots - i) for i, gap in enumerate(self._gaps)]
+                self._price(0)
+            return None, True
+        if self.slots == 1:
+            return None, False  # x_0 is never given up
+        length = x - held[-1]
+        least, index = self._base + length * (length + 1) // 2, 0  # keep: A(L, 1) = L (L-1) / 2 with L = length + 1
+        if self._best_index > 0:
+            cost = self._best + _advances_with_two(length)
+            if cost < least:
+                least, index = cost, self._best_index
+        if self._newest + _advances_with_two(x - held[-2]) < least:
+            index = self.slots - 1
+        if index == 0:
+            return None, False
+        evicted = held[index]
+        self._replace(index, x)
+        return evicted, True
+
+    def _replace(self, j: int, x: int) -> None:
+        """Evict p_j, append x: the two gaps at p_j become one, and those after it move down by one."""
+        held, gaps = self.held, self._gaps
+        new = x - held[-1]
+        if j == len(gaps):
+            new += gaps.pop()
+            self._here.pop()
+        else:
+            gaps[j - 1 : j + 1] = [gaps[j - 1] + gaps[j]]
+            self._here[j - 1 :] = [self._merged[j - 1], *self._shifted[j + 1 :]]
+        held.pop(j)
+        held.append(x)
+        gaps.append(new)
+        self._here.append(self._cost(new, 2))
+        self._price(max(j - 2, 0))
+
+    def _price(self, first: int) -> None:
+        """What of every choice's cost does not depend on x; gaps before ``first`` and their neighbours are unchanged."""
+        cost, gaps, s = self._cost, self._gaps, self.slots
+        self._shifted[first:] = map(cost, gaps[first:], range(s - first + 1, 0, -1))
+        self._merged[first:] = map(cost, map(add, gaps[first:], gaps[first + 1 :]), range(s - first, 0, -1))
+        before = list(accumulate(self._here, initial=0))
+        after = list(accumulate(reversed(self._shifted), initial=0))  # after[k]: the last k gaps
+        self._base = before[-1]
+        self._newest = before[-2] if gaps else 0
+        # evicting p_j: gaps before j-1, the two around p_j as one, the gaps after j shifted
+        choices = list(map(add, map(add, before, self._merged), after[-3::-1])) if len(gaps) > 1 else []
+        self._best = min(choices, default=0)
+        self._best_index = choices.index(self._best) + 1 if choices else 0
+
+
+def _advances_with_two(n: int) -> int:
+    """``advances(n, 2)`` = t n - t (t+1) (t+2) / 6, t the least integer with (t+1) (t+2) / 2 >= n."""
+    if n <= 1:
+        return 0
+    t = (isqrt(8 * n - 7) - 1) // 2
+    if (t + 1) * (t + 2) < 2 * n:
+        t += 1
+    return t * n - t * (t + 1) * (t + 2) // 6
+
+
+def wang_moin_iaccarino(slots: int) -> Rule:
+    """Bounded repetition: Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31 (2009), 2549-2567, algorithm 1.
+
+    Their placeholder for the newest state is WORK, so ``slots`` snapshots are held besides. x_0 has infinite level. A new
+    state takes a free place at level 0; else the place of the latest dispensable snapshot (one with a later one of higher
+    level), at level 0; else that of the newest, whose level it takes plus one. As measured for n < 600, no step is advanced
+    more often than t(n, s) times, as if n had been known. O(s) memory and time a step.
+    """
+    places: list[tuple[int, float]] = []  # (position, level), oldest first; the last is the newest state, in WORK until x comes
+
+    def place(x: int) -> tuple[int | None, bool]:
+        # Called when x leaves WORK because x+1 has come: judge x+1, then see what became of x.
+        if not places:
+            places.append((0, float("inf")))
+        if len(places) <= slots:
+            places.append((x + 1, 0))
+            return None, True
+        highest = places[-1][1]
+        for i in range(len(places) - 2, -1, -1):
+            if places[i][1] < highest:
+                evicted = places.pop(i)[0]
+                places.append((x + 1, 0))
+                return evicted, True
+            highest = max(highest, places[i][1])
+        places[-1] = (x + 1, places[-1][1] + 1)
+        return None, False
+
+    return place

@@ -1,0 +1,92 @@
+"""Creation: ``zeros_like`` and its family, and ``like=``. They give traced buffers without dependence, ready to be filled."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.arrays import INEXACT
+from pullback.declare import Composite, composite
+from pullback.handles import FREE, Handle, make, resolve, tape_of
+from pullback.recorder import captured
+from pullback.tape import PAUSED
+from pullback.writes import set_item
+
+
+def traced_buffer(handle: Handle, array: Any) -> Any:
+    """``array`` as a buffer of the handle's trace; plain for an integer or boolean dtype, and while the trace is paused."""
+    tape = tape_of((handle,), "creating an array")
+    if tape.mode == PAUSED or array.dtype.kind not in INEXACT:
+        return array
+    return make(tape.kinds.buffer, array, None, tape, FREE)
+
+
+def _like(function: Callable[..., Any]) -> Composite:
+    """``zeros_like`` and the others: NumPy's own answer for the value behind the tracer, made a buffer of its trace."""
+
+    def create(a: Any, *args: Any, **kwargs: Any) -> Any:
+        tape = tape_of((a,), function.__name__)
+        a = captured(a, tape)
+        return traced_buffer(a, function(resolve(a)._value, *args, **kwargs))
+
+    return Composite(function.__name__, create, (function,))
+
+
+zeros_like, empty_like, ones_like = _like(np.zeros_like), _like(np.empty_like), _like(np.ones_like)
+
+
+@composite(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **kwargs: Any) -> Any:
+    """A buffer of the shape of ``a`` filled with ``fill_value``; either may be traced."""
+    template = a if isinstance(a, Handle) else fill_value
+    if isinstance(a, Handle):
+        buffer = np.empty_like(a, dtype=dtype, order=order, subok=subok, shape=shape)
+    else:
+        buffer = traced_buffer(template, np.empty_like(a, dtype=dtype, order=order, subok=subok, shape=shape))
+    if isinstance(fill_value, Handle) and not isinstance(buffer, Handle):
+        message = f"np.full_like would write a traced value into dtype {buffer.dtype}, which carries no derivative; pass dtype=float"
+        raise TypeError(message)
+    buffer[...] = fill_value
+    return buffer
+
+
+CREATED_BY_LIKE: tuple[Callable[..., Any], ...] = (
+    np.zeros, np.ones, np.empty, np.eye, np.identity, np.tri, np.arange, np.fromfunction, np.fromiter, np.frombuffer, np.fromstring,
+    np.loadtxt, np.genfromtxt, np.fromfile,
+)  # fmt: skip
+"""NumPy functions that reach us by ``like=`` only: their arguments hold no tracer."""
+
+
+def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``np.zeros(shape, like=x)`` and so on: a buffer of the trace of ``x``. ``np.array`` and ``np.full`` take traced contents too."""
+    if function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray):
+        return _array_like(args[0], kwargs.get("dtype"))
+    if function is np.full:
+        shape, fill_value = args[:2]
+        return full_like(np.empty(shape), fill_value) if isinstance(fill_value, Handle) else traced_buffer(handle, np.full(*args, **kwargs))
+    return traced_buffer(handle, function(*args, **kwargs))
+
+
+def _array_like(contents: Any, dtype: Any) -> Any:
+    """``np.array(contents, like=x)`` where contents is a nested list of tracers and numbers."""
+    if isinstance(contents, list | tuple):
+        return np.stack([_array_like(part, dtype) for part in contents])
+    return contents if dtype is None or not hasattr(contents, "astype") else contents.astype(dtype)
+
+
+@composite(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """``dst[...] = src``, where ``where`` is true."""
+    if not isinstance(dst, Handle):
+        message = (
+            f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)}, which would drop the derivative; "
+            "make the target with np.zeros_like(x)"
+        )
+        raise TypeError(message)
+    if not np.can_cast(src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        message = f"Cannot cast array data to {dst.dtype} according to the rule {casting!r}"
+        raise TypeError(message)
+    set_item(dst, Ellipsis, src if where is True else np.where(where, src, dst))
+
+
+CREATION = (zeros_like, empty_like, ones_like, full_like, copyto)

@@ -1,0 +1,152 @@
+# ruff: noqa: ARG001 - the adapters have NumPy's signatures; out= is taken care of before they are called
+"""Selection: where, select, choose, clip, nan_to_num.
+
+The cotangent goes to what was taken. What was masked gets an exact 0, never the product of 0 with something infinite.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.declare import Composite, Primitive, composite, primitive
+from pullback.errors import NotDifferentiableError
+from pullback.primitives.elementwise import is_complex
+
+ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
+CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
+PYTHON_NUMBERS = (int, float, complex)
+
+# -------------------------------------------------------------------------------------------------------- where and its kin
+where = primitive(
+    np.where,
+    operands=("condition", "x", "y"),
+    nondiff=("condition",),
+    linear=("x", "y"),
+    vjps={"x": lambda ct, condition: np.where(condition, ct, 0), "y": lambda ct, condition: np.where(condition, 0, ct)},
+)
+
+
+@composite(np.where, name="numpy.where")
+def np_where(condition: Any, *branches: Any) -> Any:
+    """numpy.where; with the condition alone, the places where it is true."""
+    if hasattr(type(condition), "__pullback_record__"):
+        condition = condition != 0  # plain: a condition has no derivative
+    return where(condition, *branches) if branches else np.nonzero(condition)
+
+
+@composite(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """numpy.select: the first choice whose condition holds."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        counts = f"{len(choicelist)} choices for {len(condlist)} conditions"
+        message = f"np.select needs as many choices as conditions, and at least one; got {counts}"
+        raise ValueError(message)
+    for k, condition in enumerate(map(np.asarray, condlist)):
+        if condition.dtype != np.bool_:
+            message = f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
+            raise TypeError(message)
+    choices = [_strong(choice) for choice in (*choicelist, default)]
+    dtype = np.result_type(*(c if type(c) in PYTHON_NUMBERS else c.dtype for c in choices))
+    *choices, result = (dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in choices)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = where(np.asarray(condition), choice, result)
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+@composite(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """numpy.choose: element by element, the choice of that number."""
+    count, index = len(choices), np.asarray(a)
+    if mode == "raise" and ((index < 0) | (index >= count)).any():
+        message = f"np.choose: indices from {index.min()} to {index.max()}, but {count} choices; use mode='wrap' or mode='clip'"
+        raise ValueError(message)
+    index = index % count if mode == "wrap" else np.clip(index, 0, count - 1)
+    options = [choices[k] if hasattr(choices[k], "dtype") else np.asarray(choices[k]) for k in range(count)]
+    result = where(index == 0, options[0], options[-1])
+    for k in range(1, count - 1):
+        result = where(index == k, options[k], result)
+    return result
+
+
+def _strong(choice: Any) -> Any:
+    """A choice with a dtype of its own; Python numbers stay, because they take the dtype of the others."""
+    return choice if hasattr(choice, "dtype") or type(choice) in PYTHON_NUMBERS else np.asarray(choice)
+
+
+# ------------------------------------------------------------------------------------------------------------------- clip
+# min(max(x, low), high): where low > high, everything is high. Between the bounds, bounds included, x has the slope 1; the
+# bound that is taken gets the rest.
+clamp = primitive(
+    CLIP,
+    name="clamp",
+    operands=("x", "low", "high"),
+    elementwise=True,
+    serves=(CLIP,),
+    vjps={
+        "x": lambda ct, x, low, high: np.where((x < low) | (x > high) | (low > high), 0, ct),
+        "low": lambda ct, x, low, high: np.where((x < low) & (low <= high), ct, 0),
+        "high": lambda ct, x, low, high: np.where((x > high) | (low > high), ct, 0),
+    },
+)
+at_least = primitive(
+    np.maximum,
+    name="at_least",
+    operands=("x", "low"),
+    elementwise=True,
+    vjps={"x": lambda ct, x, low: np.where(x < low, 0, ct), "low": lambda ct, x, low: np.where(x < low, ct, 0)},
+)
+at_most = primitive(
+    np.minimum,
+    name="at_most",
+    operands=("x", "high"),
+    elementwise=True,
+    vjps={"x": lambda ct, x, high: np.where(x > high, 0, ct), "high": lambda ct, x, high: np.where(x > high, ct, 0)},
+)
+
+
+@composite(np.clip)
+def clip(a: Any, a_min: Any = ABSENT, a_max: Any = ABSENT, out: Any = None, *, min: Any = ABSENT, max: Any = ABSENT, **options: Any) -> Any:
+    """numpy.clip; either bound may be None, and both may be traced."""
+    if options:
+        message = f"np.clip of a tracer takes no {'=, '.join(options)}=; cast or select around it: np.where(mask, np.clip(x, low, high), x)"
+        raise NotDifferentiableError(message)
+    if a_min is ABSENT and a_max is ABSENT:
+        a_min, a_max = (None if bound is ABSENT else bound for bound in (min, max))
+    elif a_min is ABSENT or a_max is ABSENT:
+        message = f"clip() missing 1 required positional argument: {'a_min' if a_min is ABSENT else 'a_max'!r}"
+        raise TypeError(message)
+    elif min is not ABSENT or max is not ABSENT:
+        message = "np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair"
+        raise ValueError(message)
+    if a_min is None:
+        return np.positive(a) if a_max is None else at_most(a, a_max)
+    return at_least(a, a_min) if a_max is None else clamp(a, a_min, a_max)
+
+
+# ------------------------------------------------------------------------------------------------------------- nan_to_num
+def _finite_part(ct: Any, x: Any) -> Any:
+    """Ct where x is finite, part by part where it is complex; 0 where a number was put in."""
+    if is_complex(x):
+        return np.where(np.isfinite(x.real), ct.real, 0) + 1j * np.where(np.isfinite(x.imag), ct.imag, 0)
+    return np.where(np.isfinite(x), ct, 0)
+
+
+nan_to_num = primitive(
+    lambda x, *, nan, posinf, neginf: np.nan_to_num(x, True, nan, posinf, neginf),
+    name="nan_to_num",
+    vjps={"x": _finite_part},
+)
+
+
+@composite(np.nan_to_num, name="numpy.nan_to_num")
+def np_nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """numpy.nan_to_num; with copy=False, x itself is written."""
+    clean = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    if copy or not x.shape:
+        return clean
+    x[...] = clean
+    return x
+
+
+SELECTION: tuple[Primitive | Composite, ...] = (where, np_where, select, choose, clamp, at_least, at_most, clip, nan_to_num, np_nan_to_num)

@@ -1,0 +1,351 @@
+# ruff: noqa: ARG001 - the adapters have NumPy's signatures; subok= and device= say nothing here
+"""Shaping: the same elements in other places. Every one of these is linear and saves nothing.
+
+Where NumPy gives a view, so do these (``view=True``): what is asked is the result, never a prediction, since reshape may copy.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from pullback.arrays import ArraySpec
+from pullback.declare import Composite, Primitive, composite, primitive
+from pullback.handles import plain_value
+from pullback.primitives.axes import BACKWARDS, cut, integral
+
+# ------------------------------------------------------------------------------------------------------------- views
+reshape = primitive(
+    lambda x, *, shape, order: np.reshape(x, shape, order),
+    name="view_reshape",
+    view=True,
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, order: ct.reshape(x_spec.shape, order=order)},
+)
+transpose = primitive(
+    lambda x, *, axes: np.transpose(x, axes),
+    name="view_transpose",
+    view=True,
+    linear=("x",),
+    vjps={"x": lambda ct, axes: ct.transpose(_inverse(axes))},
+)
+squeeze = primitive(
+    lambda x, *, axis: np.squeeze(x, axis),
+    name="view_squeeze",
+    view=True,
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec: ct.reshape(x_spec.shape)},
+)
+broadcast_to = primitive(
+    lambda x, *, shape: np.broadcast_to(x, shape),
+    name="view_broadcast",
+    view=True,
+    linear=("x",),
+    vjps={"x": lambda ct: ct},
+)
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes ``axes``; negative axes count from the end."""
+    inverse = [0] * len(axes)
+    for place, axis in enumerate(axes):
+        inverse[axis % len(axes)] = place
+    return tuple(inverse)
+
+
+# ------------------------------------------------------------------------------------------------------------ copies
+copy = primitive(lambda x, *, order: np.array(x, order=order, copy=True), name="copy_array", linear=("x",), vjps={"x": lambda ct: ct})
+astype = primitive(
+    lambda x, *, dtype, order, casting: np.asarray(x).astype(dtype, order, casting),
+    name="cast",
+    linear=("x",),
+    vjps={"x": lambda ct: ct},
+)
+roll = primitive(
+    lambda x, *, shift, axis: np.roll(x, shift, axis),
+    name="roll_axes",
+    linear=("x",),
+    vjps={"x": lambda ct, shift, axis: np.roll(ct, tuple(-n for n in shift) if isinstance(shift, tuple) else -shift, axis)},
+)
+def _sum_tiles(ct: Any, x_spec: ArraySpec, reps: tuple[int, ...]) -> Any:
+    """Every axis taken apart into (repetition, element); the repetitions summed."""
+    ndim = max(x_spec.ndim, len(reps))
+    extents = (1,) * (ndim - x_spec.ndim) + x_spec.shape
+    times = (1,) * (ndim - len(reps)) + reps
+    pairs = tuple(n for pair in zip(times, extents, strict=True) for n in pair)
+    return ct.reshape(pairs).sum(axis=tuple(range(0, 2 * ndim, 2))).reshape(x_spec.shape)
+
+
+tile = primitive(lambda x, *, reps: np.tile(x, reps), name="tile_axes", linear=("x",), vjps={"x": _sum_tiles})
+
+
+# repeat and segment_sum are transposes of each other, so that each is the other's rule.
+def _segment_sum(x: Any, repeats: Any, *, axis: int, length: int) -> Any:
+    """Runs of ``repeats`` neighbours summed, ``length`` of them; a run of none gives 0."""
+    if np.ndim(repeats) == 0:
+        apart = x.reshape((*x.shape[:axis], length, int(repeats), *x.shape[axis + 1 :]))
+        return np.add.reduce(apart, axis + 1)
+    counts = np.broadcast_to(repeats, (length,))
+    summed = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 :]), x.dtype)
+    runs = np.flatnonzero(counts)
+    if runs.size:
+        starts = np.cumsum(counts)[runs] - counts[runs]
+        summed[cut(x.ndim, axis, runs)] = np.add.reduceat(x, starts, axis)
+    return summed
+
+
+segment_sum: Primitive = primitive(
+    _segment_sum,
+    name="sum_runs",
+    nondiff=("repeats",),
+    vjps={"x": lambda ct, repeats, axis: repeat(ct, repeats, axis=axis)},
+)
+repeat: Primitive = primitive(
+    lambda x, repeats, *, axis: np.repeat(x, repeats, axis),
+    name="repeat_runs",
+    nondiff=("repeats",),
+    vjps={"x": lambda ct, repeats, x_spec, axis: segment_sum(ct, repeats, axis=axis, length=x_spec.shape[axis])},
+)
+
+
+# ----------------------------------------------------------------------------------------------- NumPy's functions
+def _memory_order(a: Any) -> tuple[int, ...]:
+    """The axes from the largest stride to the smallest: the order of order='K'.
+
+    NumPy's iterator sorts by insertion from the last axis, and an axis of stride 0 or length 1 stays beside its neighbour.
+    """
+    steps = [0 if n == 1 else abs(step) for n, step in zip(a.shape, a.strides, strict=True)]
+    order: list[int] = []
+    for axis in reversed(range(a.ndim)):
+        place = len(order)
+        for k in reversed(range(len(order))):
+            if steps[axis] and steps[order[k]]:
+                if steps[order[k]] <= steps[axis]:
+                    break
+                place = k
+        order.insert(place, axis)
+    return tuple(reversed(order))
+
+
+def _is_dense(a: Any, axes: tuple[int, ...]) -> bool:
+    """True when the elements of ``a`` lie in memory without gaps, the last one of ``axes`` varying fastest."""
+    step = a.itemsize
+    for axis in reversed(axes):
+        if a.shape[axis] != 1 and a.strides[axis] != step:
+            return False
+        step *= a.shape[axis]
+    return True
+
+
+def _c_or_f(a: Any, order: str) -> str:
+    """order='A' is F for an array that is dense in Fortran order and not in C order, else C; the others are themselves."""
+    if order != "A":
+        return order
+    axes = tuple(range(a.ndim))
+    return "F" if _is_dense(a, axes[::-1]) and not _is_dense(a, axes) else "C"
+
+
+@composite(np.reshape, name="reshape")
+def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """numpy.reshape."""
+    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    shaped = reshape(a, shape=sizes, order=_c_or_f(a, order))
+    return np.copy(shaped) if copy else shaped
+
+
+@composite(np.ravel, name="ravel")
+def ravel(a: Any, order: str = "C") -> Any:
+    """numpy.ravel. order='K' takes the axes in the order of their strides, as they lie in memory."""
+    if order == "K":
+        return reshape(np.transpose(a, _memory_order(a)), shape=(-1,), order="C")
+    return reshape(a, shape=(-1,), order=_c_or_f(a, order))
+
+
+@composite(np.transpose, name="transpose")
+def np_transpose(a: Any, axes: Any = None) -> Any:
+    """numpy.transpose and numpy.permute_dims."""
+    return transpose(a, axes=tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
+
+
+@composite(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """numpy.matrix_transpose."""
+    if x.ndim < 2:
+        message = f"matrix_transpose takes at least 2 axes, not {x.ndim}"
+        raise ValueError(message)
+    return np.swapaxes(x, -1, -2)
+
+
+@composite(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """numpy.swapaxes."""
+    first, second = normalize_axis_index(axis1, a.ndim), normalize_axis_index(axis2, a.ndim)
+    axes = list(range(a.ndim))
+    axes[first], axes[second] = second, first
+    return transpose(a, axes=tuple(axes))
+
+
+@composite(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """numpy.moveaxis."""
+    origins, targets = normalize_axis_tuple(source, a.ndim, "source"), normalize_axis_tuple(destination, a.ndim, "destination")
+    if len(origins) != len(targets):
+        message = f"moveaxis needs as many destinations as sources: {source} to {destination}"
+        raise ValueError(message)
+    axes = [k for k in range(a.ndim) if k not in origins]
+    for target, origin in sorted(zip(targets, origins, strict=True)):
+        axes.insert(target, origin)
+    return transpose(a, axes=tuple(axes))
+
+
+@composite(np.rollaxis)
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """numpy.rollaxis: ``axis`` moved to stand before the axis ``start``."""
+    origin = normalize_axis_index(axis, a.ndim)
+    before = normalize_axis_index(start, a.ndim + 1) if start >= 0 else start + a.ndim
+    if not 0 <= before <= a.ndim:
+        raise np.exceptions.AxisError(start, a.ndim, "start")
+    return np.moveaxis(a, origin, before - (origin < before))
+
+
+@composite(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """numpy.expand_dims."""
+    places = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = a.ndim + len(places)
+    new = normalize_axis_tuple(places, ndim)
+    extents = iter(a.shape)
+    return reshape(a, shape=tuple(1 if k in new else next(extents) for k in range(ndim)), order="C")
+
+
+@composite(np.squeeze, name="squeeze")
+def np_squeeze(a: Any, axis: Any = None) -> Any:
+    """numpy.squeeze."""
+    return squeeze(a, axis=axis)
+
+
+@composite(np.broadcast_to, name="broadcast_to")
+def np_broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """numpy.broadcast_to."""
+    return broadcast_to(array, shape=tuple(shape) if hasattr(shape, "__iter__") else (shape,))
+
+
+@composite(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """numpy.broadcast_arrays."""
+    arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in args]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    return tuple(a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays)
+
+
+@composite(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    """numpy.flip: a view by slices with step -1."""
+    axes = range(m.ndim) if axis is None else normalize_axis_tuple(axis, m.ndim)
+    return m[tuple(BACKWARDS if k in axes else slice(None) for k in range(m.ndim))]
+
+
+@composite(np.flipud)
+def flipud(m: Any) -> Any:
+    """numpy.flipud."""
+    _need_axes("flipud", m, 1)
+    return m[BACKWARDS]
+
+
+@composite(np.fliplr)
+def fliplr(m: Any) -> Any:
+    """numpy.fliplr."""
+    _need_axes("fliplr", m, 2)
+    return m[:, BACKWARDS]
+
+
+@composite(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """numpy.rot90: ``k`` quarter turns from the first of ``axes`` towards the second."""
+    first, second = normalize_axis_tuple(axes, m.ndim, "axes")
+    turned = m[...] if k % 2 == 0 else np.swapaxes(m, first, second)
+    flipped = {0: (), 1: (first,), 2: (first, second), 3: (second,)}[k % 4]
+    return np.flip(turned, flipped) if flipped else turned
+
+
+def _need_axes(name: str, m: Any, least: int) -> None:
+    if m.ndim < least:
+        message = f"{name} takes an array of at least {least} axes, not {m.ndim}"
+        raise ValueError(message)
+
+
+@composite(np.roll, name="roll")
+def np_roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """numpy.roll."""
+    return roll(a, shift=_static(shift), axis=_static(axis))
+
+
+@composite(np.repeat, name="repeat")
+def np_repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    """numpy.repeat."""
+    line = np.ravel(a) if axis is None else a
+    counts = repeats if hasattr(repeats, "shape") or isinstance(repeats, int) else np.asarray(repeats)
+    if getattr(counts, "shape", ()) == (1,):
+        counts = int(counts[0])
+    return repeat(line, counts, axis=normalize_axis_index(axis or 0, line.ndim))
+
+
+@composite(np.tile, name="tile")
+def np_tile(A: Any, reps: Any) -> Any:
+    """numpy.tile."""
+    times = _static(reps)
+    return tile(A, reps=times if isinstance(times, tuple) else (times,))
+
+
+@composite(np.astype, name="astype")
+def np_astype(
+    x: Any, dtype: Any, /, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *, device: Any = None
+) -> Any:
+    """numpy.astype, and the arguments of the method of that name."""
+    if not copy and np.dtype(dtype) == x.dtype:
+        return x
+    return astype(plain_value(x) if integral(dtype) else x, dtype=np.dtype(dtype), order=order, casting=casting)
+
+
+@composite(np.copy, name="copy")
+def np_copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """numpy.copy."""
+    return copy(a, order=order)
+
+
+def _static(value: Any) -> Any:
+    """Counts, shifts and axes as Python integers and tuples, which can be compared and hashed."""
+    if value is None or isinstance(value, int):
+        return value
+    return tuple(int(n) for n in value) if np.ndim(value) else int(value)
+
+
+@composite(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """numpy.atleast_1d."""
+    return _each(arys, lambda a: np.reshape(a, (1,)) if a.ndim == 0 else a)
+
+
+@composite(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """numpy.atleast_2d."""
+    return _each(arys, lambda a: np.reshape(a, (1,) * (2 - a.ndim) + a.shape) if a.ndim < 2 else a)
+
+
+@composite(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """numpy.atleast_3d: a line becomes (1, n, 1), a matrix (m, n, 1)."""
+    return _each(arys, lambda a: np.reshape(a, ((1, 1), (1,), (), ())[min(a.ndim, 3)] + a.shape + (1,) * (a.ndim < 3)))
+
+
+def _each(arrays: tuple[Any, ...], function: Any) -> Any:
+    """``function`` of every array, a list or number made an array first; a single result stands alone."""
+    results = tuple(function(a if hasattr(a, "shape") else np.asarray(a)) for a in arrays)
+    return results[0] if len(results) == 1 else results
+
+
+SHAPING: tuple[Primitive | Composite, ...] = (
+    reshape, transpose, squeeze, broadcast_to, copy, astype, roll, tile, segment_sum, repeat,
+    np_reshape, ravel, np_transpose, matrix_transpose, swapaxes, moveaxis, rollaxis, expand_dims, np_squeeze, np_broadcast_to,
+    broadcast_arrays, flip, flipud, fliplr, rot90, np_roll, np_repeat, np_tile, np_astype, np_copy, atleast_1d, atleast_2d, atleast_3d,
+)

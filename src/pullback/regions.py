@@ -1,0 +1,122 @@
+"""Regions: which part of a root array a write goes to, and what its adjoint does with the same part of a cotangent.
+
+A region is a chain of view functions from the root, and a last key. The *same* functions applied to a cotangent buffer of the
+root's strides give the same part of it, so every view NumPy has works without a rule of its own for writing.
+"""
+
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from pullback.declare import Primitive
+from pullback.errors import WriteError
+from pullback.handles import Handle
+
+WHOLE: Any = Ellipsis
+
+
+@frozen
+class Region:
+    """View functions from the root, then a key; ``fancy`` when the key holds arrays (reading it copies), ``adds`` for ``ufunc.at``."""
+
+    steps: tuple[tuple[Primitive, dict[str, Any]], ...] = field(repr=False)
+    key: Any
+    fancy: bool
+    repeats: bool = False
+    """True when the key names an element more than once."""
+
+    def view(self, root: Any) -> Any:
+        """The view of ``root`` that the steps lead to; writing to it writes to ``root``."""
+        part = root
+        for prim, params in self.steps:
+            part = prim(part, **params)
+        return part
+
+    def read(self, root: Any) -> Any:
+        """The region's values, owning their memory."""
+        part = self.view(root)[self.key]
+        return part if self.fancy or not hasattr(part, "copy") else part.copy()
+
+    def write(self, root: Any, value: Any) -> None:
+        """``root``'s region becomes ``value``, in place."""
+        self.view(root)[self.key] = value
+
+    def add(self, root: Any, value: Any) -> None:
+        """``value`` is added to ``root``'s region in place, repeated elements as often as they are named."""
+        part = self.view(root)
+        if self.repeats:
+            np.add.at(part, self.key, value)
+        elif self.fancy:
+            part[self.key] = part[self.key] + value
+        else:
+            target = part[self.key]
+            if isinstance(target, np.ndarray | Handle) and target.shape != ():
+                target += value
+            else:
+                part[self.key] = part[self.key] + value
+
+
+def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, key: Any) -> Region:
+    """The region ``part[key]`` of a root, where ``steps`` lead from the root to ``part``."""
+    fancy = is_fancy(key)
+    return Region(steps, key, fancy, fancy and has_repeats(key, part.shape))
+
+
+def is_fancy(key: Any) -> bool:
+    """True when reading with this key copies: it holds an array, a list or a boolean."""
+    items = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(k, np.ndarray | list | bool | np.bool_) for k in items)
+
+
+def has_repeats(key: Any, shape: tuple[int, ...]) -> bool:
+    """True when an advanced key names some element twice. Boolean masks never do."""
+    items = key if isinstance(key, tuple) else (key,)
+    axis, arrays, extents = 0, [], []
+    for k in items:
+        if k is None:
+            continue
+        if k is Ellipsis:
+            taken = sum(_axes_of(i) for i in items)
+            axis += len(shape) - taken
+            continue
+        if isinstance(k, slice):
+            axis += 1
+            continue
+        array = np.asarray(k)
+        if array.dtype.kind == "b":
+            axis += array.ndim
+            continue
+        arrays.append(np.where(array < 0, array + shape[axis], array))
+        extents.append(shape[axis])
+        axis += 1
+    if not arrays:
+        return False
+    flat = np.ravel_multi_index(np.broadcast_arrays(*arrays), tuple(extents), mode="clip").ravel()
+    return bool(np.unique(flat).size < flat.size)
+
+
+def _axes_of(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, slice | int | np.integer):
+        return 1
+    array = np.asarray(item)
+    return array.ndim if array.dtype.kind == "b" else 1
+
+
+def winners(region: Region, root_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """For a write with repeated indices: 1.0 for the elements of the value that survive (the last write wins), 0.0 for the others."""
+    count = int(np.prod(shape, dtype=np.intp))
+    order = np.arange(1, count + 1).reshape(shape)
+    last = np.zeros(root_shape, np.intp)
+    part = region.view(last)
+    part[region.key] = order
+    return np.asarray(part[region.key] == order, float)
+
+
+def require_writable(value: Any, what: str, where: str) -> None:
+    """Raise :class:`WriteError` for a view NumPy gives read-only (``broadcast_to``, ``diagonal``)."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        message = f"{what} is read-only in NumPy too (at {where}): it is a view such as broadcast_to or diagonal gives; write to a copy, x.copy()"
+        raise WriteError(message)

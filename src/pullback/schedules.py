@@ -1,0 +1,33 @@
+"""Schedules for people who write or study policies: the actions, the machine that checks them, the simulator, the diagram.
+
+>>> from pullback.policies.binomial import Binomial
+>>> from pullback.schedules import simulate
+>>> print(simulate(Binomial(2).schedule(6), 6, state_bytes=800, tape_bytes=100))
+schedule of 6 steps, 30 actions
+  cost           14
+  n_forward      14  (2.33 per step)
+  peak_slots     2
+  n_writes       3
+  n_reads        5
+  peak_bytes     1700
+  working_bytes  800
+"""
+
+# ruff: noqa: PLC0414  X as X re-exports a name explicitly
+
+from pullback.policies.actions import Action as Action
+from pullback.policies.actions import Advance as Advance
+from pullback.policies.actions import Delete as Delete
+from pullback.policies.actions import EndForward as EndForward
+from pullback.policies.actions import EndReverse as EndReverse
+from pullback.policies.actions import Load as Load
+from pullback.policies.actions import Record as Record
+from pullback.policies.actions import Reverse as Reverse
+from pullback.policies.actions import Save as Save
+from pullback.policies.actions import Transfer as Transfer
+from pullback.policies.base import Schedule as Schedule
+from pullback.policies.drawing import draw as draw
+from pullback.policies.machine import Machine as Machine
+from pullback.policies.simulator import Simulation as Simulation
+from pullback.policies.simulator import play as play
+from pullback.policies.simulator import simulate as simulate

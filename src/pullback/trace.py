@@ -1,0 +1,143 @@
+"""Running the user's function on tracers: the inputs become handles, the outputs values again."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, frozen
+
+from pullback.arrays import ArraySpec, carries_derivative, spec_of
+from pullback.context import depth, tracing, using
+from pullback.digests import digest
+from pullback.errors import ConstantChangedError, NotDifferentiableError
+from pullback.handles import SHARED, Handle, freeze, make, resolve
+from pullback.recorder import INPUT
+from pullback.structures import flatten, map_leaves, paths, unflatten
+from pullback.tape import REPLAYABLE, Tape, site_here
+from pullback.tracer import KINDS, Tracer
+
+
+@frozen
+class Input:
+    """One differentiated leaf of the arguments: where it is, what it is, and a digest of the user's array."""
+
+    label: str
+    spec: ArraySpec
+    leaf: Any
+    before: bytes | None
+
+
+@define(eq=False)
+class Traced:
+    """A finished trace: its tape, its inputs, and what the function returned."""
+
+    tape: Tape
+    inputs: list[Input]
+    places: list[list[int | None]]
+    """For each differentiated argument, the input number of each leaf; None for a leaf that carries no derivative."""
+    definitions: list[Any]
+    out: Any
+
+    def require_unchanged(self) -> None:
+        """Raise :class:`ConstantChangedError` where the user changed an argument since the forward pass read it."""
+        for given in self.inputs:
+            if given.before is not None and digest(given.leaf) != given.before:
+                message = (
+                    f"the array given as {given.label} ({given.spec}) was changed between the forward and the reverse pass, which reads it; "
+                    "differentiate at a copy, f(x.copy()), or change it afterwards"
+                )
+                raise ConstantChangedError(message)
+
+    def structured(self, leaves: Sequence[Any]) -> list[Any]:
+        """One structure per differentiated argument, from the values of all inputs; None where a leaf carries no derivative."""
+        return [
+            unflatten(definition, [None if place is None else leaves[place] for place in places])
+            for definition, places in zip(self.definitions, self.places, strict=True)
+        ]
+
+
+def run_traced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], *, allow_int: bool, policy: Any, ledger: Any, chain: Any = None) -> Traced:
+    """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
+
+    ``chain`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an integer
+    or boolean argument unless ``allow_int``.
+    """
+    tape = Tape(depth() + 1, KINDS)
+    tape.ledger = ledger
+    if chain is not None:
+        tape.mode = REPLAYABLE
+        tape.chain = chain
+        chain.open(tape)
+    inputs: list[Input] = []
+    places, definitions, traced_args = [], [], list(args)
+    for number in argnums:
+        label = f"argument {number}"
+        leaves, definition = flatten(args[number])
+        if all(isinstance(leaf, int | np.integer | np.bool_ | np.ndarray) and not carries_derivative(leaf) for leaf in leaves) and leaves and not allow_int:
+            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
+        handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
+        places.append(where)
+        definitions.append(definition)
+        traced_args[number] = unflatten(definition, handles)
+    tape.n_inputs = len(tape.records)
+    try:
+        with tracing(tape), using(policy):
+            out = f(*traced_args, **kwargs)
+            out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
+            if chain is not None:
+                chain.finish()
+    finally:
+        tape.close()
+    return Traced(tape, inputs, places, definitions, out)
+
+
+def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]) -> tuple[list[Any], list[int | None]]:
+    """Handles for the leaves that carry derivatives, the others as they are, and each leaf's input number."""
+    handles: list[Any] = []
+    where: list[int | None] = []
+    labels: list[str] | None = None
+    for k, leaf in enumerate(leaves):
+        if not carries_derivative(leaf):
+            handles.append(leaf)
+            where.append(None)
+            continue
+        if len(leaves) > 1 and labels is None:
+            labels = [label + path for path in paths(argument)]
+        before = digest(leaf) if type(leaf) is np.ndarray else None
+        inputs.append(Input(labels[k] if labels else label, spec_of(leaf), leaf, before))
+        where.append(len(inputs) - 1)
+        handles.append(open_input(tape, leaf))
+    return handles, where
+
+
+def open_input(tape: Tape, leaf: Any) -> Any:
+    """A handle for a value that enters a trace."""
+    ident = len(tape.records)
+    tape.records.append((INPUT.opcode, site_here(2)))
+    if isinstance(leaf, Handle):
+        tape.outer = leaf._tape
+        leaf = freeze(leaf)
+    if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
+        leaf = np.asarray(leaf)
+    handle = make(KINDS.weak if isinstance(leaf, float) and not isinstance(leaf, np.generic) else Tracer, leaf, ident, tape, SHARED)
+    if tape.mode:
+        tape.chain.watch(handle)
+    return handle
+
+
+def _integer_argument(number: int, leaf: Any, f: Any) -> str:
+    kind = getattr(leaf, "dtype", type(leaf).__name__)
+    return (
+        f"argument {number} of {getattr(f, '__name__', f)} has dtype {kind}, which carries no derivative; "
+        f"pass {leaf!r} as a float" if np.ndim(leaf) == 0 else
+        f"argument {number} of {getattr(f, '__name__', f)} has dtype {kind}, which carries no derivative; convert it with .astype(float), "
+        "choose another argnums, or pass allow_int=True to get None"
+    )
+
+
+def lowered(leaf: Any, tape: Tape) -> Any:
+    """A handle of the ended trace as the value it stood for, owning its memory; other leaves as they are."""
+    if not isinstance(leaf, Handle) or leaf._tape is not tape:
+        return leaf
+    plain = leaf._value
+    return plain.copy(order="K") if isinstance(plain, np.ndarray) else plain

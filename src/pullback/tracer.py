@@ -1,0 +1,358 @@
+"""The tracer: a mutable handle over single-assignment values that behaves as a NumPy array does, and records what is done to it.
+
+It is no ndarray subclass and gives itself away nowhere: every road that would drop the derivative raises. Operators are written
+out here and go straight to generated callers; everything else dispatches by registry name.
+"""
+
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.catalogue import registry
+from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, tape_of
+from pullback.primitives.indexing import getitem
+from pullback.protocol import CALLERS, build_caller, function, in_place, method, refuse_conversion, ufunc
+from pullback.recorder import Const, call, finish
+from pullback.tape import PAUSED, RECENT, intern_site
+from pullback.writes import set_item
+
+
+def caller(key: Any) -> Callable[..., Any]:
+    """The fastest way to call a primitive, by name or ufunc; made on first use."""
+    return CALLERS.get(key) or build_caller(key, _CALLER_NAMES)
+
+
+class Tracer(Handle):
+    """A traced array. Use it as the NumPy array it stands for; ``pullback.value(x)`` looks behind it."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __array_priority__ = 1000.0
+
+    def __array_ufunc__(self, func: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
+        if how == "__call__" and not kwargs:
+            fast = CALLERS.get(func)
+            return fast(*inputs) if fast is not None else caller(func)(*inputs)
+        return ufunc(func, how, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(self, func, args, kwargs)
+
+    @staticmethod
+    def __pullback_record__(prim: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return call(prim, operands, params)
+
+    def __pullback_value__(self) -> Any:
+        return plain_value(self)
+
+    # What an array tells about itself.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the axes."""
+        shape: tuple[int, ...] = getattr(resolve(self)._value, "shape", ())
+        return shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        reshaped = self.reshape(shape)
+        self._value, self._id = np.array(plain_value(reshaped)), reshaped._id
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype; float64 for a Python float."""
+        value = resolve(self)._value
+        return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
+
+    ndim = property(lambda self: len(self.shape), doc="Number of axes.")
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.intp)), doc="Number of elements.")
+    itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
+    nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
+    strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
+    T = property(lambda self: self.transpose(), doc="The transposed view.")
+    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")
+    real = property(lambda self: method("real", self, (), {}), doc="The real part.")
+    imag = property(lambda self: method("imag", self, (), {}), doc="The imaginary part.")
+    flat = property(lambda self: iter(self.ravel()), doc="The elements one by one, as traced scalars.")
+
+    def __len__(self) -> int:
+        return len(plain_value(self))
+
+    def __bool__(self) -> bool:
+        return bool(plain_value(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            message = "iteration over a 0-d array"
+            raise TypeError(message)
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        kind = "tracer" if self._id is not None else "inactive tracer"
+        return f"<{kind} of {self.dtype.name}[{','.join(map(str, self.shape))}]>"
+
+    def __format__(self, spec: str) -> str:
+        return format(plain_value(self), spec) if spec else repr(self)
+
+    # Arithmetic.
+    def __add__(self, other: Any) -> Any:
+        return (CALLERS.get("add") or caller("add"))(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return (CALLERS.get("add") or caller("add"))(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return (CALLERS.get("subtract") or caller("subtract"))(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (CALLERS.get("subtract") or caller("subtract"))(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return (CALLERS.get("multiply") or caller("multiply"))(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return (CALLERS.get("multiply") or caller("multiply"))(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return (CALLERS.get("divide") or caller("divide"))(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return (CALLERS.get("divide") or caller("divide"))(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return (CALLERS.get("pow") or caller("pow"))(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return (CALLERS.get("pow") or caller("pow"))(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return caller("remainder")(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return caller("remainder")(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return np.floor_divide(plain_value(self), value(other))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return np.floor_divide(value(other), plain_value(self))
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __matmul__(self, other: Any) -> Any:
+        return caller("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return caller("matmul")(other, self)
+
+    def __neg__(self) -> Any:
+        return (CALLERS.get("negative") or caller("negative"))(self)
+
+    def __pos__(self) -> Any:
+        return caller("positive")(self)
+
+    def __abs__(self) -> Any:
+        return caller("absolute")(self)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(plain_value(self), digits)
+
+    # In place: written through every view, or rebound where NumPy rebinds.
+    def __iadd__(self, other: Any) -> Any:
+        return in_place("add", resolve(self), other)
+
+    def __isub__(self, other: Any) -> Any:
+        return in_place("subtract", resolve(self), other)
+
+    def __imul__(self, other: Any) -> Any:
+        return in_place("multiply", resolve(self), other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return in_place("divide", resolve(self), other)
+
+    def __ipow__(self, other: Any) -> Any:
+        return in_place("pow", resolve(self), other)
+
+    def __imod__(self, other: Any) -> Any:
+        return in_place("remainder", resolve(self), other)
+
+    # Comparisons have no derivative: plain arrays.
+    def __lt__(self, other: Any) -> Any:
+        return plain_value(self) < value(other)
+
+    def __le__(self, other: Any) -> Any:
+        return plain_value(self) <= value(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return plain_value(self) > value(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return plain_value(self) >= value(other)
+
+    def __eq__(self, other: object) -> Any:
+        return plain_value(self) == value(other)
+
+    def __ne__(self, other: object) -> Any:
+        return plain_value(self) != value(other)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(plain_value(self) == value(item)))
+
+    # Indexing.
+    def __getitem__(self, key: Any) -> Any:
+        return call(getitem, (self,), {"key": _own_key(key, self)})
+
+    def __setitem__(self, key: Any, new: Any) -> None:
+        set_item(self, _own_key(key, self), new)
+
+    def fill(self, new: Any) -> None:
+        """Every element becomes ``new``."""
+        set_item(self, Ellipsis, new)
+
+    # Roads that would drop the derivative.
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse_conversion(self, "a plain array")
+
+    def __float__(self) -> NoReturn:
+        raise refuse_conversion(self, "float()")
+
+    def __int__(self) -> NoReturn:
+        raise refuse_conversion(self, "int()")
+
+    def __index__(self) -> NoReturn:
+        raise refuse_conversion(self, "an index made")
+
+    def __complex__(self) -> NoReturn:
+        raise refuse_conversion(self, "complex()")
+
+    def tolist(self) -> NoReturn:
+        """Raises: a list of plain numbers would drop the derivative."""
+        raise refuse_conversion(self, "tolist()")
+
+    def item(self, *index: int) -> Any:
+        """The element at ``index``, as a traced scalar."""
+        if len(index) <= 1:
+            return self.ravel()[index[0] if index else 0] if self.shape else self
+        return self[index]
+
+    # Methods, by the function of the same name.
+    def copy(self, order: str = "C") -> Any:
+        """A copy that owns its memory."""
+        return method("copy", self, (), {"order": order})
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Any:
+        """The values in another dtype; plain for an integer or boolean one, which carries no derivative."""
+        return method("astype", self, (dtype,), kwargs)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """The elements in another shape: a view where NumPy gives one."""
+        return method("reshape", self, (shape[0] if len(shape) == 1 else shape,), kwargs)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The view with permuted axes."""
+        return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name in METHODS:
+            return _Method(name, self)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        message = f"a tracer has no attribute {name!r}; use the NumPy function on it, or pullback.value(x).{name} to leave the derivative behind"
+        raise AttributeError(message)
+
+
+METHODS = frozenset(
+    "sum mean prod var std max min cumsum cumprod ravel flatten squeeze swapaxes diagonal trace repeat take clip dot conj conjugate round argmax argmin "
+    "argsort all any nonzero searchsorted compress choose sort partition ptp put".split()
+)
+"""Array methods that are the NumPy function of the same name."""
+
+
+class _Method:
+    """A bound array method, ``x.sum``: called by registry name."""
+
+    def __init__(self, name: str, handle: Tracer) -> None:
+        self.name, self.handle = name, handle
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.name == "flatten":
+            return self.handle.ravel(*args, **kwargs).copy()
+        return method(self.name, self.handle, args, kwargs)
+
+
+class View(Tracer):
+    """A tracer that looks at part of another; stale after a write to it, it derives itself again when next read."""
+
+    __slots__ = ("_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
+
+    def _refresh(self) -> None:
+        parent, prim = self._parent, self._primitive
+        fresh = call(prim, (parent,), self._params)
+        self._value, self._id = fresh._value, fresh._id
+        self._parent_id, self._parent_value = parent._id, parent._value
+
+
+class Buffer(Tracer):
+    """A traced array that depends on no input yet: what ``zeros_like`` gives, ready to be filled."""
+
+    __slots__ = ()
+
+
+class Weak(Tracer):
+    """A tracer over a Python float: NumPy lets it take the dtype of what it meets."""
+
+    __slots__ = ()
+
+
+KINDS = Kinds(Tracer, View, Buffer, Weak)
+_CALLER_NAMES = {
+    "Tracer": Tracer, "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": __import__("sys")._getframe,
+    "recent": RECENT, "intern_site": intern_site, "new": object.__new__, "call": call, "finish": finish, "keep": keep,
+    "plain": frozenset((float, int, np.ndarray, np.float64)),
+}  # fmt: skip
+
+
+def _own_key(key: Any, handle: Any) -> Any:
+    """An index that the user cannot change afterwards: arrays in it are copied."""
+    if type(key) is tuple:
+        if any(type(k) is np.ndarray or isinstance(k, Handle) for k in key):
+            return tuple(_own_key(k, handle) for k in key)
+        return key
+    if type(key) is np.ndarray:
+        return keep(handle._tape, key)
+    if isinstance(key, Handle):
+        raise refuse_conversion(key, "an index made")
+    return key
+
+
+def value(x: Any) -> Any:
+    """The concrete value behind a tracer, as a read-only view; anything else as it is."""
+    if not isinstance(x, Handle):
+        return x
+    plain = plain_value(x)
+    if isinstance(plain, np.ndarray):
+        plain = plain.view()
+        plain.flags.writeable = False
+    return plain
+
+
+def detached(x: Any) -> Any:
+    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
+    if not isinstance(x, Handle):
+        return x
+    plain = plain_value(x)
+    tape = tape_of((x,), "stop_gradient")
+    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
+        return plain
+    return make(KINDS.buffer, plain, None, tape, SHARED)
+
+
+__all__ = ["FREE", "KINDS", "Const", "Tracer", "detached", "registry", "value"]

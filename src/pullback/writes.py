@@ -1,0 +1,249 @@
+"""Writes: ``x[key] = v``, ``x += v``, ``out=``. A write makes a new value and re-points the handle that owns the memory.
+
+Physically it goes into the old buffer unless a record, a snapshot or the user may still read that; then a copy is written
+once and later writes stay in place. Adjoint of a set: the region of the cotangent goes to the value and is zeroed in place; of
+an increment: the region is read, the rest passes untouched.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import WriteError
+from pullback.forms import Form
+from pullback.handles import FREE, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
+from pullback.recorder import _special, captured, form_of, shared_spec
+from pullback.regions import Region, is_fancy, region_at, require_writable
+from pullback.settle import join, settle
+from pullback.tape import PAUSED, site_here, site_text
+
+
+def set_item(handle: Any, key: Any, value: Any) -> None:
+    """``handle[key] = value`` as NumPy does it, recorded."""
+    tape = tape_of((handle, value), "an assignment")
+    if tape.captures is not None:
+        handle, value = captured(handle, tape), captured(value, tape)
+    resolve(handle)
+    if _is_own_region(handle, key, value):
+        return
+    if handle._tape is not tape:
+        _refuse_outer(handle)
+    if not isinstance(handle._value, np.ndarray | Handle):
+        message = f"{type(handle._value).__name__!r} object does not support item assignment"
+        raise TypeError(message)
+    key = concrete_key(key)
+    _write(handle, region_at(steps_to(handle), handle._value, key), value, add=False)
+
+
+def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
+    """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at`` does."""
+    tape = tape_of((handle, value), "an increment")
+    if tape.captures is not None:
+        handle, value = captured(handle, tape), captured(value, tape)
+    resolve(handle)
+    region = region_at(steps_to(handle), handle._value, key)
+    if region.repeats and not repeats:
+        region = Region(region.steps, region.key, region.fancy)
+    _write(handle, region, value if sign > 0 else -value, add=True)
+
+
+def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
+    """``x[k] += w`` ends in ``x[k] = view``, where the view already is that region of ``x`` as it stands: nothing is left to do."""
+    kinds = handle._tape.kinds
+    return type(value) is kinds.view and value._parent is handle and value._params.get("key") is key and value._written_in == _stamp(root_of(handle))
+
+
+def _stamp(root: Any) -> tuple[Any, int]:
+    return root._id, id(root._value)
+
+
+def concrete_key(key: Any) -> Any:
+    """An index with every traced integer or boolean array replaced by its value."""
+    from_tuple = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(k, Handle) for k in from_tuple):
+        message = "an index depends on the inputs of the trace as a floating value; take pullback.value(index) and convert it to int"
+        raise WriteError(message)
+    return key
+
+
+def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
+    root = root_of(handle)
+    tape = root._tape
+    if isinstance(value, Handle):
+        resolve(value)
+    source = value._value if isinstance(value, Handle) and value._tape is tape else freeze(value) if isinstance(value, Handle) else value
+    if tape.mode == PAUSED:
+        message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
+        raise WriteError(message)
+    require_writable(handle._value, "the target of a write", site_text(site_here(2)))
+    if tape.mode:
+        if root._id is None:
+            _create(root)
+        tape.chain.before_write(root)
+    if root._flag not in (FREE, WRITTEN):
+        _refuse_captured(root)
+        root._value = root._value.copy(order="K") if isinstance(root._value, np.ndarray) else freeze(root._value)
+    if not _fits(region, source, root._value):
+        source = np.array(source)
+    root._flag = WRITTEN
+    (region.add if add else region.write)(root._value, source)
+    active = isinstance(value, Handle) and value._tape is tape and value._id is not None
+    if root._id is not None or active:
+        _record_write(root, region, value if active else None, source, add=add)
+    if type(handle) is tape.kinds.view:
+        resolve(handle)
+        handle._written_in = _stamp(root)
+
+
+def _fits(region: Region, source: Any, target: Any) -> bool:
+    """False when the value overlaps the buffer it is written to with an advanced key, where NumPy makes no promise."""
+    return not (region.fancy and isinstance(source, np.ndarray) and isinstance(target, np.ndarray) and np.may_share_memory(source, target))
+
+
+def _refuse_captured(root: Any) -> None:
+    captures = root._tape.captures
+    if captures is not None and any(root._id == h._id for h in captures.values()):
+        message = f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
+        raise WriteError(message)
+
+
+def _refuse_outer(handle: Any) -> None:
+    message = (
+        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here(2))}); "
+        "return the value from the inner function and assign it outside"
+    )
+    raise WriteError(message)
+
+
+def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
+    """Append the record of a write and re-point the root to it."""
+    tape = root._tape
+    site = site_here(3)
+    ident = len(tape.records)
+    form = _FORMS[add, root._id is not None, value is not None]
+    ids = tuple(h._id for h in (root, value) if h is not None and h._id is not None)
+    spec = shared_spec(source) if value is not None else None
+    tape.records.append((form.opcode, *ids, region, shared_spec(root._value), _strides(root._value), spec, ident, site))
+    if tape.mode:
+        amount = value if value is not None else source
+        tape.chain.note(ident, (root, amount), (root._value, source), {"region": region})
+    root._id = ident
+    if type(root) is tape.kinds.buffer:
+        root.__class__ = tape.kinds.tracer
+
+
+def _create(root: Any) -> None:
+    """Give a buffer that is about to be written, under a policy, an id of its own: a replay makes it anew, or from a held copy."""
+    tape = root._tape
+    value = root._value
+    ident = len(tape.records)
+    tape.records.append((CREATE.opcode, site_here(4)))
+    fill = getattr(root, "_fill", None)
+    params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
+    if fill is None:
+        params["value"] = tape.chain.constant(value)
+    tape.chain.note(ident, (), (), params)
+    root._id = ident
+    root.__class__ = tape.kinds.tracer
+
+
+def created(params: Any) -> Any:
+    """The array that a replay makes for a buffer."""
+    if params["fill"] is None:
+        return params["value"].copy(order="K")
+    array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
+    if params["fill"] != "empty":
+        array[...] = params["fill"]
+    return array
+
+
+def _strides(value: Any) -> Any:
+    return value.strides if isinstance(value, np.ndarray) else None
+
+
+def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
+    """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
+    if isinstance(ct, Handle):
+        return freeze(ct)
+    if ident in sweep.owned and (strides is None or ct.strides == strides):
+        return ct
+    buffer = empty_with_strides(ct.shape, ct.dtype, strides)
+    buffer[...] = ct
+    return buffer
+
+
+def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
+    """An uninitialised dense array whose axes lie in memory in the order of ``strides``."""
+    if strides is None or len(shape) < 2:
+        return np.empty(shape, dtype)
+    order = sorted(range(len(shape)), key=lambda k: -abs(strides[k]))
+    memory = np.empty(tuple(shape[k] for k in order), dtype)
+    return memory.transpose(np.argsort(order))
+
+
+def _pull_set(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+    """The region of the cotangent goes to the value; zeroed, the rest goes to the array before the write."""
+    form = form_of(record)
+    region, spec, strides, value_spec, ident, site = record[1 + form.n_ids :]
+    buffer = owned_buffer(ct, ident, strides, sweep)
+    if form.name in ("set_both", "set_value"):
+        g = region.read(buffer)
+        if region.repeats:
+            from_last = sweep.winners(region, spec.shape, g.shape)
+            g = g * from_last
+        _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
+    if form.name != "set_value":
+        region.write(buffer, 0)
+        _pass_on(buffer, record[1], cts, sweep)
+
+
+def _pull_increment(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+    """The region of the cotangent goes to the increment; all of it goes to the array before."""
+    form = form_of(record)
+    region, _, strides, value_spec, ident, site = record[1 + form.n_ids :]
+    buffer = owned_buffer(ct, ident, strides, sweep)
+    if form.name in ("increment_both", "increment_value"):
+        _send(region.read(buffer), record[form.n_ids], value_spec, form, site, cts, sweep)
+    if form.name != "increment_value":
+        _pass_on(buffer, record[1], cts, sweep)
+
+
+def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], sweep: Any) -> None:
+    g = settle(g, spec, form, 0, site, g)
+    before = cts[ident]
+    cts[ident] = g if before is None else join(before, g, ident, sweep)
+
+
+def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any) -> None:
+    before = cts[ident]
+    if before is None:
+        cts[ident] = buffer
+        sweep.owned.add(ident)
+    else:
+        cts[ident] = join(before, buffer, ident, sweep)
+
+
+def _run_set(root: Any, value: Any, region: Region) -> Any:
+    region.write(root, value)
+    return root
+
+
+def _run_increment(root: Any, value: Any, region: Region) -> Any:
+    region.add(root, value)
+    return root
+
+
+_FORMS = {
+    (add, root, value): _special(
+        f"{'increment' if add else 'set'}_{'both' if root and value else 'value' if value else 'root'}",
+        _pull_increment if add else _pull_set,
+        _run_increment if add else _run_set,
+        root + value,
+    )
+    for add in (False, True)
+    for root in (False, True)
+    for value in (False, True)
+}
+CREATE = _special("create", lambda record, ct, cts, sweep: None, n_ids=0)
+WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
+__all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]

@@ -1,0 +1,43 @@
+"""Settings for every test: how Hypothesis draws, seeded generators, and that no test leaves the process changed."""
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline: times are measured in benchmarks/, and one slow call on a shared machine is no fault of the code.
+# Too slow a draw is likewise a matter of the machine.
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# In continuous integration every run draws the same programs, so that a change is judged by what it changes. The search for new
+# failures is left to local runs, which draw afresh and remember failures in .hypothesis, and to `sh .ci/test -m slow`.
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator of its own for each test: never a global seed, so that the order of tests means nothing."""
+    return np.random.default_rng(20000115)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fail a test that leaves NumPy's error handling, its print options, the collector or a thread changed."""
+    before = process_state()
+    yield
+    after = process_state()
+    assert after == before, f"the test left the process changed: before {before}, after {after}; restore it in a finally or a fixture"
+
+
+def process_state() -> dict[str, object]:
+    """What a test could leave behind, as a value to compare."""
+    return {
+        "errors": np.geterr(),
+        "print options": {k: v for k, v in np.get_printoptions().items() if k != "formatter"},
+        "collector enabled": gc.isenabled(),
+        "threads": {t.name for t in threading.enumerate() if not t.daemon},
+    }

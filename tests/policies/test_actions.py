@@ -1,0 +1,36 @@
+import pytest
+from attrs.exceptions import FrozenInstanceError
+
+from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, Transfer
+
+PRINTED = {
+    "Advance(0, 3)": Advance(0, 3),
+    "Record(2)": Record(2),
+    "Reverse(2)": Reverse(2),
+    "Save('state', 3)": Save("state", 3),
+    "Save('tape', 3, 'disk')": Save("tape", 3, "disk"),
+    "Load('state', 3)": Load("state", 3, tier="memory"),
+    "Delete('tape', 0)": Delete("tape", 0),
+    "Transfer('state', 1, 'memory', 'disk')": Transfer("state", 1, "memory", "disk"),
+    "EndForward()": EndForward(),
+    "EndReverse()": EndReverse(),
+}
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_an_action_prints_as_its_constructor(text):
+    action = PRINTED[text]
+    assert repr(action) == text
+    assert eval(text) == action  # noqa: S307  the text is the one above
+    assert hash(eval(text)) == hash(action)  # noqa: S307
+
+
+def test_actions_of_different_kinds_are_different():
+    assert len(set(PRINTED.values())) == len(PRINTED)
+    assert Record(2) != Reverse(2)
+    assert Save("state", 3) != Load("state", 3)
+
+
+def test_an_action_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError, match="can't set attribute"):
+        Advance(0, 3).stop = 4

@@ -1,0 +1,380 @@
+"""The shape of the source, read from its syntax trees: floors, cycles, sizes and the habits of docs/design.md.
+
+Nothing here imports pullback, so a broken module is still measured. Each failure is one line: file:line, the rule, the remedy.
+"""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "pullback"
+PLUGINS = sorted(p.parent for p in ROOT.glob("plugins/*/pyproject.toml"))
+
+# Where each module stands. An entry names a module, or a package with all that is in it; the longest entry that fits decides.
+# A module may import from lower floors, and from its own floor as long as no circle arises. The package's front door,
+# `pullback` itself, is above all that it re-exports; the demos and the command line are users, so they stand above it.
+FLOORS: dict[int, tuple[str, ...]] = {
+    0: ("errors", "arrays", "digests", "structures"),
+    1: ("declare", "catalogue"),
+    2: ("tape", "forms", "settle", "graph"),
+    3: ("codegen", "handles", "recorder", "regions", "writes", "tracer", "protocol", "primitives"),
+    4: ("policies", "schedules", "stores", "context"),
+    5: ("ledger",),
+    6: ("trace", "sweep", "executor", "loop_body", "loop_chain", "loops", "chains"),
+    7: ("reverse", "forward", "derivatives"),
+    8: ("inspect", "testing"),
+    9: ("",),
+    10: ("demos", "cli", "__main__"),
+}
+
+FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES = 400, 600, 50
+MAY_PRINT = ("cli", "demos", "__main__")
+PUBLIC_MODULES = ("testing", "schedules")
+
+
+# ---------------------------------------------------------------------------------------------------------------- reading
+
+
+def module_name(path: Path, base: Path) -> str:
+    """The dotted name of ``path`` below ``base``: ``pullback.policies.base``; a package bears the name of its folder."""
+    parts = path.relative_to(base).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def package_files() -> dict[str, Path]:
+    """Module name to file, for src/pullback."""
+    return {module_name(p, PACKAGE.parent): p for p in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def source_files() -> tuple[Path, ...]:
+    """Every file that is installed: the package and the plugins."""
+    return (*package_files().values(), *sorted(p for plugin in PLUGINS for p in (plugin / "src").rglob("*.py")))
+
+
+@cache
+def files_of_tests() -> tuple[Path, ...]:
+    """Every file that tests: ours and the plugins'."""
+    return (*sorted((ROOT / "tests").rglob("*.py")), *sorted(p for plugin in PLUGINS for p in (plugin / "tests").rglob("*.py")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of ``path``."""
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+def at(path: Path, line: int) -> str:
+    """``src/pullback/tape.py:12``, as editors and terminals link it."""
+    return f"{path.relative_to(ROOT).as_posix()}:{line}"
+
+
+def report(faults: list[str], remedy: str) -> None:
+    """Fail with every fault and what to do, or pass."""
+    if faults:
+        pytest.fail("\n".join([*faults, f"-> {remedy}"]), pytrace=False)
+
+
+def imports(path: Path, modules: dict[str, Path]) -> Iterator[tuple[str, str | None, int]]:
+    """(module, imported name or None, line) of every import, also those inside functions: a late arrow is an arrow."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield (inner, None, node.lineno) if inner in modules else (node.module or "", alias.name, node.lineno)
+
+
+@cache
+def arrows() -> tuple[tuple[str, str, int], ...]:
+    """(importer, imported, line) within the package."""
+    modules = package_files()
+    return tuple(
+        (name, target, line)
+        for name, path in modules.items()
+        for target, _, line in imports(path, modules)
+        if target == "pullback" or target.startswith("pullback.")
+    )
+
+
+def floor(module: str) -> int | None:
+    """The floor on which ``module`` stands, by the longest entry of ``FLOORS`` that fits; None if none does."""
+    short = module.removeprefix("pullback").removeprefix(".")
+    entries = [(len(entry), number, entry) for number, entries in FLOORS.items() for entry in entries]
+    fits = [(length, number) for length, number, entry in entries if short == entry or (entry and short.startswith(f"{entry}."))]
+    return max(fits)[1] if fits else None
+
+
+@cache
+def public_names() -> frozenset[str]:
+    """``pullback.__all__``, which must be written out."""
+    front = PACKAGE / "__init__.py"
+    if not front.exists():
+        pytest.fail(f"{front.relative_to(ROOT)} is missing: it re-exports the public names and lists them in __all__", pytrace=False)
+    for node in tree(front).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
+            assert isinstance(node, (ast.Assign, ast.AnnAssign))
+            assert isinstance(node.value, (ast.List, ast.Tuple)), f"{at(front, node.lineno)} __all__ is to be a written-out list of names"
+            return frozenset(ast.literal_eval(node.value))
+    pytest.fail(f"{at(front, 1)} has no __all__: list the public names there", pytrace=False)
+
+
+# ----------------------------------------------------------------------------------------------------------------- floors
+
+
+def test_every_module_stands_on_a_floor() -> None:
+    faults = [f"{at(path, 1)} {name} stands on no floor" for name, path in package_files().items() if floor(name) is None]
+    report(faults, "add it to FLOORS in tests/test_architecture.py, on the lowest floor above everything that it imports")
+
+
+def test_every_folder_is_a_package() -> None:
+    loose = {path.parent for path in source_files() if not (path.parent / "__init__.py").exists()}
+    faults = [f"{folder.relative_to(ROOT).as_posix()}/ has no __init__.py" for folder in sorted(loose)]
+    report(faults, "add an __init__.py whose docstring says what the folder holds")
+
+
+def test_every_floor_entry_is_a_module() -> None:
+    known = {name.removeprefix("pullback").removeprefix(".") for name in package_files()}
+    listed = [(number, entry) for number, entries in FLOORS.items() for entry in entries]
+    faults = [f"floor {number} names {entry!r}, which is no module" for number, entry in listed if entry not in known]
+    report(faults, "take it out of FLOORS in tests/test_architecture.py, or write the module")
+
+
+def test_imports_point_down() -> None:
+    files, faults = package_files(), []
+    for importer, imported, line in arrows():
+        here, there = floor(importer), floor(imported)
+        if imported not in files:
+            faults.append(f"{at(files[importer], line)} imports {imported}, which is no module of the package")
+        elif here is not None and there is not None and there > here:
+            faults.append(f"{at(files[importer], line)} {importer} (floor {here}) imports {imported} (floor {there})")
+    report(faults, "imports point down: move the shared part to a lower floor, or hand it in as an argument")
+
+
+def test_no_import_cycle() -> None:
+    """Kahn's algorithm, from both ends: take away modules that import no module left, then those that none left imports; circles stay."""
+    files = package_files()
+    needs = {name: {there for here, there, _ in arrows() if here == name != there and there in files} for name in files}
+    while ready := {name for name, wanted in needs.items() if not wanted}:
+        needs = {name: wanted - ready for name, wanted in needs.items() if name not in ready}
+    while unused := needs.keys() - set().union(*needs.values()):
+        needs = {name: wanted for name, wanted in needs.items() if name not in unused}
+    lines = {(importer, imported): line for importer, imported, line in reversed(arrows())}
+    circle = [(name, other) for name, wanted in needs.items() for other in sorted(wanted)]
+    faults = [f"{at(files[name], lines[name, other])} {name} -> {other}" for name, other in circle]
+    report(faults, "these imports form a circle: move what both need to a module of its own, below them")
+
+
+def test_a_module_never_imports_itself() -> None:
+    files = package_files()
+    report([f"{at(files[a], line)} {a} imports itself" for a, b, line in arrows() if a == b], "name the module that is meant")
+
+
+def test_no_module_is_named_like_a_public_object() -> None:
+    public = public_names() - set(PUBLIC_MODULES)
+    named = {name.rpartition(".")[2]: path for name, path in package_files().items()}
+    faults = [f"{at(path, 1)} is named like pullback.{name}" for name, path in named.items() if name in public]
+    report(faults, "rename the module: `pullback.NAME` must mean one thing, whatever was imported before")
+
+
+def test_plugins_import_only_public_names() -> None:
+    public, faults = public_names() | set(PUBLIC_MODULES), []
+    for path in (p for plugin in PLUGINS for p in sorted((plugin / "src").rglob("*.py"))):
+        used = [*imports(path, {}), *(("pullback", name, line) for name, line in attributes_of_pullback(path))]
+        for module, name, line in used:
+            package, _, inner = module.partition(".")
+            allowed = inner in PUBLIC_MODULES or (not inner and (name is None or name in public))
+            if package == "pullback" and not allowed:
+                faults.append(f"{at(path, line)} uses {module}{f'.{name}' if name else ''}")
+    report(faults, "a plugin uses pullback.__all__, pullback.testing and pullback.schedules only: use one of them, or make the name public")
+
+
+def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
+    """(name, line) of every ``pb.name`` where ``import pullback as pb`` stands in the file."""
+    names = [alias for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names]
+    aliases = {alias.asname or alias.name for alias in names if alias.name == "pullback"}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield node.attr, node.lineno
+
+
+# ------------------------------------------------------------------------------------------------------------------ sizes
+
+
+def test_files_are_short() -> None:
+    faults = []
+    for paths, limit in ((source_files(), FILE_LINES), (files_of_tests(), TEST_FILE_LINES)):
+        lengths = {path: len(path.read_text("utf-8").splitlines()) for path in paths}
+        faults += [f"{at(path, n)} has {n} lines, the limit is {limit - 1}" for path, n in lengths.items() if n >= limit]
+    report(faults, "split the file where its subject changes")
+
+
+def test_functions_are_short() -> None:
+    faults = [
+        f"{at(path, node.lineno)} {node.name} has {length} lines, the limit is {FUNCTION_LINES - 1}"
+        for path in source_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) >= FUNCTION_LINES
+    ]
+    report(faults, "give a part of it a name of its own")
+
+
+# ----------------------------------------------------------------------------------------------------------------- habits
+
+
+def is_call_of(node: ast.AST, name: str) -> bool:
+    """True for ``name(...)``."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def faults_in_source(rule: str, found: Iterator[tuple[Path, ast.AST]]) -> list[str]:
+    """One line for each node found."""
+    return [f"{at(path, getattr(node, 'lineno', 1))} {rule}" for path, node in found]
+
+
+def nodes(*kinds: type[ast.AST], paths: tuple[Path, ...] | None = None) -> Iterator[tuple[Path, ast.AST]]:
+    """Every node of these kinds in the installed source, or in ``paths``."""
+    for path in source_files() if paths is None else paths:
+        yield from ((path, node) for node in ast.walk(tree(path)) if isinstance(node, kinds))
+
+
+def test_no_relative_import() -> None:
+    everywhere = nodes(ast.ImportFrom, paths=(*source_files(), *files_of_tests()))
+    found = ((p, n) for p, n in everywhere if isinstance(n, ast.ImportFrom) and n.level)
+    report(faults_in_source("relative import", found), "write the whole name: from pullback.x import y, in tests from tests.x import y")
+
+
+def test_no_star_import() -> None:
+    everywhere = nodes(ast.ImportFrom, paths=(*source_files(), *files_of_tests()))
+    found = ((p, n) for p, n in everywhere if isinstance(n, ast.ImportFrom) and n.names[0].name == "*")
+    report(faults_in_source("star import", found), "name what is imported")
+
+
+def test_no_metaclass() -> None:
+    found = (
+        (p, n)
+        for p, n in nodes(ast.ClassDef)
+        if isinstance(n, ast.ClassDef)
+        and (any(k.arg == "metaclass" for k in n.keywords) or any(isinstance(b, ast.Name) and b.id == "type" for b in n.bases))
+    )
+    report(faults_in_source("metaclass", found), "use a plain function or a frozen attrs class")
+
+
+def test_no_setattr_in_a_loop() -> None:
+    loops = nodes(ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    found = ((path, node) for path, loop in loops for node in ast.walk(loop) if is_call_of(node, "setattr"))
+    report(faults_in_source("setattr in a loop", found), "write the methods out: readers and type checkers must see them")
+
+
+def test_print_only_where_people_look() -> None:
+    speakers = {path for name, path in package_files().items() if name.removeprefix("pullback.").split(".")[0] in MAY_PRINT}
+    quiet = tuple(path for path in source_files() if path not in speakers)
+    found = ((path, node) for path, node in nodes(ast.Call, paths=quiet) if is_call_of(node, "print"))
+    report(faults_in_source("print", found), f"return a value that prints; only {', '.join(MAY_PRINT)} speak to a person")
+
+
+def runs_as_script(node: ast.stmt) -> bool:
+    """True for ``if __name__ == "__main__":``."""
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def top_level_calls(path: Path) -> Iterator[ast.AST]:
+    """Statements that run at import and are a bare call; a call on an object that the module itself made is its own business."""
+    own = {t.id for n in tree(path).body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+    todo: list[ast.stmt] = list(tree(path).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            receiver = node.value.func
+            while isinstance(receiver, (ast.Attribute, ast.Call)):
+                receiver = receiver.value if isinstance(receiver, ast.Attribute) else receiver.func
+            if not (isinstance(receiver, ast.Name) and receiver.id in own):
+                yield node
+        elif isinstance(node, (ast.For, ast.While, ast.With, ast.Try, ast.If)) and not runs_as_script(node):
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+
+
+def test_importing_does_nothing() -> None:
+    found = ((path, node) for path in source_files() if path.name != "__main__.py" for node in top_level_calls(path))
+    report(faults_in_source("call at import", found), "importing registers nothing: end the module in a tuple that one place assembles")
+
+
+# ------------------------------------------------------------------------------------------------------------------- text
+
+# Written so that these patterns do not match themselves.
+TEXT_RULES = {
+    "unfinished work": (re.compile(r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b"), "do it, or say in docs/design.md why not"),
+    "a path of one machine": (
+        re.compile(r"(?<![\w.<])/(?:work|farm|tmp|root|home|Users)/"),
+        "use tmp_path, a path relative to the repository, or an argument",
+    ),
+    "a registry host": (
+        re.compile(r"\b(?:pypi|pythonhosted|npmjs)\.(?:org|com)\b"),
+        "name the package only; where it comes from is the reader's choice",
+    ),
+}
+TEXT_FOLDERS = ("src", "plugins", "tests", "benchmarks", "docs", ".ci")
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".cff", ".sh", ".json", ".cfg", ".yaml", ".yml", ".txt", ""}
+
+
+def texts() -> Iterator[Path]:
+    """Every text file of the repository that a person wrote."""
+    candidates = [*ROOT.glob("*"), *(p for folder in TEXT_FOLDERS for p in (ROOT / folder).rglob("*"))]
+    for path in sorted(candidates):
+        parts = path.relative_to(ROOT).parts
+        made = any(p.startswith(".venv") or p in {"__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
+        if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
+            yield path
+
+
+@pytest.mark.parametrize("rule", TEXT_RULES)
+def test_text(rule: str) -> None:
+    pattern, remedy = TEXT_RULES[rule]
+    faults = [
+        f"{at(path, number)} {rule}: {line.strip()[:100]}"
+        for path in texts()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    report(faults, remedy)
+
+
+# ---------------------------------------------------------------------------------------------------------- configuration
+
+
+def test_configured_paths_exist() -> None:
+    """A checker that is pointed at a folder which is not there passes silently."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project, tool = config["project"], config["tool"]
+    named = {
+        "project.readme": [project["readme"]],
+        "project.license-files": project["license-files"],
+        "hatch packages": tool["hatch"]["build"]["targets"]["wheel"]["packages"],
+        "hatch sdist": [p.lstrip("/") for p in tool["hatch"]["build"]["targets"]["sdist"]["include"]],
+        "pytest testpaths": tool["pytest"]["ini_options"]["testpaths"],
+        "pytest pythonpath": tool["pytest"]["ini_options"].get("pythonpath", []),
+        "mypy files": tool["mypy"]["files"],
+        "mypy_path": tool["mypy"]["mypy_path"],
+        "ruff src": tool["ruff"]["src"],
+        "ruff per-file-ignores": list(tool["ruff"]["lint"]["per-file-ignores"]),
+    }
+    listed = [(key, path) for key, paths in named.items() for path in paths]
+    absent = [(key, path) for key, path in listed if not (ROOT / path).exists() and not any(ROOT.glob(path))]
+    faults = [f"pyproject.toml: {key} names {path}, which is not there" for key, path in absent]
+    report(faults, "mend the path, or take the entry out")
+
+
+def test_every_plugin_is_type_checked() -> None:
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
+    faults = [f"{plugin.name} is not type checked" for plugin in PLUGINS if f"plugins/{plugin.name}/src" not in checked]
+    report(faults, "add plugins/NAME/src to files and mypy_path in [tool.mypy] of pyproject.toml")

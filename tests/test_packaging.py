@@ -1,0 +1,82 @@
+"""What an installation promises: a light import, declared extras, one version, programs and entry points that exist."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.metadata import distribution, entry_points, version
+from pathlib import Path
+
+import pytest
+
+import pullback
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PLUGIN = tomllib.loads((ROOT / "plugins" / "pullback-linalg" / "pyproject.toml").read_text("utf-8"))["project"]
+
+# What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps numpy.random's state.
+ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "cython_runtime"}
+
+
+def imported_after(statement: str) -> set[str]:
+    """The top-level modules that a fresh interpreter holds after ``statement`` and did not hold before, the standard library left out."""
+    code = f"import sys; before = set(sys.modules); {statement}; print(*{{m.partition('.')[0] for m in set(sys.modules) - before}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split()) - set(sys.stdlib_module_names)
+
+
+def test_import_loads_nothing_but_the_declared_dependencies() -> None:
+    # Underscored: numpy and optree load private helpers of the standard library that the list of its modules leaves out.
+    assert {name for name in imported_after("import pullback") if not name.startswith("_")} <= ALLOWED
+
+
+@pytest.mark.parametrize("module", ["pullback.testing", "pullback.schedules"])
+def test_public_modules_need_no_extra(module: str) -> None:
+    assert {name for name in imported_after(f"import {module}") if not name.startswith("_")} <= ALLOWED
+
+
+def test_dependencies_are_the_three() -> None:
+    assert {re.split(r"[<>=!~\[; ]", d)[0] for d in PROJECT["dependencies"]} == {"attrs", "numpy", "optree"}
+
+
+def test_extras_are_installed_as_declared() -> None:
+    declared = set(PROJECT["optional-dependencies"])
+    assert declared == {"cli", "plot", "demo", "test", "bench", "dev"}
+    assert set(distribution("pullback").metadata.get_all("Provides-Extra")) == declared
+
+
+def test_one_version() -> None:
+    assert pullback.__version__ == version("pullback") == PROJECT["version"]
+    assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"## {PROJECT['version']} " in (ROOT / "docs" / "changelog.md").read_text("utf-8")
+
+
+def test_console_script_exists() -> None:
+    (script,) = (e for e in distribution("pullback").entry_points if e.group == "console_scripts")
+    assert script.name == "pullback"
+    assert callable(script.load())
+
+
+def test_plugin_is_found_through_its_entry_point() -> None:
+    (found,) = (e for e in entry_points(group="pullback.primitives") if e.name == "linalg")
+    assert found.value == PLUGIN["entry-points"]["pullback.primitives"]["linalg"]
+    assert found.dist is not None
+    assert found.dist.name == "pullback-linalg"
+    module, _, name = found.value.partition(":")
+    assert isinstance(getattr(import_module(module), name), tuple)
+
+
+def test_the_package_is_marked_as_typed() -> None:
+    assert (Path(pullback.__file__).parent / "py.typed").is_file()
+
+
+def test_every_public_name_exists_and_is_listed_once() -> None:
+    names = list(pullback.__all__)
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if not hasattr(pullback, name)] == []
+
+
+def test_no_public_object_is_named_like_the_package() -> None:
+    assert not hasattr(pullback, "pullback")
