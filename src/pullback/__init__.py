@@ -30,6 +30,7 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
+from pullback.inspect.planning import plan
 from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
 from pullback.policies.base import MemoryPolicy
@@ -76,6 +77,7 @@ __all__ = [
     "composite",
     "fori_loop",
     "grad",
+    "plan",
     "primitive",
     "register",
     "registry",

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.digests import digest
-from pullback.errors import PolicyWarning
+from pullback.errors import PolicyError, PolicyWarning
 from pullback.forms import FORMS
 from pullback.handles import Handle, faithful_copy
 from pullback.ledger import Ledger, mib
@@ -41,6 +41,8 @@ class PlainChain:
     active: StepsChain | None = None
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
+    cuts_itself: bool = True
+    """False for a policy that must know the length: a program without marks is then held whole."""
     cutter: "Cutter | None" = None
     constants: dict[bytes, Any] = field(factory=dict)
     constant_site: int = -1
@@ -111,9 +113,13 @@ class PlainChain:
 
     # Marks.
     def _chain_at(self, ident: int) -> StepsChain | None:
-        if self.active is None and not self.marked and self.tape is not None:
+        if self.active is None and not self.marked and self.tape is not None and self.cuts_itself:
             record = self.tape.records.pop()
-            self.begin(None, self.policy)
+            try:
+                self.begin(None, self.policy)
+            except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
+                self.chains.pop()
+                self.active, self.cuts_itself = None, False
             self.tape.records.append(record)
         return self.active
 
@@ -146,6 +152,9 @@ class PlainChain:
         """The trace has ended."""
         self.end()
         self.cutter = None
+        if not self.cuts_itself and not self.marked:
+            message = f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; mark the loop with pullback.steps(n)"
+            warnings.warn(message, PolicyWarning, stacklevel=2)
 
     # The reverse pass.
     def reverse(self, cts: list[Any], run: Sweep) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from pullback.errors import PolicyError
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.tape import Tape
+from pullback.tape import PAUSED, Tape
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
+_PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _SAVE_ALL = SaveAll()
 
 
@@ -51,11 +52,31 @@ def tracing(tape: Tape) -> Iterator[Tape]:
 
 
 def innermost() -> Tape | None:
-    """The innermost trace under way in this context."""
-    tapes = _TAPES.get()
-    return tapes[-1] if tapes else None
+    """The innermost trace that records in this context; a loop that runs plainly has paused its own."""
+    return next((tape for tape in reversed(_TAPES.get()) if tape.mode != PAUSED), None)
 
 
 def depth() -> int:
     """How many traces are under way in this context."""
     return len(_TAPES.get())
+
+
+def next_level() -> int:
+    """The level of a trace that begins now: above every other under way."""
+    return max((tape.level for tape in _TAPES.get()), default=0) + 1
+
+
+@contextmanager
+def planning() -> Iterator[list[Any]]:
+    """Within the block loop functions run two steps and are carried out on names of buffers; the list gathers them."""
+    loops: list[Any] = []
+    token = _PLANNED.set(loops)
+    try:
+        yield loops
+    finally:
+        _PLANNED.reset(token)
+
+
+def planned() -> list[Any] | None:
+    """The list of loops being planned, None while programs are run for real."""
+    return _PLANNED.get()

@@ -5,8 +5,10 @@ The names of a rule's parameters after ``ct`` *are* the declaration of what it r
 ``out_spec`` for shape and dtype without bytes. Values are saved; specs and parameters are not arrays and cost nothing.
 """
 
+import dis
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -64,8 +66,12 @@ class Primitive:
     symbol: str = ""
     opaque: Mapping[str, Callable[[Any], int]] = field(factory=dict, repr=False)
     elementwise: bool = False
-    zero_derivative: bool = False
     linear: tuple[str, ...] = ()
+    """The operands in which the primitive is linear, the others held fixed: a fact about the mathematics, for those who derive from it."""
+    trusted: bool = False
+    """The results of its rules are not checked at run time: the table of the core, which conformance tests check instead."""
+    defaults: Mapping[str, Any] = field(factory=dict, repr=False)
+    """Default values of the static parameters."""
     rules: dict[str, tuple[Rule, ...]] = field(factory=dict, repr=False)
     forms: dict[Any, Any] = field(factory=dict, repr=False, init=False)
     """The specialised record layouts of this primitive, made on first use."""
@@ -75,6 +81,8 @@ class Primitive:
         _check_names(self)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
+        if len(params) < len(self.defaults):
+            params = {**self.defaults, **params}
         for operand in operands:
             record = getattr(type(operand), "__pullback_record__", None)
             if record is not None:
@@ -154,10 +162,10 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if forward is None:
         return lambda fn: primitive(fn, **options)
-    operands, family, params = _signature(forward, options)
+    operands, family, params, defaults = _signature(forward, options)
     name = options.pop("name", None) or getattr(forward, "__name__", type(forward).__name__)
     rules = options.pop("vjps", {})
-    built = Primitive(name=name, forward=forward, operands=operands, family=family, params=params, **options)
+    built = Primitive(name=name, forward=forward, operands=operands, family=family, params=params, defaults=defaults, **options)
     for operand, rule_fns in rules.items():
         for fn in rule_fns if isinstance(rule_fns, tuple) else (rule_fns,):
             built.vjp(operand, fn=fn)
@@ -172,7 +180,7 @@ def elementwise(ufunc: Callable[..., Any], *, name: str = "", symbol: str = "", 
     """
     return primitive(
         ufunc, name=name or getattr(ufunc, "__name__", ""), operands=tuple(rules), params=(), vjps=rules, symbol=symbol,
-        elementwise=True, serves=(ufunc,), linear=tuple(linear.split()),
+        elementwise=True, trusted=True, serves=(ufunc,), linear=tuple(linear.split()),
     )
 
 
@@ -193,10 +201,12 @@ def _plain(x: Any) -> Any:
     return type(x)(map(_plain, x)) if type(x) in (list, tuple) else x
 
 
-def _signature(forward: Callable[..., Any], options: dict[str, Any]) -> tuple[tuple[str, ...], str | None, tuple[str, ...]]:
-    """Operands, family and params of a forward: as given in the options, else as its signature says."""
+def _signature(
+    forward: Callable[..., Any], options: dict[str, Any]
+) -> tuple[tuple[str, ...], str | None, tuple[str, ...], dict[str, Any]]:
+    """Operands, family, params and their defaults: as given in the options, else as the signature says."""
     if "operands" in options:
-        return tuple(options.pop("operands")), options.pop("family", None), tuple(options.pop("params", ()))
+        return tuple(options.pop("operands")), options.pop("family", None), tuple(options.pop("params", ())), {}
     try:
         parameters = inspect.signature(forward).parameters.values()
     except (TypeError, ValueError):
@@ -206,7 +216,8 @@ def _signature(forward: Callable[..., Any], options: dict[str, Any]) -> tuple[tu
     operands = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD))
     family = next((p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL), None)
     params = tuple(p.name for p in parameters if p.kind is kinds.KEYWORD_ONLY)
-    return operands, family, params
+    defaults = {p.name: p.default for p in parameters if p.kind is kinds.KEYWORD_ONLY and p.default is not kinds.empty}
+    return operands, family, params, defaults
 
 
 def _check_names(prim: Primitive) -> None:
@@ -277,7 +288,7 @@ def _refuse_captured_arrays(prim: Primitive, fn: Callable[..., Any], operands: t
     if code is None:
         return
     found = dict(zip(code.co_freevars, _cell_contents(function), strict=True))
-    found |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    found |= {name: function.__globals__[name] for name in global_names(code) if name in function.__globals__}
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     found |= {f"a default ({position})": value for position, value in enumerate(defaults)}
     for name, value in found.items():
@@ -287,6 +298,11 @@ def _refuse_captured_arrays(prim: Primitive, fn: Callable[..., Any], operands: t
                 "Make it an operand, a residual of the forward, or a keyword parameter"
             )
             raise DeclarationError(message)
+
+
+def global_names(code: CodeType) -> set[str]:
+    """The global names a code object reads; ``co_names`` would add its attribute names."""
+    return {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
 
 
 def _cell_contents(function: Any) -> list[Any]:

@@ -4,7 +4,7 @@ A form says, for one primitive and one activity pattern, which rules apply, whic
 The opcode of a record is the place of its form in :data:`FORMS`; the table only grows, so opcodes stay good for every tape.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import define, field
@@ -78,7 +78,7 @@ def rules_for(prim: Primitive, active: tuple[int, ...], held: frozenset[int], si
     chosen: dict[int, tuple[Rule, list[int]]] = {}
     for position in active:
         operand = prim.rule_name(position)
-        if operand in prim.nondiff or prim.zero_derivative:
+        if operand in prim.nondiff:
             continue
         alternatives = prim.rules.get(operand)
         if not alternatives:
@@ -110,3 +110,10 @@ def layout(prim: Primitive, rules: tuple[tuple[Rule, tuple[int, ...]], ...], act
     specs = tuple(dict.fromkeys((*own, *read)))
     has_params = any(name in prim.params for rule, _ in rules for name in rule.reads)
     return saved, specs, has_params
+
+
+def release_records(records: Iterable[Any]) -> None:
+    """Records that are dropped unreversed let go of what they book in the ledger: the loops among them."""
+    for record in records:
+        if record is not None and FORMS[record[0]].wide:
+            record[2].release()

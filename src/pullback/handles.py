@@ -58,10 +58,10 @@ def tape_of(operands: Any, doing: str) -> Tape:
     found: Tape | None = None
     for operand in operands:
         if isinstance(operand, Handle):
-            tape = operand._tape
+            tape: Any = operand._tape
             if tape.mode == CLOSED or tape.thread != get_ident():
                 raise TracerError(_unusable(tape, doing))
-            if tape.mode == CAPTURED:
+            while tape.mode == CAPTURED:
                 tape = tape.inner
             if found is None or tape.level > found.level:
                 found = tape

@@ -75,6 +75,8 @@ class Ledger:
         """The figures, with what a plain tape holds counted once per buffer."""
         plain: dict[str, int] = {}
         for held in tape_holdings(tape.records) if tape is not None else ():
+            if id(held.buffer) in self.held:
+                continue  # booked by a loop or a step region
             plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
         by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
         return Report(

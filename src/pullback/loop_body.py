@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import spec_of
+from pullback.declare import global_names
 from pullback.errors import StructureError
 from pullback.handles import Handle, freeze
 from pullback.structures import flatten, map_leaves, unflatten
@@ -16,13 +17,13 @@ from pullback.structures import flatten, map_leaves, unflatten
 MAX_DEPTH = 8
 
 
-def frozen_function(f: Any, depth: int = 0) -> Any:
+def frozen_function(f: Any, made: list[Any], depth: int = 0) -> Any:
     """``f`` with the present contents of its closure cells, and of those of the functions in them: later rebinding cannot reach it.
 
-    Tracers in cells are frozen to the value they stand for now.
+    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``.
     """
     if isinstance(f, MethodType):
-        return MethodType(frozen_function(f.__func__, depth), f.__self__)
+        return MethodType(frozen_function(f.__func__, made, depth), f.__self__)
     if not isinstance(f, FunctionType) or not f.__closure__ or depth > MAX_DEPTH:
         return f
     cells = []
@@ -32,20 +33,21 @@ def frozen_function(f: Any, depth: int = 0) -> Any:
         except ValueError:
             cells.append(cell)  # empty: a function that names itself, bound later
             continue
-        cells.append(cell if content is f else CellType(_frozen_content(content, depth)))
-    made = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
-    made.__kwdefaults__ = f.__kwdefaults__
-    made.__dict__.update(f.__dict__)
-    return made
+        cells.append(cell if content is f else CellType(_frozen_content(content, made, depth)))
+    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
+    copy_of.__kwdefaults__ = f.__kwdefaults__
+    copy_of.__dict__.update(f.__dict__)
+    return copy_of
 
 
-def _frozen_content(content: Any, depth: int) -> Any:
+def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
     if isinstance(content, Handle):
-        return freeze(content)
+        made.append(freeze(content))
+        return made[-1]
     if isinstance(content, FunctionType | MethodType):
-        return frozen_function(content, depth + 1)
+        return frozen_function(content, made, depth + 1)
     if isinstance(content, dict | list | tuple) and len(content) < 1000:
-        return map_leaves(lambda leaf: freeze(leaf) if isinstance(leaf, Handle) else leaf, content)
+        return map_leaves(lambda leaf: _frozen_content(leaf, made, MAX_DEPTH) if isinstance(leaf, Handle) else leaf, content)
     return content
 
 
@@ -71,7 +73,7 @@ def _reachable(f: Any, depth: int) -> Iterator[Any]:
         yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
         return
     cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
-    named = [f.__globals__[name] for name in f.__code__.co_names if name in f.__globals__]
+    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
     for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
         yield value
         if isinstance(value, FunctionType | MethodType) and value is not f and not value.__module__.startswith(("numpy", "pullback.")):

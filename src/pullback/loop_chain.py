@@ -9,8 +9,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import buffer_of, carries_derivative, spec_of
+from pullback.context import next_level, tracing
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
+from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.loop_body import Body, Randomness
@@ -65,6 +67,9 @@ class LoopChain:
     """Whether the arrays of ``state`` are ours alone, so that the body may write to them."""
     lookback: list[Any] | None = None
     keeps_lookback: bool = False
+    lookback_random: tuple[Any, ...] = ()
+    start_random: tuple[Any, ...] = ()
+    """The random states before step 0, which runs as the probe before it is saved."""
     work: StepTape | None = None
     slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     expected: dict[int, tuple[bytes, ...]] = field(factory=dict)
@@ -78,6 +83,8 @@ class LoopChain:
     run_of: Sweep = field(factory=Sweep)
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+    carried: list[Any] = field(factory=list)
+    """Specs of the leaves of the carry that have cotangents."""
     known_specs: list[Any] = field(factory=list)
     captured_handles: dict[int, Any] = field(factory=dict)
     """Id in the enclosing trace to the handle of step 0's tape that stood for it."""
@@ -86,15 +93,18 @@ class LoopChain:
     # Running the body.
     @contextmanager
     def _enclosing_in(self, mode: int, inner: Tape | None = None) -> Iterator[None]:
-        tape = self.enclosing
-        if tape is None:
-            yield
-            return
-        before, tape.mode, tape.inner = tape.mode, mode, inner
+        """The enclosing trace in a mode, and the traces around it redirected to it, as they were while it was made."""
+        changed: list[tuple[Tape, int, Tape | None]] = []
+        tape, below = self.enclosing, inner
+        while tape is not None:
+            changed.append((tape, tape.mode, tape.inner))
+            tape.mode, tape.inner = mode, below
+            mode, below, tape = CAPTURED, tape, tape.enclosing
         try:
             yield
         finally:
-            tape.mode, tape.inner = before, None
+            for tape, before, below in changed:
+                tape.mode, tape.inner = before, below
 
     def run_plain(self, k: int) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
@@ -107,8 +117,8 @@ class LoopChain:
     def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
         """Step ``k`` on tracers: its tape, the state after it and its per-step outputs."""
         enclosing = self.enclosing
-        tape = Tape((enclosing.level if enclosing is not None else 0) + 1, KINDS)
-        tape.captures = {}
+        tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
+        tape.captures, tape.enclosing = {}, enclosing
         tape.constants = self.constants
         tape.copies_constants = stays
         tape.ledger = self.ledger
@@ -117,11 +127,12 @@ class LoopChain:
         xs = self.x_at(k)
         x_leaves = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in xs] if xs is not None else None
         tape.n_inputs = len(tape.records)
-        with self._enclosing_in(CAPTURED, tape):
+        entered, x_entered = [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()]  # before the body writes to them
+        with self._enclosing_in(CAPTURED, tape), tracing(tape):
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
             new, ys = ([resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in (new, ys))
         self._require_known(tape, k)
-        step = StepTape(tape, [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()], *(_exits(part, tape) for part in (new, ys)))
+        step = StepTape(tape, entered, x_entered, *(_exits(part, tape) for part in (new, ys)))
         tape.close()
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
@@ -130,11 +141,11 @@ class LoopChain:
         return step, values, y_values
 
     def _require_known(self, tape: Tape, k: int) -> None:
-        found = set(tape.captures or ())
+        found = {ident for ident in tape.captures or () if isinstance(ident, int)}
         if self.known is None:
             self.known = found
-            self.captured_handles = dict(tape.captures or {})
-            self.known_specs = [spec_of(h._value) for h in (tape.captures or {}).values() if hasattr(h._value, "dtype")]
+            self.captured_handles = {i: h for i, h in (tape.captures or {}).items() if i in found}
+            self.known_specs = [spec_of(h._value) for h in self.captured_handles.values() if hasattr(h._value, "dtype")]
         elif not found <= self.known:
             message = (
                 f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
@@ -168,8 +179,10 @@ class LoopChain:
         for k in range(start, stop):
             if self.keeps_lookback:
                 self.lookback, self.owned = self.state, False
+                self.lookback_random = self.start_random if k == 0 and self.probe is not None else self.randomness.save()
             if self.probe is not None and k == 0:
-                _, self.state, ys = self.probe
+                unused, self.state, ys = self.probe
+                release_records(unused.tape.records)
                 self.probe, self.owned = None, False
                 self._give_ys(0, ys)
                 continue
@@ -186,6 +199,7 @@ class LoopChain:
         """Run a step on tracers and keep its tape in WORK."""
         if self.lookback is not None:
             self.state, self.lookback = self.lookback, None
+            self.randomness.restore(self.lookback_random)
         if step > 0 and not any(kind == "tape" and held == step - 1 for kind, held, _ in self.slots):
             self.expected.setdefault(step, self._digest(self.state))
         if self.probe is not None and step == 0:
@@ -225,9 +239,11 @@ class LoopChain:
         if kind == "tape":
             self.slots[kind, step, tier], self.work = self.work, None
             return
-        source = self.lookback if self.lookback is not None and self.keeps_lookback else self.state
+        source, random = self.state, self.start_random if self.probe is not None else self.randomness.save()
+        if self.lookback is not None and self.keeps_lookback:
+            source, random = self.lookback, self.lookback_random
         leaves = [own(leaf) for leaf in source]
-        snapshot = Snapshot(leaves, self.randomness.save(), value_items(leaves, "snapshot"))
+        snapshot = Snapshot(leaves, random, value_items(leaves, "snapshot"))
         self.slots[kind, step, tier] = snapshot
         self.ledger.hold(snapshot.items)
 
@@ -247,10 +263,14 @@ class LoopChain:
             self.ledger.release(found.items)
 
     # Bookkeeping and verification.
+    def swept(self) -> None:
+        """The forward sweep has ended and its results are handed out: the last state is needed no more."""
+        self.carried = [spec_of(leaf) for leaf in self.state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
+        self.state = []
+
     def hold_cotangents(self) -> None:
         """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
-        carried = [spec_of(leaf) for leaf in self.state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
-        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*carried, *self.known_specs))]
+        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs))]
         self.ledger.hold(self.ct_items)
 
     @staticmethod
@@ -276,14 +296,20 @@ class LoopChain:
         """Drop everything still held, and settle the ledger."""
         for key in list(self.slots):
             if key[0] == "tape":
-                self.ledger.release(self.slots.pop(key).items)
+                self._drop(self.slots.pop(key))
             else:
                 self.delete(*key)
         if self.work is not None:
-            self.ledger.release(self.work.items)
+            self._drop(self.work)
             self.work = None
+        if self.probe is not None:
+            release_records(self.probe[0].tape.records)
         self.ledger.release(self.ct_items)
         self.cts, self.run_of, self.expected, self.lookback, self.probe, self.ct_items = [], Sweep(), {}, None, None, []
+
+    def _drop(self, step: StepTape) -> None:
+        self.ledger.release(step.items)
+        release_records(step.tape.records)
 
 
 def own(leaf: Any) -> Any:

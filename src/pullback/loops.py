@@ -11,19 +11,20 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import innermost, policy_in_force
-from pullback.errors import ReplayError, StructureError
+from pullback.context import innermost, planned, policy_in_force
+from pullback.errors import StructureError
 from pullback.executor import run_forward, run_reverse
-from pullback.forms import Form, new_form
-from pullback.handles import Handle, make, resolve
+from pullback.forms import FORMS, release_records
+from pullback.handles import Handle, freeze, make, resolve
 from pullback.ledger import Ledger
 from pullback.loop_body import Body, Randomness, frozen_function, generators_of
 from pullback.loop_chain import LoopChain, own
 from pullback.policies.machine import Machine
-from pullback.recorder import _special, component
+from pullback.recorder import special_form, component
 from pullback.settle import join
+from pullback.shadow import ShadowChain, template_of
 from pullback.structures import flatten, unflatten
-from pullback.tape import CAPTURED, Tape, site_here
+from pullback.tape import Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -34,9 +35,10 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     speed, and what is held does not grow with the number of steps. The body may write to its carry in place; it may not write to traced values it
     captures, and must do the same when called again (:class:`ReplayError`).
     """
-    frozen = frozen_function(body)
-    carry, _ = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy).run(max(0, upper - lower), lower=lower)
-    return carry
+    held: list[Any] = []
+    frozen = frozen_function(body, held)
+    loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, lower=lower)
+    return loop.run(max(0, upper - lower))[0]
 
 
 def scan(
@@ -49,7 +51,8 @@ def scan(
     """
     x_leaves, x_definition = flatten(xs)
     n = _scan_length(x_leaves, length)
-    frozen = frozen_function(step)
+    held: list[Any] = []
+    frozen = frozen_function(step, held)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
         result = frozen(carry, unflatten(x_definition, x) if x is not None else None)
@@ -58,7 +61,7 @@ def scan(
             raise StructureError(message)
         return result
 
-    return _Loop("scan", call, step, init, policy, x_leaves if xs is not None else None).run(n)
+    return _Loop("scan", call, step, init, policy, held, xs=x_leaves if xs is not None else None).run(n)
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -66,11 +69,11 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
     ``condition`` sees plain values. Errors as :func:`fori_loop`.
     """
-    frozen, frozen_condition = frozen_function(body), frozen_function(condition)
-    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy)
+    held: list[Any] = []
+    frozen, frozen_condition = frozen_function(body, held), frozen_function(condition, held)
+    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held)
     loop.condition = lambda leaves: bool(frozen_condition(unflatten(loop.definition, leaves)))
-    carry, _ = loop.run(None)
-    return carry
+    return loop.run(None)[0]
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
@@ -92,38 +95,45 @@ class _Loop:
     body: Callable[..., Any]
     init: Any
     policy: Any
+    held: list[Any]
+    """The handles that freezing the closures made."""
+    lower: int = 0
     xs: list[Any] | None = None
     condition: Callable[[list[Any]], bool] | None = None
     definition: Any = field(default=None, init=False)
     ys: list[Any] = field(factory=list, init=False)
 
-    def run(self, n: int | None, *, lower: int = 0) -> tuple[Any, Any]:
+    def run(self, n: int | None) -> tuple[Any, Any]:
         """Carry out the forward sweep; the carry and the stacked per-step outputs, traced where anything that enters is."""
         leaves, self.definition = flatten(self.init)
         tape = innermost()
-        while tape is not None and tape.mode == CAPTURED:
-            tape = tape.inner
-        chain = self._chain(leaves, tape, n, lower)
         if tape is None:
-            return self._untraced(chain, n)
+            return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:
-            return self.init, unflatten(chain.body.y_definition, []) if chain.body.y_definition else None
+            return self.init, None
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
-        chosen = policy_in_force(self.policy)
-        run = LoopRun(chain, chosen, n, [own(leaf) for leaf in chain.state])
-        run.forward()
-        return self._leave(run, leaves, tape)
+        run = self._start(leaves, self.xs, tape, n)
+        if run.n == 0:
+            return self.init, None
+        return self._leave(run, leaves, tape, n)
 
-    def _chain(self, leaves: list[Any], tape: Tape | None, n: int | None, lower: int) -> LoopChain:
+    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None) -> "LoopRun":
+        chain = self._chain(leaves, xs, tape, n)
+        start = [_lasting(leaf, value) for leaf, value in zip(leaves, chain.state, strict=True)] if tape.repeatable else []
+        run = LoopRun(chain, policy_in_force(self.policy), n, start)
+        run.forward()
+        return run
+
+    def _chain(self, leaves: list[Any], xs: list[Any] | None, tape: Tape | None, n: int | None) -> LoopChain:
         body = Body(self.call, self.name, self.definition)
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
             body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(), Randomness(generators_of(self.body, self.init)),
-            state, lower=lower, condition=self.condition, on_y=self._store(n),
+            state, lower=self.lower, condition=self.condition, on_y=self._store(n),
         )  # fmt: skip
-        if self.xs is not None:
-            values = [_value_for(leaf, tape) for leaf in self.xs]
+        if xs is not None:
+            values = [_value_for(leaf, tape) for leaf in xs]
             chain.x_at = lambda k: [leaf[k] for leaf in values]
         return chain
 
@@ -132,7 +142,7 @@ class _Loop:
 
         def store(k: int, ys: list[Any]) -> None:
             if k == 0:
-                self.ys.extend(np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) if not isinstance(y, Handle) else [] for y in ys)
+                self.ys = list(np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) if not isinstance(y, Handle) else [] for y in ys)
             for buffer, y in zip(self.ys, ys, strict=True):
                 if isinstance(buffer, list):
                     buffer.append(y)
@@ -150,32 +160,66 @@ class _Loop:
         definition = chain.body.y_definition
         return unflatten(self.definition, chain.state), unflatten(definition, self.ys) if definition is not None else None
 
-    def _leave(self, run: "LoopRun", leaves: list[Any], tape: Tape) -> tuple[Any, Any]:
+    def _leave(self, run: "LoopRun", leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """Record the loop as one operation and hand out its results."""
         chain = run.chain
-        ys = [np.stack(y) if isinstance(y, list) else y for y in self.ys]
         entering = [_active_id(leaf, tape) for leaf in leaves]
         x_entering = [_active_id(leaf, tape) for leaf in self.xs or ()]
         known = sorted(chain.known or ())
-        handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None] + [chain.captured_handles[i] for i in known]
+        results = self._results(run)
         ids = tuple(i for i in (*entering, *x_entering, *known) if i is not None)
-        results = [*chain.state, *ys]
         if ids:
-            run.connect(entering, x_entering, known, len(chain.state), [spec_of(leaf) if _plain_array(leaf) else None for leaf in results])
+            run.connect(entering, x_entering, known, len(chain.state))
             ident = len(tape.records)
             tape.records.append((LOOP.opcode, ids, run, site_here(2)))
-            if tape.mode:
-                tape.chain.note_loop(ident, ids, handles, run.again)
+            if tape.mode and tape.chain.active is not None:
+                handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None] + [chain.captured_handles[i] for i in known]
+                tape.chain.note_loop(ident, ids, handles, self._rerun(run, leaves, tape, n))
             results = [
                 component(tape, ident, k, _handed_out(leaf), len(results)) if carries_derivative(leaf) else leaf for k, leaf in enumerate(results)
             ]
-        carry = unflatten(self.definition, results[: len(chain.state)])
+        carry = unflatten(self.definition, results[: len(leaves)])
         definition = chain.body.y_definition
-        return carry, unflatten(definition, results[len(chain.state) :]) if definition is not None else None
+        chain.swept()
+        self.ys = []
+        return carry, unflatten(definition, results[len(leaves) :]) if definition is not None else None
+
+    def _results(self, run: "LoopRun") -> list[Any]:
+        return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
+
+    def _rerun(self, run: "LoopRun", leaves: list[Any], tape: Tape, n: int | None) -> Callable[[list[Any]], tuple[list[Any], "LoopRun"]]:
+        """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake."""
+        fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
+        fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
+        definition, has_xs = self.definition, self.xs is not None
+        self.init, self.xs = None, None
+        run.closure = self.held
+
+        def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
+            given = iter(values)
+            starts = [next(given) if i is not None else leaf for i, leaf in zip(run.entering, fixed, strict=True)]
+            xs = [next(given) if i is not None else leaf for i, leaf in zip(run.x_entering, fixed_xs, strict=True)]
+            by_id = dict(zip(run.known, given, strict=True))
+            for handle in self.held:
+                if handle._id in by_id:
+                    handle._value = by_id[handle._id]
+            self.definition = definition
+            again = self._start(starts, xs if has_xs else None, tape, n)
+            again.connect(run.entering, run.x_entering, run.known, run.n_leaves)
+            again.closure = self.held
+            results = self._results(again)
+            again.chain.swept()
+            return results, again
+
+        return rerun
 
 
-def _plain_array(leaf: Any) -> bool:
-    return not isinstance(leaf, Handle)
+def _lasting(leaf: Any, value: Any) -> Any:
+    """An initial value that a second reverse pass can start from: a handle's value by reference, a plain array copied."""
+    if isinstance(leaf, Handle):
+        freeze(leaf)
+        return value
+    return own(value)
 
 
 def _handed_out(leaf: Any) -> Any:
@@ -210,36 +254,77 @@ class LoopRun:
     x_entering: list[int | None] = field(factory=list)
     known: list[int] = field(factory=list)
     n_leaves: int = 0
-    specs: list[Any] = field(factory=list)
+    closure: list[Any] = field(factory=list)
+    """Inside steps: the frozen handles of the body, emptied when the run is over so that they keep no value of the step alive."""
     random_start: tuple[Any, ...] = ()
     fresh: bool = True
     sizes: dict[str, int] = field(factory=dict)
+    shadow: Any = None
+    """While planning: the chain on names of buffers."""
+    nested: bool = False
+    """While planning: whether the body holds a loop of its own."""
 
     def forward(self) -> None:
         """The initial sweep: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the schedule runs."""
         chain = self.chain
-        self.random_start = chain.randomness.save()
+        self.random_start = chain.start_random = chain.randomness.save()
         if self.n is None and chain.condition is not None and not chain.goes_on(0):
             self.n = 0
             return
-        with_state = chain.state
+        start = chain.state
         chain.probe = chain.run_recorded(0, stays=True)
-        chain.ledger.n_forward += 1
-        chain.state = with_state
         step, after, _ = chain.probe
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
             "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
         }
-        self.schedule = self.policy.schedule(self.n, **self.sizes)
-        self.machine = Machine(self.n)
+        loops = planned()
+        if loops is not None:
+            self.nested = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
+            self._forward_of_shadow(start)
+            loops.append(self)
+            return
+        chain.ledger.n_forward += 1
+        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         chain.keeps_lookback = self.n is None
         run_forward(self.schedule, self.machine, chain)
+        chain.keeps_lookback, chain.lookback = False, None
         self.n = self.machine.n
 
-    def connect(self, entering: list[int | None], x_entering: list[int | None], known: list[int], n_leaves: int, specs: list[Any]) -> None:
+    def _forward_of_shadow(self, start: list[Any]) -> None:
+        """The sweep on names of buffers, after a second recorded step that stands for all later ones."""
+        chain = self.chain
+        assert chain.probe is not None
+        first, after, ys = chain.probe
+        chain._give_ys(0, ys)
+        chain.state = after
+        goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
+        second, last, _ = chain.run_recorded(1, stays=True) if goes_on else chain.probe
+        held = {key for key, _, _ in first.items} & {key for key, _, _ in second.items}
+        templates = template_of(first, start, after), template_of(second, after, last) if goes_on else template_of(first, start, after)
+        release_records(first.tape.records)
+        if goes_on:
+            release_records(second.tape.records)
+        n = self._run_rest(after)
+        self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held)
+        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
+        run_forward(self.schedule, self.machine, self.shadow)
+        self.n = n
+
+    def _run_rest(self, after: list[Any]) -> int:
+        """Run the steps after the first on plain arrays, holding nothing, so that the program goes on with true values; the length."""
+        chain, k = self.chain, 1
+        before = chain.ledger.n_forward
+        chain.state, chain.probe, chain.owned = after, None, False
+        while k < self.n if self.n is not None else chain.goes_on(k):
+            chain.advance(k, k + 1)
+            k += 1
+        chain.ledger.n_forward = before
+        return k
+
+    def connect(self, entering: list[int | None], x_entering: list[int | None], known: list[int], n_leaves: int) -> None:
         """Say which ids of the enclosing tape enter."""
-        self.entering, self.x_entering, self.known, self.n_leaves, self.specs = entering, x_entering, known, n_leaves, specs
+        self.entering, self.x_entering, self.known, self.n_leaves = entering, x_entering, known, n_leaves
 
     def reverse(self, cts: list[Any], *, free: bool) -> list[tuple[int, Any]]:
         """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before."""
@@ -265,13 +350,14 @@ class LoopRun:
             chain.release()
         if free:
             self.start = []
+            self.release()
         return sent
 
-    def again(self, values: list[Any]) -> tuple[list[Any], "LoopRun"]:
-        """Run the loop anew on the values of what entered it, for a replay of the program around it: its results and the new record."""
-        by_place = dict(zip((*self.entering, *self.x_entering), range(len(values)), strict=False))
-        message = f"a {self.chain.body.name} inside steps cannot be replayed yet ({len(by_place)} values enter it)"
-        raise ReplayError(message)
+    def release(self) -> None:
+        """The run is over: nothing of it is held any more."""
+        self.chain.release()
+        for handle in self.closure:
+            handle._value = None
 
     def _restart(self) -> None:
         chain = self.chain
@@ -283,6 +369,7 @@ class LoopRun:
         self.machine = Machine(n)
         chain.keeps_lookback = False
         run_forward(self.schedule, self.machine, chain)
+        chain.swept()
 
     def _gather_xs(self) -> list[Any]:
         """Buffers for the cotangents of ``xs``, filled a row at a time."""
@@ -309,9 +396,4 @@ def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> 
         cts[ident] = g if before is None else join(before, g, ident, sweep)
 
 
-def _build_loop(opcode: int) -> tuple[Form, Any]:
-    template = _special("loop", _pull_loop, n_ids=0)
-    return Form(opcode, template.primitive, (), 0, (), (), wide=True), _pull_loop
-
-
-LOOP = new_form(_build_loop)
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True)

@@ -12,7 +12,7 @@ from pullback.ledger import Ledger
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.structures import map_leaves
-from pullback.tape import CAPTURED, RECORDING, REPLAYABLE, Tape
+from pullback.tape import RECORDING, REPLAYABLE
 from pullback.tracer import detached
 
 
@@ -23,7 +23,7 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     are held for its replay (see ``fori_loop`` for a form that holds none).
     """
     items: Iterable[Any] = range(n_or_iterable) if isinstance(n_or_iterable, int) else n_or_iterable
-    tape = _recording_tape()
+    tape = innermost()
     chain = tape.chain if tape is not None else None
     if tape is None or chain is None or tape.mode != REPLAYABLE or (chain.active is not None and chain.marked):
         yield from items
@@ -76,7 +76,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
 
     @wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        tape = _recording_tape()
+        tape = innermost()
         if tape is None or tape.mode not in (RECORDING, REPLAYABLE):
             return f(*args, **kwargs)
         if tape.chain is None:
@@ -103,9 +103,3 @@ def stop_gradient(x: Any) -> Any:
     """``x`` with no dependence on the inputs: the same values, zero derivative. Structures leaf by leaf."""
     return map_leaves(detached, x)
 
-
-def _recording_tape() -> Tape | None:
-    tape = innermost()
-    while tape is not None and tape.mode == CAPTURED:
-        tape = tape.inner
-    return tape

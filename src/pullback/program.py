@@ -12,7 +12,7 @@ from attrs import define, field
 
 from pullback.forms import FORMS, Form
 from pullback.handles import faithful_copy
-from pullback.recorder import COMPONENT, Const
+from pullback.recorder import COMPONENT
 from pullback.writes import CREATE, WRITE_OPCODES, created
 
 
@@ -202,9 +202,6 @@ class Replayer:
             if last.get(value, -1) <= ident:
                 self.env.pop(value, None)
                 self.base.pop(value, None)
-        self.residuals.pop(ident, None)
-
-
-def constant(argument: Any) -> Const:
-    """A held constant operand."""
-    return Const(argument)
+        unused = self.residuals.pop(ident, None)
+        if unused is not None and entry.rerun is not None:
+            unused["run"].release()

@@ -15,7 +15,7 @@ from pullback.declare import Primitive
 from pullback.errors import RuleError
 from pullback.forms import FORMS, Form, layout, new_form, rules_for
 from pullback.handles import FREE, SAVED, SHARED, WRITTEN, WRITTEN_SHARED, Handle, faithful_copy, freeze, keep, make, resolve, root_of, tape_of
-from pullback.tape import PAUSED, RECORDING, Tape, site_here, site_text
+from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 _SPECS: dict[tuple[tuple[int, ...], Any], ArraySpec] = {}
@@ -43,26 +43,34 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
 
 
 def captured(operand: Any, tape: Tape) -> Any:
-    """The handle that stands, on the tape of a loop's step, for a handle of the enclosing trace; anything else as it is."""
-    if not isinstance(operand, Handle) or operand._tape is tape or operand._tape.inner is not tape:
-        return operand
+    """The handle that stands, on the tape of a loop's step, for a handle of an enclosing trace; anything else as it is."""
+    while isinstance(operand, Handle) and operand._tape is not tape and operand._tape.mode == CAPTURED:
+        operand = _stand_in(operand)
+    return operand
+
+
+def _stand_in(operand: Any) -> Any:
+    """What stands for a handle of a captured tape on the tape of the step being recorded, which captures it now if it has not yet."""
     outer = operand._tape
-    outer.inner, mode, outer.mode = None, outer.mode, RECORDING  # a stale view derives itself again on its own tape
+    inner: Any = outer.inner
+    outer.mode = RECORDING  # a stale view derives itself again on its own tape
     try:
         resolve(operand)
     finally:
-        outer.inner, outer.mode = tape, mode
+        outer.mode = CAPTURED
     if operand._id is None:
-        return make(tape.kinds.buffer, operand._value, None, tape, SHARED)
-    assert tape.captures is not None  # only the tape of a step is an inner tape
-    stand_in = tape.captures.get(operand._id)
-    if stand_in is None:
-        ident = len(tape.records)
-        tape.records.append((CAPTURE.opcode, operand._id, site_here(2)))
-        kind = tape.kinds.weak if type(operand) is tape.kinds.weak else tape.kinds.tracer
-        stand_in = tape.captures[operand._id] = make(kind, operand._value, ident, tape, SHARED)
+        key = ("inactive", id(operand))
+        if key not in inner.captures:
+            inner.captures[key] = make(inner.kinds.buffer, operand._value, None, inner, SHARED)
+        return inner.captures[key]
+    found = inner.captures.get(operand._id)
+    if found is None:
+        ident = len(inner.records)
+        inner.records.append((CAPTURE.opcode, operand._id, site_here(3)))
+        kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
+        found = inner.captures[operand._id] = make(kind, operand._value, ident, inner, SHARED)
         freeze(operand)  # whoever writes to it from now on copies
-    return stand_in
+    return found
 
 
 def _operand_value(operand: Any, tape: Tape) -> Any:
@@ -137,7 +145,7 @@ def _own_output(prim: Primitive, values: tuple[Any, ...], out: Any) -> Any:
 
 def form_for(prim: Primitive, operands: Any, values: Any, out: Any, active: tuple[int, ...], tape: Tape, site: int) -> Form:
     """The form of this call, made on first use."""
-    exact = prim.elementwise and not prim.outputs and all(_same_spec(out, values[k]) for k in active)
+    exact = prim.trusted and prim.elementwise and not prim.outputs and all(_same_spec(out, values[k]) for k in active)
     held: frozenset[int] = frozenset()
     if any(len(rules) > 1 for rules in prim.rules.values()):
         held = frozenset(k for k in active if operands[k]._flag == SAVED)
@@ -180,7 +188,10 @@ class _Named:
             return tuple(self.out) if prim.outputs else self.out
         if name in prim.operands:
             k = prim.operands.index(name)
-            return hold(self.operands[k], self.values[k], self.tape)
+            value = self.values[k]
+            if type(value) is float and not prim.elementwise:
+                value = np.float64(value)  # a rule that is no table line may ask for its shape
+            return hold(self.operands[k], value, self.tape)
         if name == prim.family:
             first = len(prim.operands)
             return tuple(hold(o, v, self.tape) for o, v in zip(self.operands[first:], self.values[first:], strict=True))
@@ -237,7 +248,8 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to, or a plain value."""
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
-    if prim.view and isinstance(operands[0], Handle) and operands[0]._tape is tape:
+    source = operands[0]
+    if prim.view and isinstance(source, Handle) and source._tape is tape and (_is_view(out) or _shares(out, source._value)):
         return view_of(operands[0], prim, params, out, None)
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
@@ -248,7 +260,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     if prim.outputs:
         handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-    if prim.view and (isinstance(out, Handle) or (type(out) is np.ndarray and np.may_share_memory(out, _concrete(operands[0])))):
+    if prim.view and (_is_view(out) or _shares(out, operands[0]._value)):
         return view_of(operands[0], prim, params, out, ident)
     handle = make(kinds.weak if type(out) is float else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
@@ -256,8 +268,13 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     return handle
 
 
-def _concrete(handle: Any) -> Any:
-    return handle._value
+def _is_view(out: Any) -> bool:
+    """For a value that is a handle of an outer trace: whether it is a view there."""
+    return isinstance(out, Handle) and type(out) is out._tape.kinds.view
+
+
+def _shares(out: Any, value: Any) -> bool:
+    return type(out) is np.ndarray and np.may_share_memory(out, value)
 
 
 def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, ident: int | None) -> Any:
@@ -269,6 +286,7 @@ def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, i
     view._parent_value = parent._value
     view._primitive = prim
     view._params = dict(params)
+    view._written_in = None
     if tape.mode and ident is not None:
         tape.chain.watch(view)
     return view
@@ -295,24 +313,24 @@ def _pull_component(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
     gathered[place] = ct
 
 
-def _special(name: str, pull: Any, execute: Any = None, n_ids: int = 1) -> Form:
-    """A form that is no primitive call."""
+def special_form(name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False) -> Form:
+    """A form that is no primitive call: an input, a component, a write, a loop."""
     prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
-    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), execute=execute), pull))
+    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull))
 
 
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """An input has nobody to pass its cotangent to."""
 
 
-COMPONENT = _special("component", _pull_component, lambda outputs, place: outputs[place])
+COMPONENT = special_form("component", _pull_component, lambda outputs, place: outputs[place])
 def _pull_capture(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """A captured value gathers its cotangent over all steps of the loop."""
     sweep.gather(record[1], ct)
 
 
-CAPTURE = _special("captured value", _pull_capture, n_ids=0)
-INPUT = _special("input", _pull_nothing, n_ids=0)
+CAPTURE = special_form("captured value", _pull_capture, n_ids=0)
+INPUT = special_form("input", _pull_nothing, n_ids=0)
 
 
 def form_of(record: tuple[Any, ...]) -> Form:

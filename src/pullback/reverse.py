@@ -36,7 +36,7 @@ def value_and_grad(
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        traced, pull = _forward(f, args, kwargs, _positions(numbers, args, f), policy, allow_int=allow_int, repeatable=False)
+        traced, pull = forward(f, args, kwargs, _positions(numbers, args, f), policy, allow_int=allow_int, repeatable=False)
         out, aux = _split_aux(traced.out, has_aux=has_aux)
         seed = scalar_seed(out, f, holomorphic=holomorphic)
         gradients = traced.structured(pull.once([out], [seed], free=True))
@@ -69,7 +69,7 @@ def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool 
     held. With ``has_aux``, ``f`` returns ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the structure, shapes
     and dtypes of the output; raises :class:`StructureError` for another structure.
     """
-    traced, pull = _forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
+    traced, pull = forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
     out, aux = _split_aux(traced.out, has_aux=has_aux)
     pull.out_leaves, pull.out_definition = flatten(out)
     result = unflatten(pull.out_definition, [lowered(leaf, traced.tape) for leaf in pull.out_leaves])
@@ -86,7 +86,7 @@ class Pull:
         self.out_definition: Any = None
         self._traced: Traced | None = traced
         self._chain = chain
-        self._ledger = ledger
+        self.ledger = ledger
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         traced = self._open()
@@ -114,7 +114,7 @@ class Pull:
             sweep(tape, tape.n_inputs, len(tape.records), cts, run)
         else:
             self._chain.reverse(cts, run)
-        self._ledger.elapsed_seconds += time.perf_counter() - began
+        self.ledger.elapsed_seconds += time.perf_counter() - began
         return [_given_out(cts, k, given) for k, given in enumerate(traced.inputs)]
 
     def _open(self) -> Traced:
@@ -126,7 +126,7 @@ class Pull:
     @property
     def report(self) -> Report:
         """What was held between forward and reverse, by reason, and what the reverse did."""
-        return self._ledger.report(self._traced.tape if self._traced is not None else None)
+        return self.ledger.report(self._traced.tape if self._traced is not None else None)
 
     def close(self) -> None:
         """Release everything held for the reverse."""
@@ -135,13 +135,14 @@ class Pull:
             self._chain.close()
 
 
-def _forward(
+def forward(
     f: Any, args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], policy: Any, *, allow_int: bool, repeatable: bool
 ) -> tuple[Traced, Pull]:
+    """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
     ledger = Ledger()
     chosen = policy_in_force(policy)
     chain = None if isinstance(chosen, SaveAll) else PlainChain(chosen, ledger, repeatable)
-    traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger)
+    traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
     return traced, Pull(traced, traced.tape.chain, ledger)
 
 
@@ -201,6 +202,8 @@ def _given_out(cts: list[Any], k: int, given: Any) -> Any:
     if ct is None:
         zero = np.zeros(given.spec.shape, given.spec.dtype)
         return zero if given.spec.shape else zero[()]
+    if type(ct) is np.ndarray and not given.spec.shape:
+        return ct[()]
     if type(ct) is np.ndarray:
         alone = ct.base is None and ct.flags.writeable and sys.getrefcount(ct) <= 2
         return ct if alone else ct.copy(order="K")

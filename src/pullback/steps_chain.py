@@ -10,6 +10,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.errors import PolicyError
+from pullback.forms import release_records
 from pullback.executor import carry_out, run_forward, run_reverse
 from pullback.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.ledger import Item, Ledger, record_items, value_items
@@ -159,13 +160,14 @@ class StepsChain:
             self._book(n - 1)
         self.needs = Needs.of(self.entries, self.cuts[0], self.cuts[-1])
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
-        self.work = last if type(self.pending) is Record or self.work is None else self.work
         self._tell_length(n)
         for action in self.schedule:
             self._late(action, last)
             if type(action) is EndForward:
                 break
-        if last is not None and self.work != last and ("tape", last) not in {key[:2] for key in self.slots}:
+        if last is not None and self.machine.tape == last:
+            self.work = last
+        elif last is not None and ("tape", last) not in {key[:2] for key in self.slots}:
             self._drop(last)
         self._forget_unsaved(-1)
         self.n = n
@@ -269,6 +271,7 @@ class StepsChain:
     def _drop(self, step: int) -> None:
         """The records of a step let go of their values."""
         start, stop = self.cuts[step], self.cuts[step + 1]
+        release_records(self.tape.records[start:stop])
         self.tape.records[start:stop] = [None] * (stop - start)
         items = self.work_items.pop(step, None)
         if items is not None:
@@ -309,8 +312,9 @@ class StepsChain:
         """Release every snapshot and what is booked; records keep what they hold."""
         for live in {id(v): v for v in (*self.slots.values(), *self.opened.values(), self.initial) if isinstance(v, Live)}.values():
             self._unbook(live)
-        for items in self.work_items.values():
+        for step, items in self.work_items.items():
             self.ledger.release(items)
+            release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.slots, self.opened, self.work_items, self.initial, self.newest = {}, {}, {}, None, None
 
 

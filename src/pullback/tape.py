@@ -28,8 +28,8 @@ class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "chain", "constants", "copies_constants", "inner", "kinds", "ledger", "level", "mode", "n_inputs", "outer", "records",
-        "thread",
+        "__weakref__", "captures", "chain", "constants", "copies_constants", "enclosing", "inner", "kinds", "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
+        "repeatable", "thread",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -46,12 +46,18 @@ class Tape:
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, Any] | None = None
         """For the tape of a loop's step: id in the enclosing tape to the handle that stands for it here."""
+        self.enclosing: Tape | None = None
+        """For the tape of a loop's step: the tape the loop is an operation of."""
         self.inner: Tape | None = None
         """While CAPTURED: the tape of the step being recorded."""
         self.ledger: Any = None
         """Where loops of this trace book what they hold."""
         self.chain: Any = None
         """What governs the records made while REPLAYABLE: it decides where they are cut."""
+        self.overlapping: frozenset[int] = frozenset()
+        """Ids of inputs that share memory with another input: they may not be written."""
+        self.repeatable = False
+        """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.copies_constants = True
         """False where no user code can run between the record of a plain array and its use by a pullback."""
 

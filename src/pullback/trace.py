@@ -7,9 +7,9 @@ import numpy as np
 from attrs import define, frozen
 
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
-from pullback.context import depth, tracing, using
+from pullback.context import next_level, tracing, using
 from pullback.digests import digest
-from pullback.errors import ConstantChangedError, NotDifferentiableError
+from pullback.errors import ConstantChangedError, NotDifferentiableError, PullbackError
 from pullback.handles import SHARED, Handle, freeze, make, resolve
 from pullback.recorder import INPUT
 from pullback.structures import flatten, map_leaves, paths, unflatten
@@ -56,14 +56,17 @@ class Traced:
         ]
 
 
-def run_traced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], *, allow_int: bool, policy: Any, ledger: Any, chain: Any = None) -> Traced:
+def run_traced(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], *, allow_int: bool, policy: Any, ledger: Any, chain: Any = None, repeatable: bool = False
+) -> Traced:
     """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
 
     ``chain`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an integer
     or boolean argument unless ``allow_int``.
     """
-    tape = Tape(depth() + 1, KINDS)
+    tape = Tape(next_level(), KINDS)
     tape.ledger = ledger
+    tape.repeatable = repeatable
     if chain is not None:
         tape.mode = REPLAYABLE
         tape.chain = chain
@@ -80,12 +83,18 @@ def run_traced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnum
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
     tape.n_inputs = len(tape.records)
+    tape.overlapping = _overlapping([given.leaf for given in inputs])
     try:
         with tracing(tape), using(policy):
             out = f(*traced_args, **kwargs)
             out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
             if chain is not None:
                 chain.finish()
+    except (ValueError, TypeError) as error:
+        refused = error.__cause__ or error.__context__
+        if isinstance(refused, PullbackError):  # NumPy wraps what a tracer raises when it is written into a plain array
+            raise refused from None
+        raise
     finally:
         tape.close()
     return Traced(tape, inputs, places, definitions, out)
@@ -108,6 +117,17 @@ def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, input
         where.append(len(inputs) - 1)
         handles.append(open_input(tape, leaf))
     return handles, where
+
+
+def _overlapping(leaves: list[Any]) -> frozenset[int]:
+    """The inputs that share memory with another: NumPy would see a write to one in the other, two handles would not."""
+    arrays = [(k, leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+    found: set[int] = set()
+    for place, (i, a) in enumerate(arrays):
+        for j, b in arrays[place + 1 :]:
+            if np.may_share_memory(a, b) and np.shares_memory(a, b):
+                found |= {i, j}
+    return frozenset(found)
 
 
 def open_input(tape: Tape, leaf: Any) -> Any:

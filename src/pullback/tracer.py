@@ -323,11 +323,14 @@ _CALLER_NAMES = {
 def _own_key(key: Any, handle: Any) -> Any:
     """An index that the user cannot change afterwards: arrays in it are copied."""
     if type(key) is tuple:
-        if any(type(k) is np.ndarray or isinstance(k, Handle) for k in key):
+        if any(isinstance(k, np.ndarray | list | Handle) for k in key):
             return tuple(_own_key(k, handle) for k in key)
         return key
     if type(key) is np.ndarray:
         return keep(handle._tape, key)
+    if type(key) is list:
+        array = np.asarray(key)
+        return array if array.size else array.astype(np.intp)
     if isinstance(key, Handle):
         raise refuse_conversion(key, "an index made")
     return key

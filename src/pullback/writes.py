@@ -12,7 +12,7 @@ import numpy as np
 from pullback.errors import WriteError
 from pullback.forms import Form
 from pullback.handles import FREE, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
-from pullback.recorder import _special, captured, form_of, shared_spec
+from pullback.recorder import special_form, captured, form_of, shared_spec
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import join, settle
 from pullback.tape import PAUSED, site_here, site_text
@@ -50,7 +50,9 @@ def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, re
 def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
     """``x[k] += w`` ends in ``x[k] = view``, where the view already is that region of ``x`` as it stands: nothing is left to do."""
     kinds = handle._tape.kinds
-    return type(value) is kinds.view and value._parent is handle and value._params.get("key") is key and value._written_in == _stamp(root_of(handle))
+    if type(value) is not kinds.view or value._parent is not handle or value._params.get("key") is not key:
+        return False
+    return value._written_in == _stamp(root_of(handle)) or (value._parent_id == handle._id and value._parent_value is handle._value)
 
 
 def _stamp(root: Any) -> tuple[Any, int]:
@@ -91,7 +93,6 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if root._id is not None or active:
         _record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
-        resolve(handle)
         handle._written_in = _stamp(root)
 
 
@@ -101,8 +102,14 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 
 
 def _refuse_captured(root: Any) -> None:
+    if root._id in root._tape.overlapping:
+        message = (
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): NumPy would change both; "
+            "pass copies, or write to a copy"
+        )
+        raise WriteError(message)
     captures = root._tape.captures
-    if captures is not None and any(root._id == h._id for h in captures.values()):
+    if captures is not None and any(root is h or (root._id is not None and root._id == h._id) for h in captures.values()):
         message = f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
         raise WriteError(message)
 
@@ -209,6 +216,8 @@ def _pull_increment(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
 
 
 def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], sweep: Any) -> None:
+    if len(spec.shape) > len(g.shape):  # an assignment drops leading axes of length 1 of the value
+        g = g.reshape((1,) * (len(spec.shape) - len(g.shape)) + g.shape)
     g = settle(g, spec, form, 0, site, g)
     before = cts[ident]
     cts[ident] = g if before is None else join(before, g, ident, sweep)
@@ -234,7 +243,7 @@ def _run_increment(root: Any, value: Any, region: Region) -> Any:
 
 
 _FORMS = {
-    (add, root, value): _special(
+    (add, root, value): special_form(
         f"{'increment' if add else 'set'}_{'both' if root and value else 'value' if value else 'root'}",
         _pull_increment if add else _pull_set,
         _run_increment if add else _run_set,
@@ -244,6 +253,6 @@ _FORMS = {
     for root in (False, True)
     for value in (False, True)
 }
-CREATE = _special("create", lambda record, ct, cts, sweep: None, n_ids=0)
+CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
 WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
 __all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]

@@ -9,7 +9,8 @@ from pullback.arrays import INEXACT
 from pullback.declare import Composite, composite
 from pullback.handles import FREE, Handle, make, resolve, tape_of
 from pullback.recorder import captured
-from pullback.tape import PAUSED
+from pullback.errors import ConversionError
+from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import set_item
 
 
@@ -45,7 +46,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subo
         buffer = traced_buffer(template, np.empty_like(a, dtype=dtype, order=order, subok=subok, shape=shape))
     if isinstance(fill_value, Handle) and not isinstance(buffer, Handle):
         message = f"np.full_like would write a traced value into dtype {buffer.dtype}, which carries no derivative; pass dtype=float"
-        raise TypeError(message)
+        raise ConversionError(message)
     buffer[...] = fill_value
     return buffer
 
@@ -79,10 +80,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """``dst[...] = src``, where ``where`` is true."""
     if not isinstance(dst, Handle):
         message = (
-            f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)}, which would drop the derivative; "
-            "make the target with np.zeros_like(x)"
+            f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)} (at {site_text(site_here(1))}), "
+            "which would drop the derivative; make the target with np.zeros_like(x)"
         )
-        raise TypeError(message)
+        raise ConversionError(message)
     if not np.can_cast(src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype, dst.dtype, casting):  # type: ignore[arg-type]
         message = f"Cannot cast array data to {dst.dtype} according to the rule {casting!r}"
         raise TypeError(message)

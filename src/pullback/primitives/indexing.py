@@ -30,7 +30,7 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
         cts[ident] = buffer
         sweep.owned.add(ident)
     elif ident not in sweep.owned:
-        buffer = cts[ident] = buffer.copy() if hasattr(buffer, "copy") else np.array(buffer)
+        buffer = cts[ident] = buffer.copy() if isinstance(buffer, Handle) else np.array(buffer)
         sweep.owned.add(ident)
     (key,) = params
     if is_fancy(key) and has_repeats(key, spec.shape):

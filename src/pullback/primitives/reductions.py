@@ -128,7 +128,7 @@ std_about = primitive(
 def _products_of_others(x: Any, axis: Axis) -> Any:
     """For every element the product of all others: those before times those after, so that zeros need no division."""
     ndim = len(x.shape)
-    reduced = tuple(range(ndim)) if axis is None else tuple(a % ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
+    reduced = tuple(range(ndim)) if axis is None or not ndim else tuple(a % ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
     order = (*(k for k in range(ndim) if k not in reduced), *reduced)
     last = np.transpose(x, order)
     shape = last.shape

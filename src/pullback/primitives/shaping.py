@@ -283,7 +283,7 @@ def np_roll(a: Any, shift: Any, axis: Any = None) -> Any:
 @composite(np.repeat, name="repeat")
 def np_repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """numpy.repeat."""
-    line = np.ravel(a) if axis is None else a
+    line = np.ravel(a) if axis is None or not np.ndim(a) else a
     counts = repeats if hasattr(repeats, "shape") or isinstance(repeats, int) else np.asarray(repeats)
     if getattr(counts, "shape", ()) == (1,):
         counts = int(counts[0])

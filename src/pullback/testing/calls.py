@@ -91,8 +91,7 @@ def make_call(prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     """The call with its first evaluation, the uses of its rules, and their results on the first seed."""
     given = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in operands)
     first = evaluate(prim, given, params)
-    inert = prim.zero_derivative
-    active = tuple(p for p, v in enumerate(given) if not inert and carries_derivative(v) and prim.rule_name(p) not in prim.nondiff)
+    active = tuple(p for p, v in enumerate(given) if carries_derivative(v) and prim.rule_name(p) not in prim.nondiff)
     # An opaque or integer output has no cotangent that could be made up here: then no rule is called.
     uses = _uses(prim, active) if any(map(carries_derivative, first.outputs)) else ()
     call = Call(prim, given, params, first, _settings(prim, params), active, uses)

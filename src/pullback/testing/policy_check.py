@@ -1,7 +1,7 @@
 """check_policy: a memory policy is right if its actions are valid, its gradients have save-all's bits, and its forecast comes true."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import Factory, frozen
@@ -94,12 +94,16 @@ def _steps(simulation: Simulation) -> str:
     return f"{simulation.n_forward} forward steps in {simulation.n_actions} actions"
 
 
+Asked: TypeAlias = tuple[int | None, int, int, Any]
+"""n, state_bytes, tape_bytes and the schedule that was made."""
+
+
 @frozen(repr=False)
 class Watched(MemoryPolicy):
-    """The policy itself, with a list of what it was asked for: (sizes, schedule)."""
+    """The policy itself, with a list of what it was asked for."""
 
     policy: MemoryPolicy
-    asked: list[tuple[int | None, int, int, Any]] = Factory(list)
+    asked: list[Asked] = Factory(list)
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
         """The policy's schedule, noted."""
@@ -143,29 +147,35 @@ def _run_faults(policy: MemoryPolicy, f: Callable[..., Any], args: tuple[Any, ..
             "other value", f"{name} under {policy!r} returned other bits than under SaveAll(); the initial sweep is not to recompute"
         )
     given = flatten(pull(ct))[0]
-    measured, predicted = pull.report.n_forward, _predicted(policy, watched)
+    measured, asked = pull.report.n_forward, tuple(watched.asked)
     yield from _bit_faults(policy, name, given, expected, "")
     yield from _bit_faults(policy, name, flatten(pull(ct))[0], expected, " when pull is called again")
-    if watched.asked and measured not in predicted:
+    pull.close()
+    left = pull.report.live_bytes
+    if left:
+        yield Fault(
+            "bytes left",
+            f"{name} under {policy!r} holds {left} bytes after pull.close(), expected 0; delete every entry before EndReverse",
+        )
+    predicted = _predicted(policy, asked)
+    if asked and measured not in predicted:
         yield Fault(
             "wrong forecast",
             f"{name} under {policy!r} executed {measured} forward steps, the simulator predicts {predicted[0]} for the schedules "
             "asked for; the actions yielded must depend on the length and the sizes alone",
         )
-    pull.close()
-    left = pull.report.live_bytes
-    if left:
-        yield Fault(
-            "bytes left", f"{name} under {policy!r} holds {left} bytes after pull.close(), expected 0; delete every entry before EndReverse"
-        )
 
 
-def _predicted(policy: MemoryPolicy, watched: Watched) -> tuple[int, ...]:
-    """Forward steps of the schedules that were asked for; the second number counts the steps recorded from a lookback state, too."""
+def _predicted(policy: MemoryPolicy, asked: tuple[Asked, ...]) -> tuple[int, ...]:
+    """Forward steps of the schedules that ran to their end; the second number counts the steps recorded from a lookback state, too.
+
+    One that was given up (code before the first mark is taken for an unmarked loop until the mark comes) has actions left.
+    """
     runs = []
-    for n, state_bytes, tape_bytes, made in watched.asked:
-        length = made.n if made.n is not None else n or 0  # a loop of unknown length has told its schedule where it ended
-        runs.append(simulate(policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes), length))
+    for n, state_bytes, tape_bytes, made in asked:
+        if next(made, None) is None:
+            length = made.n if made.n is not None else n or 0  # a loop of unknown length has told its schedule where it ended
+            runs.append(simulate(policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes), length))
     total = sum(run.n_forward for run in runs)
     return total, total + sum(run.n_lookback for run in runs)
 

@@ -1,0 +1,230 @@
+"""The command ``pullback``: two demos, and the table of memory policies for a function of your own.
+
+Bad input is one line on stderr and exit code 2; any other error of pullback is one line and exit code 1.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pullback
+from pullback.demos.digits import run_digits
+from pullback.demos.wave import run_wave, sized
+from pullback.demos.wave_data import DEFAULT, FULL
+from pullback.errors import InputFileError, PullbackError
+from pullback.inspect.inputs import bind, load_function, load_value, parse_policy, places
+from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
+from pullback.inspect.tables import Table
+from pullback.policies.base import MemoryPolicy
+
+try:  # the two libraries of the extra `cli`; a person who starts the command without them gets a sentence, no traceback
+    import click
+    from rich import box
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.table import Table as RichTable
+    from rich.text import Text
+except ImportError as missing:
+    raise SystemExit(f"the command line needs {missing.name}, which is missing: install pullback[cli]") from missing
+
+PICTURES = Path("pullback-demo")
+FOLDER = click.Path(file_okay=False, path_type=Path)
+RSS_HELP = "Measure the peak RSS, in one process for each policy.  [default: where memory-profiler is there]"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(pullback.__version__, prog_name="pullback")
+def commands() -> None:
+    """Gradients of ordinary NumPy programs, with memory as a choice made per call.
+
+    \b
+    pullback demo wave            the main example: seismic inversion under four memory policies
+    pullback demo digits          a small network learns handwritten digits
+    pullback profile FILE.py:F    the same table for your own function
+    """  # noqa: D301  \b is click's mark for lines that keep their breaks
+
+
+@commands.group()
+def demo() -> None:
+    """Programs that show the library at work."""
+
+
+@demo.command()
+@click.option("--full", is_flag=True, help="256 x 256 nodes, 4000 steps, one shot: minutes, and about 2 GiB under save-all.")
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help="Of every array.")
+@click.option("--grid", type=(int, int), metavar="NZ NX", help="Another number of nodes, down and across.")
+@click.option("--steps", type=click.IntRange(min=1), help="Another number of time steps.")
+@click.option("--policy", "policies", multiple=True, metavar="POLICY", help="A policy to compare, such as 'Binomial(20)'; may be repeated.")
+@click.option("--iterations", type=click.IntRange(min=1), default=8, show_default=True, help="L-BFGS iterations of the inversion.")
+@click.option("--repeat", type=click.IntRange(min=1), default=2, show_default=True, help="Gradients for each policy; the fastest counts.")
+@click.option("--rss/--no-rss", default=None, help=RSS_HELP)
+@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the pictures.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def wave(
+    full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...], iterations: int, repeat: int,
+    rss: bool | None, out: Path, quiet: bool,
+) -> None:  # fmt: skip
+    """Recover a velocity model from seismic recordings, and compare memory policies on the way.
+
+    The 2-D acoustic wave equation under real terrain, written as ordinary NumPy. Its misfit is differentiated once per policy, and
+    one table says what each policy holds, executes and takes, whether the gradient is right, and whether its bits are the same.
+    Then a few L-BFGS iterations lower the misfit. Two pictures are written: memory against time, and the models.
+
+    \b
+    pullback demo wave                                    under a minute, under 500 MiB
+    pullback demo wave --dtype float32 --out pictures
+    pullback demo wave --policy SaveAll --policy 'Binomial(5)' --no-rss
+    """  # noqa: D301  see commands
+    with one_line_errors():
+        chosen = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
+        settings = sized(FULL if full else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
+        with progress_bar(quiet=quiet) as tell:
+            report = run_wave(settings, policies=chosen, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell)
+    show(report.profile.table())
+    for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
+        click.echo(line)
+
+
+@demo.command()
+@click.option("--epochs", type=click.IntRange(min=1), default=15, show_default=True, help="Passes over the 1347 digits for training.")
+@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def digits(epochs: int, out: Path, quiet: bool) -> None:
+    """Train a small network on handwritten digits, and judge it on digits it has not seen.
+
+    The products `x @ w` come from the plugin pullback-linalg, the digits from scikit-learn. A picture shows what was misread.
+    """
+
+    def tell(what: str, _done: int, _total: int) -> None:
+        if not quiet:
+            click.echo(what)
+
+    with one_line_errors():
+        click.echo(str(run_digits(epochs=epochs, out=out, progress=tell)))
+
+
+@commands.command("profile")
+@click.argument("function", metavar="FILE.py:FUNCTION")
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=FILE.npy", help="A parameter's array, saved by numpy.save, or its number.")
+@click.option("--wrt", multiple=True, metavar="NAME", help="Differentiate by this parameter.  [default: the first floating one]")
+@click.option("--policy", "policies", multiple=True, metavar="POLICY", help="A policy to compare, such as 'Binomial(20)'; may be repeated.")
+@click.option("--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Gradients for each policy; the fastest counts.")
+@click.option("--taylor", is_flag=True, help="Add the rate of the Taylor test: 2 for a right gradient. For scalar functions.")
+@click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
+@click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the table.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def profile_command(
+    function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int, taylor: bool,
+    dot_product: bool, rss: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """What each memory policy costs for a function of your own.
+
+    The Python file is run once, and the gradient of FUNCTION is computed under each policy. Arrays come from .npy files; pickled
+    ones are refused.
+
+    \b
+    pullback profile model.py:misfit --arg c=velocity.npy --arg n=400
+    pullback profile model.py:misfit --arg c=velocity.npy --policy SaveAll --policy 'Binomial(20)' --taylor --rss
+    """  # noqa: D301  see commands
+    with one_line_errors():
+        found = load_function(function)
+        args = bind(found, dict(map(named_value, arguments)))
+        argnums = places(found, args, wrt)
+        chosen = [parse_policy(text, known_policies()) for text in policies] or None
+        with progress_bar(quiet=quiet) as tell:
+            result: Profile = profile(
+                found,
+                *args,
+                policies=chosen,
+                argnums=argnums,
+                repeat=repeat,
+                taylor=taylor,
+                dot_product=dot_product,
+                rss=rss,
+                progress=tell,
+            )
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        show(result.table())
+
+
+def named_value(text: str) -> tuple[str, Any]:
+    """``NAME=FILE.npy`` or ``NAME=NUMBER`` as the name and the value."""
+    name, sign, rest = text.partition("=")
+    if not sign or not name.isidentifier() or not rest:
+        raise InputFileError(f"--arg {text!r} names no value; write NAME=FILE.npy or NAME=NUMBER")
+    return name, load_value(rest)
+
+
+def known_policies() -> dict[str, type[MemoryPolicy]]:
+    """Every public policy by its name."""
+    public = {name: getattr(pullback, name) for name in pullback.__all__}
+    return {n: p for n, p in public.items() if isinstance(p, type) and issubclass(p, MemoryPolicy) and p is not MemoryPolicy}
+
+
+class BadInputError(click.ClickException):
+    """A fault in what a person wrote; click prints its message without traceback."""
+
+    exit_code = 2
+
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn pullback's errors into one line on stderr: exit code 2 for bad input, 1 for the rest. Other errors keep their traceback."""
+    try:
+        yield
+    except PullbackError as error:
+        kind = BadInputError if isinstance(error, InputFileError) else click.ClickException
+        raise kind(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A function that shows progress on stderr: a bar on a terminal, lines elsewhere; None when quiet."""
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: click.echo(f"[{done}/{total}] {what}", err=True)
+        return
+    # Drawn when something begins, not by a thread of its own, which would disturb the timings.
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=1)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total, refresh=True)
+
+        yield tell
+
+
+def show(table: Table) -> None:
+    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; elsewhere plain text."""
+    if not sys.stdout.isatty():
+        click.echo(str(table))
+        return
+    console = Console(highlight=False)
+    console.print(rich_table(table if table.width + 2 <= console.width else table.transposed()))
+    for note in table.notes:
+        console.print(Text(note, style="dim"))
+
+
+def rich_table(table: Table) -> RichTable:
+    """The table in rich's form; the answer to "same bits" stands out."""
+    made = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in table.columns:
+        header = "\n".join(part for part in column.lines if part)
+        made.add_column(header, justify="left" if column.text else "right", no_wrap=True, vertical="bottom")
+    for row in table.rows:
+        made.add_row(*(Text(cell, style={"yes": "green", "NO": "bold red"}.get(cell, "")) for cell in row))
+    return made
+
+
+def main() -> None:
+    """Run the command line."""
+    commands(prog_name="pullback")

@@ -1,0 +1,201 @@
+"""What a program holds between forward and reverse, as a table: one row for each buffer, or for one slot of a loop over all its steps."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
+
+from attrs import evolve, frozen
+
+from pullback.arrays import ArraySpec
+from pullback.errors import PullbackError
+from pullback.inspect.tables import Column, Table
+from pullback.ledger import mib
+
+SHOWN = 20
+"""Rows that ``str`` lists, the largest first."""
+
+
+@frozen
+class Row:
+    """One buffer held, at the first record that holds it; ``spec`` and ``nbytes`` are the whole buffer's, though a slice of it be saved.
+
+    ``name`` is the slot as the rule declares it (``x``, ``out``, ``lu``); ``reason`` the ledger's word; ``origin`` what the value is: an
+    input, the result of a node (``%5 exp``, numbered as in ``record``), or a constant. A row of a loop stands for one slot of its
+    body: ``nbytes`` over all ``steps`` in which a buffer of its own is held there, ``spec`` that of one of them.
+    """
+
+    nbytes: int
+    primitive: str
+    name: str
+    reason: str
+    spec: ArraySpec | None
+    origin: str
+    file: str = ""
+    line: int = 0
+    holders: int = 1
+    """Slots that hold this buffer or a view of it; it counts once."""
+    steps: int = 1
+    loop: str = ""
+    """The loop function that it is a slot of, with its line; empty outside loops."""
+    is_argument: bool = False
+    """The memory is the caller's own: held, but not added."""
+
+    @property
+    def where(self) -> str:
+        """``file.py:12``, the user's line; empty where there is none."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.file else ""
+
+    @property
+    def bytes_per_step(self) -> float:
+        """Bytes of one step's share; all of them outside loops."""
+        return self.nbytes / self.steps
+
+
+@frozen
+class Choice:
+    """A rule given in alternatives, and which was taken: ``taken`` and ``others`` are the names the rules save (``nothing`` for none)."""
+
+    primitive: str
+    operand: str
+    taken: str
+    others: tuple[str, ...]
+    where: str
+    times: int
+
+    def __str__(self) -> str:
+        often = f", {self.times} times" if self.times > 1 else ""
+        others = " or ".join(self.others)
+        rule = f"the rule for {self.operand} that saves {self.taken}"
+        return f"{self.primitive} at {self.where}{often}: {rule}; the alternative saves {others}"
+
+
+@frozen
+class Group:
+    """Rows of one line, primitive or reason: their bytes together, and how many rows."""
+
+    key: str
+    nbytes: int
+    n_rows: int
+
+
+@frozen(repr=False)
+class Groups:
+    """The groups of a table by one property, the largest first. ``groups["saved"]`` gives the bytes of one."""
+
+    by: str
+    groups: tuple[Group, ...]
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, key: str) -> int:
+        return {group.key: group.nbytes for group in self.groups}[key]
+
+    def __str__(self) -> str:
+        columns = (
+            Column("held", tuple(mib(g.nbytes) for g in self.groups)),
+            Column("rows", tuple(str(g.n_rows) for g in self.groups)),
+            Column(self.by, tuple(g.key for g in self.groups), text=True),
+        )
+        return str(Table(f"held by {self.by}: {mib(sum(g.nbytes for g in self.groups))}", columns))
+
+    def __repr__(self) -> str:
+        return f"<Groups by {self.by}: {len(self.groups)}>"
+
+
+def _line(row: Row) -> str:
+    return f"{row.file}:{row.line}" if row.file else "(no line)"
+
+
+_KEYS: dict[str, Callable[[Row], str]] = {
+    "line": _line,
+    "primitive": lambda row: row.primitive,
+    "reason": lambda row: row.reason,
+    "name": lambda row: row.name,
+    "origin": lambda row: row.origin,
+    "loop": lambda row: row.loop or "(no loop)",
+}
+
+
+@frozen(repr=False)
+class Saved:
+    """What is held between forward and reverse: rows in the order of the program, loops after plain code. ``str`` lists the largest."""
+
+    program: str
+    rows: tuple[Row, ...]
+    choices: tuple[Choice, ...] = ()
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all buffers, each once: what the ledger and ``pull.report`` say of the same program under save-all."""
+        return sum(row.nbytes for row in self.rows)
+
+    @property
+    def argument_bytes(self) -> int:
+        """The part of ``total_bytes`` that is the arguments' own memory, which the caller holds anyway."""
+        return sum(row.nbytes for row in self.rows if row.is_argument)
+
+    def top(self, n: int) -> "Saved":
+        """The table of the ``n`` largest rows, the largest first; its total is theirs alone."""
+        return evolve(self, rows=tuple(sorted(self.rows, key=lambda row: -row.nbytes)[:n]))
+
+    def group(self, by: str) -> Groups:
+        """Bytes by ``"line"``, ``"primitive"``, ``"reason"``, ``"name"``, ``"origin"`` or ``"loop"``.
+
+        Raises ``PullbackError`` for another word.
+        """
+        key = _KEYS.get(by)
+        if key is None:
+            raise PullbackError(f"saved values are not grouped by {by!r}; take one of {', '.join(map(repr, _KEYS))}")
+        sums: dict[str, list[int]] = {}
+        for row in self.rows:
+            sums.setdefault(key(row), []).append(row.nbytes)
+        groups = [Group(name, sum(sizes), len(sizes)) for name, sizes in sums.items()]
+        return Groups(by, tuple(sorted(groups, key=lambda group: -group.nbytes)))
+
+    def listing(self, limit: int | None = SHOWN) -> str:
+        """The largest rows as a table, all of them with ``None``."""
+        shown = self.top(len(self.rows) if limit is None else limit).rows
+        return str(Table(self._title(), _columns(shown), tuple(self._notes(shown))))
+
+    def _title(self) -> str:
+        return f"{self.program} holds {mib(self.total_bytes)} between forward and reverse"
+
+    def _notes(self, shown: Iterable[Row]) -> Iterator[str]:
+        left = self.total_bytes - sum(row.nbytes for row in shown)
+        if left:
+            yield f"... and {mib(left)} in smaller rows; listing(None) shows all"
+        if self.argument_bytes:
+            yield f"{mib(self.argument_bytes)} of it is the arguments' own memory"
+        yield from (f"{choice}" for choice in self.choices)
+
+    def __str__(self) -> str:
+        return self.listing()
+
+    def __repr__(self) -> str:
+        return f"<Saved: {self._title()}, {len(self.rows)} rows>"
+
+
+def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
+    has_loops = any(row.loop for row in rows)
+    columns = [Column("held", tuple(mib(row.nbytes) for row in rows))]
+    if has_loops:
+        columns.append(Column("steps x bytes", tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)))
+    texts: dict[str, Callable[[Row], str]] = {
+        "spec": lambda row: str(row.spec) if row.spec is not None else "opaque",
+        "primitive": lambda row: row.primitive,
+        "slot": lambda row: row.name + (f" ({row.holders} holders)" if row.holders > 1 else ""),
+        "value": lambda row: row.origin,
+        "reason": lambda row: row.reason,
+        "line": lambda row: row.where,
+    }
+    columns += [Column(title, tuple(map(cell, rows)), text=True) for title, cell in texts.items()]
+    return tuple(columns)

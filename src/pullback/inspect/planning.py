@@ -1,0 +1,61 @@
+"""``plan``: what a policy will hold and execute, before the reverse pass is run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from pullback.context import planning, policy_in_force
+from pullback.executor import run_reverse
+from pullback.ledger import mib
+from pullback.policies.base import MemoryPolicy
+from pullback.reverse import forward, vjp
+from pullback.structures import map_leaves
+
+
+@frozen
+class Plan:
+    """What ``vjp(f, *args, policy=policy)`` and one pull will hold at the peak, and how many forward steps they execute."""
+
+    policy: MemoryPolicy
+    n_forward: int
+    peak_bytes: int
+    bytes_by_reason: dict[str, int]
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
+        return f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps"
+
+
+def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
+    """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says afterwards.
+
+    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule is carried out on
+    names of buffers. A program whose plain code a policy governs (marked steps, or no
+    marks at all), or a loop inside a loop, is run forward and reverse, since its steps need not resemble each other.
+    """
+    chosen = policy_in_force(policy)
+    with planning() as loops:
+        traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
+    ledger = pull.ledger
+    chain = traced.tape.chain
+    if (chain is not None and chain.chains) or any(loop.nested for loop in loops):
+        pull.close()
+        return _measured(f, args, chosen)
+    for loop in reversed(loops):
+        loop.chain.hold_cotangents()
+        run_reverse(loop.schedule, loop.machine, loop.shadow)
+        loop.chain.release()
+    report = pull.report
+    pull.close()
+    return Plan(chosen, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)
+
+
+def _measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
+    out, pull = vjp(f, *args, policy=policy)
+    pull(map_leaves(np.ones_like, out))
+    report = pull.report
+    pull.close()
+    return Plan(policy, report.n_forward, report.peak_bytes, report.bytes_by_reason)
+

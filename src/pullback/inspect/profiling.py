@@ -1,0 +1,248 @@
+"""``profile``: what each memory policy costs and gives for one program, as a value that prints as a table."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+
+from pullback.inspect.measuring import (
+    DotProduct,
+    Program,
+    Run,
+    chain_figures,
+    directional,
+    equal_bits,
+    make_program,
+    name_of,
+    peak_rss,
+    plain_seconds,
+    run_once,
+    taylor_rate,
+    watched,
+)
+from pullback.inspect.planning import plan
+from pullback.inspect.tables import Column, Table
+from pullback.ledger import mib
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.binomial import Binomial
+from pullback.policies.recompute import Recompute
+from pullback.policies.save_all import SaveAll
+
+Progress = Callable[[str, int, int], None]
+"""Called with what begins now, how many parts are done, and how many there are."""
+
+DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
+
+
+@frozen
+class Row:
+    """What was predicted and measured under one policy; None for what was not asked for or does not apply."""
+
+    policy: str
+    snapshots: int
+    """Most held at once by one loop."""
+    n_forward: int | None
+    """Forward steps executed, the first sweep included; None for plain code under save-all, which has no steps."""
+    recompute_factor: float | None
+    """``n_forward`` relative to the steps of the loop."""
+    predicted_bytes: int
+    """Peak of what is held for the reverse, as ``plan`` forecasts it."""
+    peak_bytes: int
+    """The same, as the ledger counted it."""
+    bytes_by_reason: dict[str, int]
+    rss_bytes: int | None
+    """Peak resident set of a process of its own that computes this gradient, interpreter and libraries included."""
+    seconds: float
+    """Forward and reverse, the least of the runs."""
+    ratio: float
+    """``seconds`` relative to one plain forward run."""
+    taylor_rate: float | None
+    """2 for a right gradient, 1 for a wrong one."""
+    dot_product_error: float | None
+    """``|<w, J v> - <J' w, v>| / (|w| |J v|)``."""
+    same_bits: bool
+    """Whether every run gave the bits of the first run of the first policy (save-all where it is among them)."""
+
+
+@frozen
+class Profile:
+    """The rows, one for each policy, and the seconds of one plain forward run. Prints as a table; ``to_json`` keeps every figure."""
+
+    name: str
+    rows: tuple[Row, ...]
+    forward_seconds: float
+    reference: str
+    """The policy whose gradient the others are compared with."""
+    derivative: str | None = None
+    """How J v of the dot-product test was found."""
+
+    def table(self) -> Table:
+        """Columns for what was measured, and notes on what they mean."""
+        rows = self.rows
+        columns = [Column("policy", tuple(row.policy for row in rows), text=True)]
+        for header, show, values in self._figures():
+            if any(value is not None for value in values):
+                columns.append(Column(header, tuple("-" if value is None else show(value) for value in values)))
+        return Table(f"gradient of {self.name}, by memory policy", tuple(columns), self._notes())
+
+    def _figures(self) -> Iterable[tuple[str, Callable[[Any], str], list[Any]]]:
+        """Header, format and values of every column but the first."""
+        rows = self.rows
+        yield "|snapshots", str, [row.snapshots for row in rows]
+        yield "forward|steps", str, [row.n_forward for row in rows]
+        yield "recompute|factor", "{:.2f}".format, [row.recompute_factor for row in rows]
+        yield "peak bytes|predicted", mib, [row.predicted_bytes for row in rows]
+        yield "peak bytes|measured", mib, [row.peak_bytes for row in rows]
+        yield "RSS|peak", mib, [row.rss_bytes for row in rows]
+        yield "|seconds", "{:.3g}".format, [row.seconds for row in rows]
+        yield "x plain|forward", "{:.2f}".format, [row.ratio for row in rows]
+        yield "Taylor|rate", "{:.3f}".format, [row.taylor_rate for row in rows]
+        yield "dot-product|error", "{:.1e}".format, [row.dot_product_error for row in rows]
+        yield "same|bits", lambda same: "yes" if same else "NO", [row.same_bits for row in rows]
+
+    def _notes(self) -> tuple[str, ...]:
+        off = [row for row in self.rows if row.predicted_bytes != row.peak_bytes]
+        equal = "every gradient equals that of" if all(row.same_bits for row in self.rows) else "compared with"
+        notes = [
+            f"one plain forward run: {self.forward_seconds:.3g} s",
+            "predicted = measured to the byte, for every policy"
+            if not off
+            else f"predicted and measured bytes differ for {', '.join(row.policy for row in off)}",
+            f"same bits: {equal} {self.reference}, bit for bit",
+        ]
+        if self.derivative is not None:
+            notes.append(f"dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), with Jv by {self.derivative}")
+        return tuple(notes)
+
+    def to_json(self) -> str:
+        """Every figure, as text that ``json.loads`` reads; bytes and seconds as numbers."""
+        return json.dumps(asdict(self), indent=2)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+
+def profile(
+    f: Callable[..., Any],
+    *args: Any,
+    policies: Sequence[MemoryPolicy] | None = None,
+    argnums: int | Sequence[int] = 0,
+    repeat: int = 3,
+    taylor: bool = False,
+    dot_product: bool = False,
+    rss: bool = False,
+    progress: Progress | None = None,
+) -> Profile:
+    """A :class:`Profile`: the gradient of ``f(*args)`` under each policy, what it held, what it executed, how long it took.
+
+    Default policies: save-all, recompute, binomial with 10 and with 30 snapshots. Each gradient is computed ``repeat`` times
+    and compared, bit for bit, with the first one of save-all (of the first policy where save-all is not among them).
+    ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and a ``f`` that
+    can be pickled) add their columns. ``progress(what, done, total)`` is called as each part begins. Raises what ``vjp`` raises.
+    """
+    chosen = tuple(DEFAULT_POLICIES if policies is None else policies)
+    if not chosen or repeat < 1:
+        raise ValueError(f"profile needs a policy and a run, got {len(chosen)} policies and repeat={repeat}; pass at least one of each")
+    program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
+    parts = _Parts(progress, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
+    parts.begin("one plain forward run")
+    forward_seconds = plain_seconds(program, repeat)
+    jv = None
+    if dot_product:
+        parts.begin("the derivative along a direction")
+        jv = directional(program)
+    session = _Session(program, parts, forward_seconds, repeat=repeat, taylor=taylor, rss=rss, jv=jv)
+    first = next((policy for policy in chosen if isinstance(policy, SaveAll)), chosen[0])
+    rows = {policy: session.row(policy) for policy in (first, *(policy for policy in chosen if policy != first))}
+    parts.finish()
+    method = None if jv is None else jv.method
+    return Profile(name_of(f), tuple(rows[policy] for policy in chosen), forward_seconds, repr(first), method)
+
+
+@define(eq=False)
+class _Session:
+    """One profile under way: what its rows share."""
+
+    program: Program
+    parts: "_Parts"
+    forward_seconds: float
+    repeat: int = field(kw_only=True)
+    taylor: bool = field(kw_only=True)
+    rss: bool = field(kw_only=True)
+    jv: DotProduct | None = field(kw_only=True)
+    reference: Run | None = field(default=None, init=False)
+    """The first run of the first policy."""
+    n_steps: int = field(default=0, init=False)
+    """Forward steps of the first policy where it is save-all; 0 where its steps are not counted."""
+    rate: float | None = field(default=None, init=False)
+    """Of the reference; a gradient of the same bits has the same."""
+
+    def row(self, policy: MemoryPolicy) -> Row:
+        """Everything asked for, under one policy."""
+        program, name = self.program, repr(policy)
+        self.parts.begin(f"{name}: forecast")
+        forecast = plan(program.call, *program.active, policy=policy)
+        spied = watched(policy)
+        run, seconds, same = self._runs(spied, name)
+        rate = self._rate(run, name, same=same) if self.taylor else None
+        if self.rss:
+            self.parts.begin(f"{name}: peak RSS")
+        snapshots, length = chain_figures(spied)
+        n_forward = run.report.n_forward
+        if isinstance(policy, SaveAll):
+            self.n_steps = n_forward
+        steps = self.n_steps or length
+        return Row(
+            policy=name,
+            snapshots=snapshots,
+            n_forward=n_forward or None,
+            recompute_factor=n_forward / steps if steps and n_forward else None,
+            predicted_bytes=forecast.peak_bytes,
+            peak_bytes=run.report.peak_bytes,
+            bytes_by_reason=dict(run.report.bytes_by_reason),
+            rss_bytes=peak_rss(program, policy) if self.rss else None,
+            seconds=seconds,
+            ratio=seconds / self.forward_seconds,
+            taylor_rate=rate,
+            dot_product_error=self.jv.error(run.gradient) if self.jv is not None else None,
+            same_bits=same,
+        )
+
+    def _runs(self, policy: MemoryPolicy, name: str) -> tuple[Run, float, bool]:
+        """The last of the runs, the least of their seconds, and whether all have the bits of the reference."""
+        seconds, same = [], True
+        for k in range(self.repeat):
+            self.parts.begin(f"{name}: gradient {k + 1} of {self.repeat}")
+            run = run_once(self.program, policy)
+            self.reference = self.reference or run
+            seconds.append(run.elapsed_seconds)
+            same = same and equal_bits(run, self.reference)
+        return run, min(seconds), same
+
+    def _rate(self, run: Run, name: str, *, same: bool) -> float:
+        self.parts.begin(f"{name}: Taylor test")
+        if not same:
+            return taylor_rate(self.program, run.gradient)
+        self.rate = self.rate if self.rate is not None else taylor_rate(self.program, run.gradient)
+        return self.rate
+
+
+@define(eq=False)
+class _Parts:
+    """Counts the parts of the work for whoever watches."""
+
+    report: Progress | None
+    total: int
+    done: int = 0
+
+    def begin(self, what: str) -> None:
+        """The next part begins."""
+        if self.report is not None:
+            self.report(what, self.done, self.total)
+        self.done += 1
+
+    def finish(self) -> None:
+        """All parts are done."""
+        if self.report is not None:
+            self.report("done", self.total, self.total)

@@ -1,0 +1,233 @@
+"""What a loop's body may not do, or may and is replayed: random numbers, late-bound names, changed globals, captured values."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.context import depth
+from pullback.errors import ReplayError, StructureError, TracerError, WriteError
+
+POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
+X = np.array([0.3, -0.7, 1.1])
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_in_the_body_is_replayed(policy):
+    def f(x, policy):
+        rng = np.random.default_rng(7)
+        return np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) + x * rng.normal(size=3), x, policy=policy))
+
+    expected = pb.grad(lambda x: f(x, pb.SaveAll()))(X)
+    rng = np.random.default_rng(7)
+    noise = [rng.normal(size=3) for _ in range(9)]
+
+    def unrolled(x):
+        u = x
+        for e in noise:
+            u = np.sin(u) + x * e
+        return np.sum(u)
+
+    assert pb.grad(lambda x: f(x, policy))(X).tobytes() == expected.tobytes()
+    np.testing.assert_allclose(expected, pb.grad(unrolled)(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_goes_on_where_one_run_leaves_it(policy):
+    rng = np.random.default_rng(3)
+    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: u * rng.random(3) + x, x, policy=policy)))(X)
+    once = np.random.default_rng(3)
+    for _ in range(9):
+        once.random(3)
+    assert rng.random() == once.random()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_the_legacy_generator_is_replayed(policy):
+    state = np.random.get_state(legacy=False)  # noqa: NPY002 - the legacy generator is what is tested
+    try:
+        grads = []
+        for p in (pb.SaveAll(), policy):
+            np.random.seed(11)  # noqa: NPY002
+            grads.append(pb.grad(lambda x, p=p: np.sum(pb.fori_loop(0, 9, lambda k, u: u * np.random.rand(3) + x, x, policy=p)))(X))  # noqa: NPY002
+            after = np.random.rand()  # noqa: NPY002
+        np.random.seed(11)  # noqa: NPY002
+        np.random.rand(9, 3)  # noqa: NPY002
+        assert after == np.random.rand()  # noqa: NPY002
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+    assert grads[0].tobytes() == grads[1].tobytes()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_hidden_in_an_object_is_replayed_or_refused(policy):
+    class Noise:
+        def __init__(self):
+            self.source = {"rng": np.random.default_rng(5)}
+
+        def draw(self):
+            return self.source["rng"].normal(size=3)
+
+    def f(x, p):
+        noise = Noise()
+        return np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) + x * noise.draw(), x, policy=p))
+
+    expected = pb.grad(lambda x: f(x, pb.SaveAll()))(X)
+    try:
+        found = pb.grad(lambda x: f(x, policy))(X)
+    except ReplayError:
+        return
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_late_bound_closures_are_frozen(policy):
+    def f(x):
+        total, factor = 0.0, 1.0
+        for factor in (1.0, 2.0, 3.0):  # noqa: B007 - the body reads it late on purpose
+
+            def body(k, u):
+                return np.sin(u) * factor + x  # noqa: B023
+
+            total = total + np.sum(pb.fori_loop(0, 6, body, x, policy=policy))
+        factor = 100.0
+        return total * factor
+
+    def unrolled(x):
+        total = 0.0
+        for factor in (1.0, 2.0, 3.0):
+            u = x
+            for _ in range(6):
+                u = np.sin(u) * factor + x
+            total = total + np.sum(u)
+        return total * 100.0
+
+    np.testing.assert_allclose(pb.grad(f)(X), pb.grad(unrolled)(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_traced_variable_rebound_after_the_loop(policy):
+    def f(x):
+        w = x * 2
+        u = pb.fori_loop(0, 6, lambda k, u: np.sin(u) * w, x, policy=policy)
+        w = w * 100
+        return np.sum(u) + np.sum(w)
+
+    def g(x):
+        w = x * 2
+        u = pb.fori_loop(0, 6, lambda k, u: np.sin(u) * w, x, policy=policy)
+        w *= 100  # in place
+        return np.sum(u) + np.sum(w)
+
+    expected = pb.grad(lambda x: np.sum(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * (x * 2), x)) + np.sum(200 * x))(X)
+    np.testing.assert_allclose(pb.grad(f)(X), expected, rtol=1e-13)
+    np.testing.assert_allclose(pb.grad(g)(X), expected, rtol=1e-13)
+
+
+COUNTER = [0]
+TABLE = np.ones(3)
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_body_that_does_not_repeat_itself(policy):
+    def body(k, u):
+        COUNTER[0] += 1
+        return u * (1 + 0.01 * COUNTER[0])
+
+    with pytest.raises(ReplayError, match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state"):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
+    assert depth() == 0
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_global_array_changed_during_the_loop(policy):
+    def body(k, u):
+        out = u * TABLE
+        TABLE[0] += 0.5
+        return out
+
+    try:
+        with pytest.raises(ReplayError, match=r"other bytes.*array or object changed from outside"):
+            pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
+    finally:
+        TABLE[:] = 1
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_captured_array_changed_between_forward_and_reverse(policy):
+    c = np.array([1.0, 0.5, 2.0])
+
+    def f(x):
+        u = pb.fori_loop(0, 9, lambda k, u: np.sin(u) * c, x, policy=policy)
+        c[:] = 100.0
+        return np.sum(u)
+
+    expected = pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) * np.array([1.0, 0.5, 2.0]), x)))(X)
+    try:
+        found = pb.grad(f)(X)
+    except ReplayError:
+        return
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2)], ids=repr)
+def test_writing_to_a_captured_value_raises(policy):
+    def f(x):
+        w = x * 2
+
+        def body(k, u):
+            w[0] = 1.0
+            return u * w
+
+        return np.sum(pb.fori_loop(0, 5, body, x, policy=policy))
+
+    def g(x):
+        w = np.zeros_like(x)
+
+        def body(k, u):
+            w[k % 3] = u[0]
+            return u * 2
+
+        return np.sum(pb.fori_loop(0, 5, body, x, policy=policy)) + np.sum(w)
+
+    for bad in (f, g):
+        with pytest.raises(WriteError, match=r"writes to a value it captures \(at .*test_loops\.py:\d+\); make it part of the loop's state"):
+            pb.grad(bad)(X)
+        assert depth() == 0
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2)], ids=repr)
+def test_a_captured_value_that_first_appears_later(policy):
+    def f(x):
+        w = x * 2
+        return np.sum(pb.fori_loop(0, 5, lambda k, u: u * w if k > 2 else u * 1.5, x, policy=policy))
+
+    with pytest.raises(TracerError, match=r"step \d uses a traced value that step 0 did not use.*part of the loop's state"):
+        pb.grad(f)(X)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(2), pb.Binomial(2)], ids=repr)
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda k, u: u[:2], r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[2\] after it.*shape and dtype"),
+        (lambda k, u: u.astype(np.float32), r"leaf 0 of the carry is float64\[3\] before step 0 and float32\[3\]"),
+        (lambda k, u: np.sum(u), r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[\]"),
+        (lambda k, u: (u, u), r"the carry had structure .* and step 0 returned"),
+        (lambda k, u: None, r"the carry had structure .* and step 0 returned"),
+        (lambda k, u: u if k < 3 else u[:2], r"before step 3 and float64\[2\] after it"),
+        (lambda k, u: u + 1j, r"complex128\[3\] after it"),
+    ],
+)
+def test_a_carry_that_changes(policy, body, message):
+    with pytest.raises(StructureError, match=message):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 5, body, x, policy=policy)))(X)
+    assert depth() == 0
+
+
+def test_scan_is_told_its_faults():
+    with pytest.raises(StructureError, match=r"leading axes of xs and length= are \[3, 4\]"):
+        pb.scan(lambda c, x: (c, None), X, np.zeros(3), length=4)
+    with pytest.raises(StructureError, match=r"leading axes of xs and length= are \[\].*one length"):
+        pb.scan(lambda c, x: (c, None), X)
+    with pytest.raises(StructureError, match=r"step 0 returned Tracer.*return \(carry, y\)|step 0 returned .*return \(carry, y\)"):
+        pb.grad(lambda x: np.sum(pb.scan(lambda c, d: c * d, x, np.ones(3))[0]))(X)

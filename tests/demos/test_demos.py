@@ -1,0 +1,119 @@
+"""The demos at small sizes: the wave demo's table, inversion and pictures, and the digits."""
+
+import pickle
+
+import numpy as np
+import pytest
+from attrs import evolve
+from click.testing import CliRunner
+
+import pullback as pb
+from pullback.cli import commands
+from pullback.demos import pictures, wave_data
+from pullback.demos.digits import PICTURE, load_digits, run_digits
+from pullback.demos.wave import MODELS, TRADE_OFF, WaveMisfit, run_wave, sized
+from pullback.errors import PullbackError
+
+TINY = evolve(wave_data.DEFAULT, shape=(44, 56), n_steps=90, border=6, n_shots=2)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    out = tmp_path_factory.mktemp("pictures") / "made"
+    return run_wave(TINY, iterations=3, repeat=1, rss=False, out=out)
+
+
+def test_the_wave_demo_compares_four_policies(report):
+    assert [row.policy for row in report.profile.rows] == ["SaveAll()", "Recompute()", "Binomial(10)", "Binomial(30)"]
+    for row in report.profile.rows:
+        assert row.same_bits
+        assert row.predicted_bytes == row.peak_bytes
+        assert row.taylor_rate == pytest.approx(2, abs=0.15)
+        assert row.dot_product_error < 1e-12
+    save_all, *others = report.profile.rows
+    assert save_all.n_forward == TINY.n_steps
+    assert all(row.n_forward > TINY.n_steps and row.peak_bytes < save_all.peak_bytes for row in others)
+
+
+def test_the_inversion_lowers_misfit_and_model_error(report):
+    found = report.inversion
+    assert len(found.misfits) == 4
+    assert found.misfits[-1] < found.misfits[0]
+    assert found.model_errors[-1] < found.model_errors[0]
+    text = str(report)
+    assert "inversion: 3 L-BFGS iterations" in text
+    assert "m/s, root mean square below the sea floor" in text
+
+
+def test_two_pictures_are_written(report):
+    assert [path.name for path in report.pictures] == [TRADE_OFF, MODELS]
+    for path in report.pictures:
+        assert path.read_bytes().startswith(PNG)
+        assert f"picture: {path}" in str(report)
+
+
+def test_float32_stays_float32():
+    small = sized(TINY, grid=(30, 36), n_steps=30, dtype="float32")
+    assert small.border == 5
+    found = run_wave(small, policies=[pb.SaveAll(), pb.Binomial(4)], iterations=1, repeat=1, rss=False)
+    assert found.inversion.velocity.dtype == np.float32
+    assert all(row.same_bits for row in found.profile.rows)
+    assert found.profile.derivative == "complex step"
+    assert found.profile.rows[0].dot_product_error < 1e-4
+    assert found.pictures == ()
+
+
+def test_the_misfit_travels_by_pickle():
+    survey = wave_data.make_survey(sized(TINY, grid=(30, 36), n_steps=20))
+    misfit = WaveMisfit(survey.problem)
+    assert pickle.loads(pickle.dumps(misfit))(survey.initial_velocity) == misfit(survey.initial_velocity)
+    assert misfit.__name__ == "wave misfit, 30 x 36 nodes, 20 steps, 2 shots, float64"
+
+
+def test_the_wave_command(tmp_path):
+    words = ["demo", "wave", "--grid", "30", "36", "--steps", "20", "--iterations", "1", "--repeat", "1", "--no-rss", "--out", str(tmp_path)]
+    result = CliRunner().invoke(commands, [*words, "--policy", "SaveAll", "--policy", "Binomial(5)"])
+    assert result.exit_code == 0, result.output
+    assert "gradient of wave misfit, 30 x 36 nodes, 20 steps, 3 shots, float64, by memory policy" in result.stdout
+    assert "model error" in result.stdout
+    assert "survey: recordings on the finer grid" in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {TRADE_OFF, MODELS}
+
+
+def test_the_digits_are_learnt(tmp_path):
+    seen = []
+    found = run_digits(out=tmp_path / "new", progress=lambda *part: seen.append(part))
+    assert found.accuracies[-1] > 0.95
+    assert found.losses[-1] < 0.2 * found.losses[0]
+    assert found.n_misread == round((1 - found.accuracies[-1]) * found.n_test)
+    assert found.picture == tmp_path / "new" / PICTURE
+    assert found.picture.read_bytes().startswith(PNG)
+    assert len(seen) == len(found.losses)
+    assert str(found).startswith(f"{found.accuracies[-1]:.1%} of 450 held-out digits read rightly after 15 epochs")
+
+
+def test_the_digits_are_split_once_and_for_all():
+    digits = load_digits()
+    assert digits.train_images.shape == (1347, 64)
+    assert digits.test_labels.shape == (450,)
+    assert digits.train_images.max() == 1.0
+
+
+def test_the_digits_command(tmp_path):
+    result = CliRunner().invoke(commands, ["demo", "digits", "--epochs", "2", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("epoch 1: loss ")
+    assert "held-out digits read rightly after 2 epochs" in result.stdout
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(pictures, "import_module", absent)
+    with pytest.raises(PullbackError, match=r"matplotlib is missing: install pullback\[demo\]"):
+        pictures.new_figure(1, 1)
+    monkeypatch.setattr("pullback.demos.digits.import_module", absent)
+    with pytest.raises(PullbackError, match=r"scikit-learn is missing: install pullback\[demo\]"):
+        load_digits()

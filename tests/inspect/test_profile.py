@@ -1,0 +1,274 @@
+"""profile: the table, what is measured under each policy, and what is refused."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import pullback as pb
+from pullback.errors import PullbackError, StructureError
+from pullback.inspect import measuring
+from pullback.inspect.inputs import load_function
+from pullback.inspect.measuring import peak_rss
+from pullback.inspect.profiling import Profile, Row, profile
+
+N = 30
+
+
+def growth(x):
+    """A loop of N steps with a nonlinear body."""
+    return np.sum(pb.fori_loop(0, N, lambda _, u: u + 0.01 * np.sin(u) * u, x))
+
+
+def row(**changes):
+    full = Row(
+        policy="SaveAll()",
+        snapshots=0,
+        n_forward=30,
+        recompute_factor=1.0,
+        predicted_bytes=3 * 2**20,
+        peak_bytes=3 * 2**20,
+        bytes_by_reason={"saved": 3 * 2**20},
+        rss_bytes=70 * 2**20,
+        seconds=0.25,
+        ratio=5.0,
+        taylor_rate=2.001,
+        dot_product_error=1.5e-16,
+        same_bits=True,
+    )
+    return evolve(full, **changes)
+
+
+BINOMIAL = {"policy": "Binomial(3)", "snapshots": 3, "n_forward": 114, "recompute_factor": 3.8, "seconds": 0.5, "ratio": 10.0}
+
+GOLDEN = """\
+gradient of growth, by memory policy
+
+                        forward  recompute  peak bytes  peak bytes     RSS           x plain  Taylor  dot-product  same
+policy       snapshots    steps     factor   predicted    measured    peak  seconds  forward    rate        error  bits
+-----------------------------------------------------------------------------------------------------------------------
+SaveAll()            0       30       1.00       3 MiB       3 MiB  70 MiB     0.25     5.00   2.001      1.5e-16   yes
+Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB      0.5    10.00   2.001      1.5e-16    NO
+
+one plain forward run: 0.05 s
+predicted = measured to the byte, for every policy
+same bits: compared with SaveAll(), bit for bit
+dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), with Jv by complex step"""
+
+TRANSPOSED = """\
+gradient of growth, by memory policy
+
+policy                SaveAll()  Binomial(3)
+--------------------------------------------
+snapshots                     0            3
+forward steps                30          114
+recompute factor           1.00         3.80
+peak bytes predicted      3 MiB        3 MiB
+peak bytes measured       3 MiB        1 MiB
+seconds                    0.25          0.5
+x plain forward            5.00        10.00
+same bits                   yes          yes
+
+one plain forward run: 0.05 s
+predicted and measured bytes differ for Binomial(3)
+same bits: every gradient equals that of SaveAll(), bit for bit"""
+
+
+def test_golden_table():
+    rows = (row(), row(**BINOMIAL, same_bits=False))
+    assert str(Profile("growth", rows, 0.05, "SaveAll()", "complex step")) == GOLDEN
+
+
+def test_golden_transposed_table_shows_only_what_was_measured():
+    less = {"rss_bytes": None, "taylor_rate": None, "dot_product_error": None}
+    rows = (row(**less), row(**BINOMIAL, **less, peak_bytes=2**20))
+    assert str(Profile("growth", rows, 0.05, "SaveAll()").table().transposed()) == TRANSPOSED
+
+
+def test_every_figure_of_a_loop():
+    found = profile(growth, np.linspace(0.1, 1.0, 50), policies=[pb.SaveAll(), pb.Recompute(), pb.Binomial(3)], repeat=2)
+    by_policy = {r.policy: r for r in found.rows}
+    assert list(by_policy) == ["SaveAll()", "Recompute()", "Binomial(3)"]
+    assert [r.snapshots for r in found.rows] == [0, by_policy["Recompute()"].snapshots, 3]
+    assert [r.n_forward for r in found.rows] == [r.n_forward for r in (pb.plan(growth, np.ones(50), policy=p) for p in POLICIES)]
+    assert by_policy["SaveAll()"].n_forward == N
+    # revolve, n = 30 and s = 3: (t + 1) n - C(s + t, t - 1) forward steps with t = 4.
+    assert by_policy["Binomial(3)"].n_forward == 5 * N - 35
+    assert by_policy["Binomial(3)"].recompute_factor == (5 * N - 35) / N
+    for r in found.rows:
+        assert r.predicted_bytes == r.peak_bytes == sum(r.bytes_by_reason.values())
+        assert r.same_bits
+        assert r.ratio == r.seconds / found.forward_seconds
+        assert r.taylor_rate is r.dot_product_error is r.rss_bytes is None
+
+
+POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(3))
+
+
+def test_plain_code_and_marked_steps_have_a_table_too():
+    def marked(x):
+        for _ in pb.steps(20):
+            x = np.sin(x) * 1.5
+        return np.sum(x)
+
+    found = profile(marked, np.linspace(0.1, 1.0, 200), policies=[pb.SaveAll(), pb.Binomial(4)], repeat=1)
+    save_all, binomial = found.rows
+    assert save_all.n_forward is save_all.recompute_factor is None  # plain code under save-all has no steps
+    assert binomial.n_forward > 20
+    assert binomial.recompute_factor == binomial.n_forward / 20
+    assert binomial.snapshots == 4
+    assert binomial.peak_bytes < save_all.peak_bytes
+    assert binomial.same_bits
+    assert "  -  " in str(found)
+
+
+def test_a_loop_of_unknown_length():
+    def doubled(x):
+        return np.sum(pb.while_loop(lambda u: np.max(u) < 100, lambda u: u + np.sqrt(u), x))
+
+    found = profile(doubled, np.array([1.0, 2.0]), policies=[pb.SaveAll(), pb.Binomial(3)], repeat=1)
+    assert found.rows[1].snapshots == 3
+    assert all(r.same_bits and r.predicted_bytes == r.peak_bytes for r in found.rows)
+
+
+def test_a_right_gradient_passes_both_tests():
+    found = profile(growth, np.linspace(0.1, 1.0, 20), policies=[pb.SaveAll(), pb.Binomial(2)], repeat=1, taylor=True, dot_product=True)
+    assert found.derivative == "complex step"
+    assert found.rows[0].taylor_rate == pytest.approx(2, abs=0.1)
+    assert found.rows[0].taylor_rate == found.rows[1].taylor_rate
+    assert max(r.dot_product_error for r in found.rows) < 1e-14
+
+
+def test_a_wrong_gradient_fails_both_tests():
+    @pb.primitive
+    def cube(x):
+        return x * x * x
+
+    @cube.vjp("x")
+    def _(ct, x):
+        return ct * 2.0 * x * x
+
+    found = profile(lambda x: np.sum(cube(x)), np.array([0.5, 1.5]), policies=[pb.SaveAll()], repeat=1, taylor=True, dot_product=True)
+    assert found.rows[0].taylor_rate == pytest.approx(1, abs=0.1)
+    assert found.rows[0].dot_product_error > 0.1
+
+
+def test_the_complex_step_is_not_believed_where_it_says_nothing():
+    found = profile(lambda x: np.sum(np.abs(x) ** 3), np.array([0.5, -1.5]), policies=[pb.SaveAll()], repeat=1, dot_product=True)
+    assert found.derivative == "central differences"
+    assert found.rows[0].dot_product_error < 1e-8
+
+
+def test_float32_keeps_its_precision_in_the_dot_product_test():
+    x = np.linspace(0.1, 1.0, 20, dtype=np.float32)
+    found = profile(growth, x, policies=[pb.SaveAll()], repeat=1, dot_product=True)
+    assert found.derivative == "complex step"
+    assert found.rows[0].dot_product_error < 1e-5
+
+
+def test_other_bits_are_said():
+    calls = []
+
+    def drifting(x):
+        calls.append(1)
+        return np.sum(np.sin(x) * len(calls))
+
+    found = profile(drifting, np.ones(3), policies=[pb.SaveAll()], repeat=2)
+    assert not found.rows[0].same_bits
+    assert "NO" in str(found)
+
+
+def test_vector_outputs_and_structures():
+    def both(p):
+        return {"a": p["x"] * p["y"], "b": np.cumsum(p["y"])}
+
+    point = {"x": np.ones(4), "y": np.arange(4.0)}
+    found = profile(both, point, policies=[pb.SaveAll(), pb.Binomial(1)], repeat=1, dot_product=True)
+    assert all(r.same_bits and r.dot_product_error < 1e-14 for r in found.rows)
+
+
+def test_argnums_counts_from_the_end_and_may_be_several():
+    def f(n, x, y):
+        return np.sum(x * y) * n
+
+    x, y = np.ones(3), np.arange(3.0)
+    several = profile(f, 2, x, y, argnums=(1, -1), policies=[pb.SaveAll()], repeat=1, dot_product=True)
+    assert several.rows[0].dot_product_error < 1e-14
+    with pytest.raises(StructureError, match=r"argnums=3 of f: the call has 3 positional arguments"):
+        profile(f, 2, x, y, argnums=3)
+
+
+def test_the_first_policy_is_the_reference_without_save_all():
+    found = profile(growth, np.ones(3), policies=[pb.Binomial(2), pb.Binomial(4)], repeat=1)
+    assert found.reference == "Binomial(2)"
+    assert "equals that of Binomial(2)" in str(found)
+
+
+def test_nothing_to_do_is_refused():
+    with pytest.raises(ValueError, match="needs a policy and a run, got 0 policies and repeat=3"):
+        profile(growth, np.ones(3), policies=[])
+    with pytest.raises(ValueError, match="got 4 policies and repeat=0"):
+        profile(growth, np.ones(3), repeat=0)
+
+
+def test_progress_counts_to_the_end():
+    seen = []
+    profile(growth, np.ones(3), policies=[pb.Binomial(2)], repeat=2, taylor=True, progress=lambda *part: seen.append(part))
+    assert [done for _, done, _ in seen] == [0, 1, 2, 3, 4, 5]
+    assert {total for _, _, total in seen} == {5}
+    assert seen[1][0] == "Binomial(2): forecast"
+    assert seen[-1][0] == "done"
+
+
+def test_json_keeps_every_figure():
+    found = profile(growth, np.ones(3), policies=[pb.Binomial(2)], repeat=1)
+    read = json.loads(found.to_json())
+    assert read["name"] == "growth"
+    assert read["rows"][0] == json.loads(json.dumps({name: getattr(found.rows[0], name) for name in read["rows"][0]}))
+
+
+# ------------------------------------------------------------------------------------------------------------------- RSS
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "model.py"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_rss_is_read_in_a_process_of_its_own(tmp_path):
+    path = written(tmp_path, "import numpy as np\ndef f(x):\n    print('a word')\n    for _ in range(40):\n        x = np.sin(x)\n    return np.sum(x)\n")
+    pytest.importorskip("memory_profiler", reason="the figure is memory-profiler's")
+    found = profile(load_function(f"{path}:f"), np.ones(2**18), policies=[pb.SaveAll()], repeat=1, rss=True)
+    held = found.rows[0].peak_bytes
+    assert held >= 40 * 2**21
+    assert held < found.rows[0].rss_bytes < held + 2**30
+
+
+def test_rss_needs_a_function_that_travels():
+    program = measuring.make_program(lambda x: np.sum(x), (np.ones(3),), 0)
+    with pytest.raises(PullbackError, match=r"<lambda> with its arguments cannot be pickled.*define it at the top level of a module"):
+        peak_rss(program, pb.SaveAll())
+
+
+def test_a_failure_in_the_other_process_is_told(tmp_path):
+    path = written(tmp_path, "def f(x):\n    raise ValueError('no such luck')\n")
+    program = measuring.make_program(load_function(f"{path}:f"), (np.ones(3),), 0)
+    with pytest.raises(PullbackError, match=r"ended with status 1 \(ValueError: no such luck\)"):
+        peak_rss(program, pb.SaveAll())
+
+
+def test_rss_needs_memory_profiler(monkeypatch):
+    monkeypatch.setattr(measuring, "find_spec", lambda name: None)
+    with pytest.raises(PullbackError, match=r"memory-profiler, which is missing: install pullback\[demo\]"):
+        profile(growth, np.ones(3), policies=[pb.SaveAll()], repeat=1, rss=True)
+
+
+def test_a_function_of_a_file_travels_by_its_place(tmp_path):
+    found = load_function(f"{written(tmp_path, 'def f(x):' + chr(10) + '    return 2 * x')}:f")
+    again = pickle.loads(pickle.dumps(found))
+    assert again(21) == 42
+    assert again.__name__ == "f"
