@@ -30,6 +30,7 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
+from pullback.inspect.looking import record, saved
 from pullback.inspect.planning import plan
 from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
@@ -79,8 +80,10 @@ __all__ = [
     "grad",
     "plan",
     "primitive",
+    "record",
     "register",
     "registry",
+    "saved",
     "scan",
     "schedules",
     "steps",

@@ -82,12 +82,12 @@ class PlainChain:
         if self.active is not None and self.tape is not None:
             self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), (parent,), {"place": place})
 
-    def note_loop(self, ident: int, ids: tuple[int, ...], handles: list[Any], rerun: Callable[[list[Any]], Any]) -> None:
+    def note_loop(self, ident: int, ids: tuple[int, ...], values: list[Any], handles: list[Any], rerun: Callable[[list[Any]], Any]) -> None:
         """A loop function ran: inside marked steps it is an operation like any other; elsewhere it is a mark itself."""
         if self.active is None or self.tape is None:
             return
-        for handle, known in zip(handles, ids, strict=True):
-            self.active.read(known, handle._value, handle)
+        for known, value, handle in zip(ids, values, handles, strict=True):
+            self.active.read(known, value, handle)
         self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), ids, {}, rerun)
 
     def watch(self, handle: Any) -> None:
@@ -151,6 +151,8 @@ class PlainChain:
     def finish(self) -> None:
         """The trace has ended."""
         self.end()
+        if self.cutter is not None:
+            self.cutter.watched.clear()
         self.cutter = None
         if not self.cuts_itself and not self.marked:
             message = f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; mark the loop with pullback.steps(n)"

@@ -172,7 +172,6 @@ class BadInputError(click.ClickException):
     exit_code = 2
 
 
-
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn pullback's errors into one line on stderr: exit code 2 for bad input, 1 for the rest. Other errors keep their traceback."""
@@ -204,12 +203,16 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | N
 
 
 def show(table: Table) -> None:
-    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; elsewhere plain text."""
-    if not sys.stdout.isatty():
+    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; plain text elsewhere.
+
+    On a terminal too narrow for either it is plain text, too: rich would cut the columns.
+    """
+    console = Console(highlight=False)
+    fitting = [form for form in (table, table.transposed()) if form.width + len(form.columns) + 1 <= console.width]
+    if not sys.stdout.isatty() or not fitting:
         click.echo(str(table))
         return
-    console = Console(highlight=False)
-    console.print(rich_table(table if table.width + 2 <= console.width else table.transposed()))
+    console.print(rich_table(fitting[0]))
     for note in table.notes:
         console.print(Text(note, style="dim"))
 

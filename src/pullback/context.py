@@ -8,7 +8,7 @@ from typing import Any
 from pullback.errors import PolicyError
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.tape import PAUSED, Tape
+from pullback.tape import CAPTURED, PAUSED, Tape
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
@@ -52,8 +52,8 @@ def tracing(tape: Tape) -> Iterator[Tape]:
 
 
 def innermost() -> Tape | None:
-    """The innermost trace that records in this context; a loop that runs plainly has paused its own."""
-    return next((tape for tape in reversed(_TAPES.get()) if tape.mode != PAUSED), None)
+    """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is captured records elsewhere."""
+    return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
 
 
 def depth() -> int:

@@ -7,6 +7,7 @@ can give a wrong number.
 
 from typing import Any, Protocol
 
+from pullback.errors import ScheduleError
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, Transfer
 from pullback.policies.machine import Machine
 
@@ -49,11 +50,19 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
     """Carry out the rest of the actions, up to EndReverse."""
-    following = next(schedule)
+    following = _next(schedule)
     while type(following) is not EndReverse:
-        action, following = following, next(schedule)
+        action, following = following, _next(schedule)
         carry_out(action, machine, chain, stays=type(following) is not Reverse)
     machine.apply(following)
+
+
+def _next(schedule: Any) -> Action:
+    for action in schedule:
+        found: Action = action
+        return found
+    message = f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last"
+    raise ScheduleError(message)
 
 
 def carry_out(action: Action, machine: Machine, chain: Chain, *, stays: bool) -> int | None:

@@ -22,6 +22,10 @@ WRITTEN_SHARED: Final = 4
 """Written, and read by somebody outside the tape: a write copies first, saving a view copies the view."""
 
 
+FROZEN: Final = 5
+"""Stands for a captured value without derivative: a write is refused."""
+
+
 class Handle:
     """A mutable name for a single-assignment value: (value, id, tape). ``_id`` is None while it depends on no input."""
 

@@ -46,7 +46,7 @@ def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
         return made[-1]
     if isinstance(content, FunctionType | MethodType):
         return frozen_function(content, made, depth + 1)
-    if isinstance(content, dict | list | tuple) and len(content) < 1000:
+    if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
         return map_leaves(lambda leaf: _frozen_content(leaf, made, MAX_DEPTH) if isinstance(leaf, Handle) else leaf, content)
     return content
 

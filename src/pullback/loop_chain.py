@@ -16,7 +16,7 @@ from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.loop_body import Body, Randomness
-from pullback.recorder import captured, form_of
+from pullback.recorder import captured, form_of, shared_spec
 from pullback.settle import settle
 from pullback.sweep import Sweep, sweep
 from pullback.tape import CAPTURED, PAUSED, Tape
@@ -83,11 +83,13 @@ class LoopChain:
     run_of: Sweep = field(factory=Sweep)
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+    left_specs: list[Any] = field(factory=list)
+    """Specs of the carry after the loop."""
     carried: list[Any] = field(factory=list)
     """Specs of the leaves of the carry that have cotangents."""
-    known_specs: list[Any] = field(factory=list)
-    captured_handles: dict[int, Any] = field(factory=dict)
-    """Id in the enclosing trace to the handle of step 0's tape that stood for it."""
+    known_specs: dict[int, Any] = field(factory=dict)
+    captured_values: dict[int, Any] = field(factory=dict)
+    """Id in the enclosing trace to the value that step 0 captured."""
     ct_items: list[Item] = field(factory=list)
 
     # Running the body.
@@ -95,13 +97,18 @@ class LoopChain:
     def _enclosing_in(self, mode: int, inner: Tape | None = None) -> Iterator[None]:
         """The enclosing trace in a mode, and the traces around it redirected to it, as they were while it was made."""
         changed: list[tuple[Tape, int, Tape | None]] = []
+        if self.enclosing is None:
+            yield
+            return
+        tape: Tape | None
         tape, below = self.enclosing, inner
         while tape is not None:
             changed.append((tape, tape.mode, tape.inner))
             tape.mode, tape.inner = mode, below
             mode, below, tape = CAPTURED, tape, tape.enclosing
         try:
-            yield
+            with tracing(self.enclosing):
+                yield
         finally:
             for tape, before, below in changed:
                 tape.mode, tape.inner = before, below
@@ -112,7 +119,7 @@ class LoopChain:
         new = [_settled(leaf) for leaf in new]
         self.body.require_same(self.state, new, k)
         self._give_ys(k, [_settled(leaf) for leaf in ys])
-        return _separate(new)
+        return _separate(_as_before(self.state, new))
 
     def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
         """Step ``k`` on tracers: its tape, the state after it and its per-step outputs."""
@@ -138,14 +145,14 @@ class LoopChain:
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
         self.body.require_same(self.state, values, k)
         step.items = self._priced(step)
-        return step, values, y_values
+        return step, _as_before(self.state, values), y_values
 
     def _require_known(self, tape: Tape, k: int) -> None:
-        found = {ident for ident in tape.captures or () if isinstance(ident, int)}
+        found = set(tape.captures or ())
         if self.known is None:
             self.known = found
-            self.captured_handles = {i: h for i, h in (tape.captures or {}).items() if i in found}
-            self.known_specs = [spec_of(h._value) for h in self.captured_handles.values() if hasattr(h._value, "dtype")]
+            self.captured_values = {i: value for i, (_, value) in (tape.captures or {}).items()}
+            self.known_specs = {i: spec_of(value) for i, value in self.captured_values.items() if hasattr(value, "dtype")}
         elif not found <= self.known:
             message = (
                 f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
@@ -155,7 +162,7 @@ class LoopChain:
 
     def _priced(self, step: StepTape) -> list[Item]:
         """What the step's tape holds beyond what the enclosing trace holds anyway; a constant read in place is the user's own memory."""
-        known = [buffer_of(h._value) for h in (step.tape.captures or {}).values() if isinstance(h._value, np.ndarray)]
+        known = [buffer_of(value) for _, value in (step.tape.captures or {}).values() if isinstance(value, np.ndarray)]
         items = record_items(step.tape.records, known)
         return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
 
@@ -265,12 +272,14 @@ class LoopChain:
     # Bookkeeping and verification.
     def swept(self) -> None:
         """The forward sweep has ended and its results are handed out: the last state is needed no more."""
+        self.captured_values = {}
+        self.left_specs = [shared_spec(leaf) for leaf in self.state]
         self.carried = [spec_of(leaf) for leaf in self.state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
         self.state = []
 
     def hold_cotangents(self) -> None:
         """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
-        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs))]
+        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs.values()))]
         self.ledger.hold(self.ct_items)
 
     @staticmethod
@@ -324,6 +333,11 @@ def _settled(leaf: Any) -> Any:
     if isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
         return own(resolve(leaf)._value)
     return leaf
+
+
+def _as_before(before: list[Any], after: list[Any]) -> list[Any]:
+    """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32 in a later step."""
+    return [float(new) if type(old) is float and type(new) is np.float64 else new for old, new in zip(before, after, strict=True)]
 
 
 def _separate(leaves: list[Any]) -> list[Any]:

@@ -72,7 +72,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     held: list[Any] = []
     frozen, frozen_condition = frozen_function(body, held), frozen_function(condition, held)
     loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held)
-    loop.condition = lambda leaves: bool(frozen_condition(unflatten(loop.definition, leaves)))
+    loop.condition = frozen_condition
     return loop.run(None)[0]
 
 
@@ -99,7 +99,7 @@ class _Loop:
     """The handles that freezing the closures made."""
     lower: int = 0
     xs: list[Any] | None = None
-    condition: Callable[[list[Any]], bool] | None = None
+    condition: Callable[[Any], Any] | None = None
     definition: Any = field(default=None, init=False)
     ys: list[Any] = field(factory=list, init=False)
 
@@ -130,12 +130,16 @@ class _Loop:
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
             body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(), Randomness(generators_of(self.body, self.init)),
-            state, lower=self.lower, condition=self.condition, on_y=self._store(n),
+            state, lower=self.lower, condition=None if self.condition is None else self._holds, on_y=self._store(n),
         )  # fmt: skip
         if xs is not None:
             values = [_value_for(leaf, tape) for leaf in xs]
             chain.x_at = lambda k: [leaf[k] for leaf in values]
         return chain
+
+    def _holds(self, leaves: list[Any]) -> bool:
+        assert self.condition is not None  # asked of a while_loop only
+        return bool(self.condition(unflatten(self.definition, leaves)))
 
     def _store(self, n: int | None) -> Callable[[int, list[Any]], None]:
         """Write per-step outputs into buffers made at the first step."""
@@ -173,8 +177,9 @@ class _Loop:
             ident = len(tape.records)
             tape.records.append((LOOP.opcode, ids, run, site_here(2)))
             if tape.mode and tape.chain.active is not None:
-                handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None] + [chain.captured_handles[i] for i in known]
-                tape.chain.note_loop(ident, ids, handles, self._rerun(run, leaves, tape, n))
+                handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
+                values = [h._value for h in handles] + [chain.captured_values[i] for i in known]
+                tape.chain.note_loop(ident, ids, values, handles + [None] * len(known), self._rerun(run, leaves, tape, n))
             results = [
                 component(tape, ident, k, _handed_out(leaf), len(results)) if carries_derivative(leaf) else leaf for k, leaf in enumerate(results)
             ]
@@ -348,6 +353,7 @@ class LoopRun:
         finally:
             chain.randomness.restore(before)
             chain.release()
+            chain.x_ct = chain.y_cts = None
         if free:
             self.start = []
             self.release()

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.catalogue import registry
 from pullback.codegen import make_caller
 from pullback.declare import Primitive
-from pullback.errors import ConversionError, NotDifferentiableError
+from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.handles import Handle, tape_of
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.recorder import make_form
@@ -29,7 +29,7 @@ REWRITE = {
 
 def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
     """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
-    entry = registry.named(key) if isinstance(key, str) else registry.find(key)
+    entry = registry.named(key) if isinstance(key, str) else _found(key)
     made: Callable[..., Any] = entry
     if isinstance(entry, Primitive) and _is_simple(entry):
         patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
@@ -37,6 +37,15 @@ def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
         made = make_caller(entry, forms, names)
     CALLERS[key] = made
     return made
+
+
+def _found(function: Callable[..., Any]) -> Any:
+    """The registry's entry; an unknown function is refused with the user's line."""
+    try:
+        return registry.find(function)
+    except UnknownFunctionError as error:
+        message = f"{error} (called at {site_text(site_here(2))})"
+        raise UnknownFunctionError(message) from None
 
 
 def _is_simple(prim: Primitive) -> bool:
@@ -64,7 +73,7 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     _require_traced_target(ufunc.__name__, target)
     if method != "__call__":
-        entry = registry.find(getattr(ufunc, method))
+        entry = _found(getattr(ufunc, method))
         result = entry(*inputs, **kwargs)
     else:
         result = _plain_call(ufunc, inputs, kwargs, target)
@@ -78,7 +87,7 @@ def _plain_call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], tar
         kwargs.pop(keyword, None)
     if dtype is not None:
         inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype) for x in inputs)
-    entry = registry.find(ufunc)
+    entry = _found(ufunc)
     if not any(isinstance(x, Handle) for x in inputs):
         result = ufunc(*inputs, **kwargs)
     else:
@@ -137,7 +146,7 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
     """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
-    entry = registry.find(func)
+    entry = _found(func)
     out = kwargs.get("out")
     if out is None:
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}

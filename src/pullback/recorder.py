@@ -14,7 +14,7 @@ from pullback.codegen import make_pull
 from pullback.declare import Primitive
 from pullback.errors import RuleError
 from pullback.forms import FORMS, Form, layout, new_form, rules_for
-from pullback.handles import FREE, SAVED, SHARED, WRITTEN, WRITTEN_SHARED, Handle, faithful_copy, freeze, keep, make, resolve, root_of, tape_of
+from pullback.handles import FREE, FROZEN, SAVED, SHARED, WRITTEN, WRITTEN_SHARED, Handle, faithful_copy, freeze, keep, make, resolve, root_of, tape_of
 from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
@@ -59,18 +59,14 @@ def _stand_in(operand: Any) -> Any:
     finally:
         outer.mode = CAPTURED
     if operand._id is None:
-        key = ("inactive", id(operand))
-        if key not in inner.captures:
-            inner.captures[key] = make(inner.kinds.buffer, operand._value, None, inner, SHARED)
-        return inner.captures[key]
+        return make(inner.kinds.buffer, operand._value, None, inner, FROZEN)
     found = inner.captures.get(operand._id)
     if found is None:
-        ident = len(inner.records)
+        found = inner.captures[operand._id] = (len(inner.records), operand._value)
         inner.records.append((CAPTURE.opcode, operand._id, site_here(3)))
-        kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
-        found = inner.captures[operand._id] = make(kind, operand._value, ident, inner, SHARED)
         freeze(operand)  # whoever writes to it from now on copies
-    return found
+    kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
+    return make(kind, found[1], found[0], inner, SHARED)
 
 
 def _operand_value(operand: Any, tape: Tape) -> Any:
@@ -223,7 +219,8 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
         root = root_of(operand)
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
             return faithful_copy(value) if type(value) is np.ndarray else freeze(value) if isinstance(value, Handle) else value
-        root._flag = SAVED
+        if root._flag != FROZEN:
+            root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value
     if isinstance(value, Handle):
         return freeze(value)
@@ -297,7 +294,7 @@ def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> An
     ident = len(tape.records)
     site = site_here(2)
     tape.records.append((COMPONENT.opcode, parent, place, count, site))
-    handle = make(tape.kinds.tracer, value, ident, tape)
+    handle = make(tape.kinds.weak if type(value) is float else tape.kinds.tracer, value, ident, tape)
     if tape.mode:
         tape.chain.note_component(ident, parent, place)
         tape.chain.watch(handle)

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.chains import PlainChain
 from pullback.context import policy_in_force
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
+from pullback.forms import release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.policies.save_all import SaveAll
@@ -130,6 +131,8 @@ class Pull:
 
     def close(self) -> None:
         """Release everything held for the reverse."""
+        if self._traced is not None:
+            release_records(self._traced.tape.records)
         self._traced = None
         if self._chain is not None:
             self._chain.close()
@@ -143,7 +146,7 @@ def forward(
     chosen = policy_in_force(policy)
     chain = None if isinstance(chosen, SaveAll) else PlainChain(chosen, ledger, repeatable)
     traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
-    return traced, Pull(traced, traced.tape.chain, ledger)
+    return traced, Pull(traced, traced.chain, ledger)
 
 
 def _positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> list[int]:
@@ -170,8 +173,8 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     """1 in the dtype of a scalar output; raises :class:`NotDifferentiableError` for anything else."""
     name = getattr(f, "__name__", str(f))
     shape = getattr(out, "shape", None if isinstance(out, list | dict | tuple) else ())
-    if shape != ():
-        given = f"shape {shape}" if shape is not None else f"a {type(out).__name__}"
+    if shape != () or not isinstance(out, Handle | int | float | complex | np.generic | np.ndarray):
+        given = f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
         message = f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp (one cotangent) or jacobian (all)"
         raise NotDifferentiableError(message)
     dtype = np.dtype(getattr(out, "dtype", type(value(out))))

@@ -21,6 +21,8 @@ def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int,
     if spec is None:
         return g
     dtype = getattr(g, "dtype", None)
+    if isinstance(g, tuple | list):
+        raise RuleError(_message(form, position, site, spec, f"{len(g)} cotangents", "a rule for one operand returns one; joint rules name all of theirs"))
     if dtype is None:
         g = np.asarray(g)
         dtype = g.dtype

@@ -135,8 +135,8 @@ class StepsChain:
         newest = self.newest
         if newest is None or ident >= newest.cut or ident in newest.values:
             return
-        root = root_of(operand)
-        if root._flag in (FREE, WRITTEN):
+        root = root_of(operand) if operand is not None else None
+        if root is not None and root._flag in (FREE, WRITTEN):
             root._flag = SHARED if root._flag == FREE else WRITTEN_SHARED
         for live in self.opened.values():
             if ident < live.cut and ident not in live.values:

@@ -6,9 +6,12 @@ a handle of its own tape (a cycle would keep every tape alive).
 """
 
 import sys
+from pathlib import Path
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
+
+import numpy as np
 
 RECORDING: Final = 0
 """Save-all: a record holds the declared values."""
@@ -44,8 +47,8 @@ class Tape:
         self.n_inputs = 0
         self.constants: dict[Any, Any] = {}
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
-        self.captures: dict[int, Any] | None = None
-        """For the tape of a loop's step: id in the enclosing tape to the handle that stands for it here."""
+        self.captures: dict[int, tuple[int, Any]] | None = None
+        """For the tape of a loop's step: id in the enclosing tape to the id and value that stand for it here."""
         self.enclosing: Tape | None = None
         """For the tape of a loop's step: the tape the loop is an operation of."""
         self.inner: Tape | None = None
@@ -74,8 +77,9 @@ _SITES: list[tuple[CodeType, int]] = []
 _SITE_IDS: dict[tuple[int, int], int] = {}
 RECENT: dict[int, tuple[CodeType, int]] = {}
 """Instruction offset to (code, site) of the last call seen there: one dict lookup and one identity test on the hot path."""
-_LIBRARY = ("/pullback/", "/numpy/", "/pullback_linalg/", "/pullback_fft/")
-_USER = ("/demos/", "/tests/", "/benchmarks/")
+_HERE = str(Path(__file__).parent)
+_LIBRARY = (_HERE, str(Path(np.__file__).parent), "/pullback_linalg/", "/pullback_fft/")
+_USER = (f"{_HERE}/demos/",)
 _KNOWN_FILES: dict[str, bool] = {}
 
 

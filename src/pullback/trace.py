@@ -37,6 +37,8 @@ class Traced:
     """For each differentiated argument, the input number of each leaf; None for a leaf that carries no derivative."""
     definitions: list[Any]
     out: Any
+    chain: Any
+    """What governs the records under a policy that may drop values."""
 
     def require_unchanged(self) -> None:
         """Raise :class:`ConstantChangedError` where the user changed an argument since the forward pass read it."""
@@ -76,7 +78,7 @@ def run_traced(
     for number in argnums:
         label = f"argument {number}"
         leaves, definition = flatten(args[number])
-        if all(isinstance(leaf, int | np.integer | np.bool_ | np.ndarray) and not carries_derivative(leaf) for leaf in leaves) and leaves and not allow_int:
+        if leaves and not allow_int and not any(map(carries_derivative, leaves)):
             raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
         places.append(where)
@@ -97,7 +99,8 @@ def run_traced(
         raise
     finally:
         tape.close()
-    return Traced(tape, inputs, places, definitions, out)
+        chain, tape.chain = tape.chain, None  # or tape and chain would keep each other alive
+    return Traced(tape, inputs, places, definitions, out, chain)
 
 
 def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]) -> tuple[list[Any], list[int | None]]:
@@ -139,6 +142,8 @@ def open_input(tape: Tape, leaf: Any) -> Any:
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
         leaf = np.asarray(leaf)
+    if type(leaf) is complex:
+        leaf = np.complex128(leaf)
     handle = make(KINDS.weak if isinstance(leaf, float) and not isinstance(leaf, np.generic) else Tracer, leaf, ident, tape, SHARED)
     if tape.mode:
         tape.chain.watch(handle)
@@ -147,6 +152,8 @@ def open_input(tape: Tape, leaf: Any) -> Any:
 
 def _integer_argument(number: int, leaf: Any, f: Any) -> str:
     kind = getattr(leaf, "dtype", type(leaf).__name__)
+    if not hasattr(leaf, "dtype") and not isinstance(leaf, int):
+        return f"argument {number} of {getattr(f, '__name__', f)} has type {kind}, which carries no derivative; pass a float, or choose another argnums"
     return (
         f"argument {number} of {getattr(f, '__name__', f)} has dtype {kind}, which carries no derivative; "
         f"pass {leaf!r} as a float" if np.ndim(leaf) == 0 else

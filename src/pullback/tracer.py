@@ -74,7 +74,7 @@ class Tracer(Handle):
     mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")
     real = property(lambda self: method("real", self, (), {}), doc="The real part.")
     imag = property(lambda self: method("imag", self, (), {}), doc="The imaginary part.")
-    flat = property(lambda self: iter(self.ravel()), doc="The elements one by one, as traced scalars.")
+    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")
 
     def __len__(self) -> int:
         return len(plain_value(self))
@@ -242,6 +242,9 @@ class Tracer(Handle):
         """A copy that owns its memory."""
         return method("copy", self, (), {"order": order})
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise refuse_conversion(self, "a pickle")
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -286,6 +289,26 @@ class _Method:
         if self.name == "flatten":
             return self.handle.ravel(*args, **kwargs).copy()
         return method(self.name, self.handle, args, kwargs)
+
+
+class Flat:
+    """``x.flat``: elements in C order. Writing goes to the array itself, whatever its strides."""
+
+    def __init__(self, handle: Tracer) -> None:
+        self._handle = handle
+
+    def __len__(self) -> int:
+        return int(self._handle.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._handle.ravel())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._handle.ravel()[key]
+
+    def __setitem__(self, key: Any, new: Any) -> None:
+        places = np.arange(len(self))[key]
+        self._handle[np.unravel_index(places, self._handle.shape)] = new
 
 
 class View(Tracer):

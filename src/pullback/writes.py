@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.errors import WriteError
 from pullback.forms import Form
-from pullback.handles import FREE, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
+from pullback.handles import FREE, FROZEN, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
 from pullback.recorder import special_form, captured, form_of, shared_spec
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import join, settle
@@ -109,7 +109,7 @@ def _refuse_captured(root: Any) -> None:
         )
         raise WriteError(message)
     captures = root._tape.captures
-    if captures is not None and any(root is h or (root._id is not None and root._id == h._id) for h in captures.values()):
+    if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
         message = f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
         raise WriteError(message)
 

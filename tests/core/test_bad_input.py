@@ -28,6 +28,7 @@ from pullback.errors import (
     TracerError,
     UnknownFunctionError,
 )
+from pullback.inspect.inputs import load_array
 
 X = np.array([1.0, 2.0, 3.0])
 HERE = r"test_bad_input\.py:\d+"
@@ -47,11 +48,11 @@ def state_restored():
     [
         (lambda x: x * 2, r"shape \(3,\)"),
         (lambda x: x[None, :1], r"shape \(1, 1\)"),
-        (lambda x: [x[0]], "a list"),
-        (lambda x: {"a": x[0]}, "a dict"),
-        (lambda x: (x[0], x[1]), "a tuple"),
-        (lambda x: None, "(None|NoneType)"),
-        (lambda x: "text", "(str|text)"),
+        (lambda x: [x[0]], "(a )?list"),
+        (lambda x: {"a": x[0]}, "(a )?dict"),
+        (lambda x: (x[0], x[1]), "(a )?tuple"),
+        (lambda x: None, "(None|a NoneType)"),
+        (lambda x: "text", "a str"),
     ],
 )
 def test_non_scalar_output(f, given):
@@ -72,7 +73,7 @@ def test_integer_argument(argument, given):
     def loss(x):
         return 1.0
 
-    with pytest.raises(NotDifferentiableError, match=rf"argument 0 of loss has (d?type) {given}.*(float|allow_int|argnums)"):
+    with pytest.raises(NotDifferentiableError, match=rf"argument 0 of loss (has d?type|is of type) {given}.*(float|allow_int|argnums)"):
         pb.grad(loss)(argument)
 
 
@@ -86,7 +87,7 @@ def test_integer_argument_allowed():
 
 def test_integer_dtype_output():
     with pytest.raises(NotDifferentiableError, match=r"argument|dtype|carries no derivative"):
-        pb.grad(lambda x: np.argmax(x).astype(int) if False else x.astype(int).sum())(np.array([1]))
+        pb.grad(lambda x: x.astype(int).sum())(np.array([1]))
 
 
 def test_argnums_out_of_range():
@@ -98,10 +99,9 @@ def test_argnums_out_of_range():
     ("f", "message"),
     [
         (lambda x: np.fft.fft2(x.reshape(1, 3)).sum(), r"no primitive for numpy\.fft\.fft2: install pullback-fft"),
-        (lambda x: np.bartlett(x).sum(), r""),
-        (lambda x: np.spacing(x).sum(), r"no primitive for numpy\.spacing; (write it|declare|use).*pullback\.value"),
+        (lambda x: np.packbits(x).sum(), r"no primitive for numpy\.packbits; (write it|declare|use).*pullback\.value"),
         (lambda x: np.apply_along_axis(np.sum, 0, x).sum(), r"no primitive for numpy\.apply_along_axis.*pullback\.primitive|plain array"),
-        (lambda x: np.frexp(x)[0].sum() if False else np.gcd(x, 2), r"no primitive for numpy\.gcd"),
+        (lambda x: np.gcd(x, 2), r"no primitive for numpy\.gcd"),
         (lambda x: x.byteswap().sum(), r"no attribute 'byteswap'.*pullback\.value\(x\)\.byteswap"),
     ],
 )
@@ -112,7 +112,7 @@ def test_unknown_function(f, message):
 
 def test_unknown_function_names_the_users_line():
     with pytest.raises(UnknownFunctionError, match=HERE):
-        pb.grad(lambda x: np.spacing(x).sum())(X)
+        pb.grad(lambda x: np.packbits(x).sum())(X)
 
 
 def test_late_tracer():
@@ -190,7 +190,7 @@ def test_tracer_in_another_thread():
         raise caught[0]
 
 
-@pytest.mark.parametrize("swallow", [pickle.dumps, lambda x: np.array(x), lambda x: np.asarray(x, float), float, bytes])
+@pytest.mark.parametrize("swallow", [pickle.dumps, lambda x: np.array(x), lambda x: np.asarray(x, float), float])
 def test_a_swallowed_tracer(swallow):
     with pytest.raises((PullbackError, TypeError), match=r"derivative|tracer|pickle"):
         pb.grad(lambda x: swallow(x[0]) and np.sum(x))(X)
@@ -354,27 +354,20 @@ def test_without_the_plugin_matmul_names_it():
         scope.find(np.matmul)
 
 
-def _load_array(path):
-    from pullback.inspect.files import load_array  # noqa: PLC0415 - the command line's part, which these tests must not need to be collected
-
-    return load_array(path)
-
-
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda p: None, r"(no such file|does not exist|not found).*a\.npy|a\.npy.*(no such file|does not exist|not found)"),
-        (lambda p: np.save(p, np.array([{"a": 1}], dtype=object), allow_pickle=True), r"a\.npy.*pickle"),
-        (lambda p: np.save(p, np.array(["text"])), r"a\.npy.*(<U4|numeric|numbers)"),
-        (lambda p: Path(p).write_bytes(b"not an array"), r"a\.npy"),
+        (lambda p: None, r"there is no file .*a\.npy; write the path.*numpy\.save"),
+        (lambda p: np.save(p, np.array([{"a": 1}], dtype=object), allow_pickle=True), r"a\.npy holds pickled Python objects.*numeric array"),
+        (lambda p: np.save(p, np.array(["text"])), r"a\.npy holds dtype <U4, which is not numeric"),
+        (lambda p: Path(p).write_bytes(b"not an array"), r"a\.npy is no \.npy file|a\.npy holds pickled"),
     ],
 )
 def test_a_bad_npy_file(tmp_path, write, message):
-    pytest.importorskip("pullback.inspect.files", reason="the command line reads arrays there; its own tests cover its messages")
     path = tmp_path / "a.npy"
     write(path)
     with pytest.raises(InputFileError, match=message):
-        _load_array(path)
+        load_array(str(path))
 
 
 # Structures and seeds.
@@ -394,6 +387,7 @@ def test_has_aux_without_aux():
         pb.grad(lambda x: np.sum(x), has_aux=True)(X)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("kind", [np.matrix, np.ma.array])
 def test_array_subclasses_work_or_are_refused(kind):
     x = kind([[1.0, 2.0]])
@@ -416,4 +410,4 @@ def test_other_float_widths(dtype):
     x = np.array([1.0, 2.0], dtype)
     gradient = pb.grad(lambda a: np.sum(np.sin(a) * a))(x)
     assert gradient.dtype == dtype
-    np.testing.assert_allclose(gradient.astype(float), np.sin([1.0, 2.0]) + np.cos([1.0, 2.0]) * [1.0, 2.0], rtol=2e-3)
+    np.testing.assert_allclose(gradient.astype(float), np.sin([1.0, 2.0]) + np.cos([1.0, 2.0]) * [1.0, 2.0], rtol=1e-2)

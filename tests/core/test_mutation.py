@@ -250,11 +250,12 @@ class ViewsAndWrites(RuleBasedStateMachine):
         np.testing.assert_allclose(gradient, right, rtol=1e-9, atol=1e-9 * (1 + np.abs(right).max(initial=0)))
         for policy in self.policies:
             assert pb.grad(self.traced, policy=policy)(self.x).tobytes() == gradient.tobytes(), policy
+            assert pb.grad(lambda x: self.traced(x, pb.steps(self.log)), policy=policy)(self.x).tobytes() == gradient.tobytes(), (policy, "marked")
 
-    def traced(self, x):
+    def traced(self, x, log=None):
         """The program on tracers, compared with NumPy's world after every line."""
         world = World(x)
-        for step, state in zip(self.log, self.states, strict=True):
+        for step, state in zip(self.log if log is None else log, self.states, strict=True):
             world.perform(*step)
             for k, (ours, numpys) in enumerate(zip(world.env, state, strict=True)):
                 assert pb.value(ours).tobytes() == numpys.tobytes(), f"after {step} array {k} is {pb.value(ours)!r}, NumPy has {numpys!r}"
@@ -263,7 +264,7 @@ class ViewsAndWrites(RuleBasedStateMachine):
 
 
 class ViewsAndWritesUnderPolicies(ViewsAndWrites):
-    """The same programs, and the same bits under every policy."""
+    """The same programs, and the same bits under every policy, without marks and with every line marked as a step."""
 
     policies = (pb.Recompute(), pb.Recompute(2), pb.Binomial(1), pb.Binomial(3))
 
@@ -277,11 +278,11 @@ def replayed(log: list[tuple[Any, ...]], x: Any) -> World:
 
 
 def test_views_and_writes():
-    run_state_machine_as_test(ViewsAndWrites, settings=settings(max_examples=150, stateful_step_count=15))
+    run_state_machine_as_test(ViewsAndWrites, settings=settings(max_examples=300, stateful_step_count=15))
 
 
 def test_views_and_writes_under_policies():
-    run_state_machine_as_test(ViewsAndWritesUnderPolicies, settings=settings(max_examples=60, stateful_step_count=15))
+    run_state_machine_as_test(ViewsAndWritesUnderPolicies, settings=settings(max_examples=200, stateful_step_count=15))
 
 
 @pytest.mark.slow

@@ -67,13 +67,16 @@ def test_float32_stays_float32():
 def test_the_misfit_travels_by_pickle():
     survey = wave_data.make_survey(sized(TINY, grid=(30, 36), n_steps=20))
     misfit = WaveMisfit(survey.problem)
-    assert pickle.loads(pickle.dumps(misfit))(survey.initial_velocity) == misfit(survey.initial_velocity)
+    again = pickle.loads(pickle.dumps(misfit))  # noqa: S301  written here
+    assert again(survey.initial_velocity) == misfit(survey.initial_velocity)
     assert misfit.__name__ == "wave misfit, 30 x 36 nodes, 20 steps, 2 shots, float64"
 
 
 def test_the_wave_command(tmp_path):
-    words = ["demo", "wave", "--grid", "30", "36", "--steps", "20", "--iterations", "1", "--repeat", "1", "--no-rss", "--out", str(tmp_path)]
-    result = CliRunner().invoke(commands, [*words, "--policy", "SaveAll", "--policy", "Binomial(5)"])
+    sizes = "--grid 30 36 --steps 20 --iterations 1 --repeat 1 --no-rss".split()
+    result = CliRunner().invoke(
+        commands, ["demo", "wave", *sizes, "--policy", "SaveAll", "--policy", "Binomial(5)", "--out", str(tmp_path)]
+    )
     assert result.exit_code == 0, result.output
     assert "gradient of wave misfit, 30 x 36 nodes, 20 steps, 3 shots, float64, by memory policy" in result.stdout
     assert "model error" in result.stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.test_architecture import floor
 
 from pullback import errors
 
@@ -98,3 +99,12 @@ def test_every_error_has_its_section_and_every_section_its_error():
 def words(text):
     """The text without markup, in single spaces."""
     return " ".join(text.replace("`", "").split())
+
+
+def test_the_floors_of_the_design_are_those_that_are_checked():
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", (ROOT / "docs" / "design.md").read_text("utf-8"), re.MULTILINE)
+    written = {(int(number), name) for number, names in rows for name in re.findall(r"`(\w+)`", names)}
+    package = ROOT / "src" / "pullback"
+    modules = {path.stem for path in (*package.glob("[a-z]*.py"), *(p.parent for p in package.glob("*/__init__.py")))}
+    assert modules == {name for _, name in written}
+    assert not [(number, name) for number, name in written if floor(f"pullback.{name}") not in {None, number}]  # None fails elsewhere

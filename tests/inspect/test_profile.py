@@ -56,7 +56,7 @@ Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB      
 one plain forward run: 0.05 s
 predicted = measured to the byte, for every policy
 same bits: compared with SaveAll(), bit for bit
-dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), with Jv by complex step"""
+dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by complex step"""
 
 TRANSPOSED = """\
 gradient of growth, by memory policy
@@ -239,8 +239,18 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+TALKATIVE = """
+import numpy as np
+def f(x):
+    print("a word")
+    for _ in range(40):
+        x = np.sin(x)
+    return np.sum(x)
+"""
+
+
 def test_rss_is_read_in_a_process_of_its_own(tmp_path):
-    path = written(tmp_path, "import numpy as np\ndef f(x):\n    print('a word')\n    for _ in range(40):\n        x = np.sin(x)\n    return np.sum(x)\n")
+    path = written(tmp_path, TALKATIVE)
     pytest.importorskip("memory_profiler", reason="the figure is memory-profiler's")
     found = profile(load_function(f"{path}:f"), np.ones(2**18), policies=[pb.SaveAll()], repeat=1, rss=True)
     held = found.rows[0].peak_bytes
@@ -249,7 +259,7 @@ def test_rss_is_read_in_a_process_of_its_own(tmp_path):
 
 
 def test_rss_needs_a_function_that_travels():
-    program = measuring.make_program(lambda x: np.sum(x), (np.ones(3),), 0)
+    program = measuring.make_program(lambda x: x @ x, (np.ones(3),), 0)
     with pytest.raises(PullbackError, match=r"<lambda> with its arguments cannot be pickled.*define it at the top level of a module"):
         peak_rss(program, pb.SaveAll())
 
@@ -269,6 +279,6 @@ def test_rss_needs_memory_profiler(monkeypatch):
 
 def test_a_function_of_a_file_travels_by_its_place(tmp_path):
     found = load_function(f"{written(tmp_path, 'def f(x):' + chr(10) + '    return 2 * x')}:f")
-    again = pickle.loads(pickle.dumps(found))
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301  written here
     assert again(21) == 42
     assert again.__name__ == "f"

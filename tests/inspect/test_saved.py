@@ -243,3 +243,17 @@ def test_a_loop_with_a_policy_of_its_own_holds_snapshots() -> None:
     snapshots = [row for row in table if row.reason == "snapshot"]
     assert [(row.primitive, row.name, row.steps, row.bytes_per_step) for row in snapshots] == [("fori_loop", "state[0]", 4, 800)]
     assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes == record(f, X).saved_bytes
+
+
+def test_a_checkpoint_holds_what_it_reads_at_its_entry() -> None:
+    def f(x):
+        inside = pb.checkpoint(lambda u, v: np.sin(np.cos(u) * v) * v)
+        return np.sum(inside(x, x * 2.0))
+
+    table = saved(f, X)
+    rows = [(row.primitive, row.name, row.reason, row.origin, row.nbytes, row.is_argument) for row in table]
+    assert rows == [
+        ("checkpoint", "entry", "snapshot", "input x", 800, True),
+        ("checkpoint", "entry", "snapshot", "%1 multiply", 800, False),
+    ]
+    assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes

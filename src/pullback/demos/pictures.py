@@ -35,13 +35,15 @@ def draw_trade_off(measured: Profile, path: Path) -> None:
     peaks = [row.peak_bytes / MIB for row in rows]
     seconds = [row.seconds for row in rows]
     for k, row in enumerate(rows):
-        label = f"{row.policy}\n{row.n_forward or '-'} forward steps"
-        axes.scatter(peaks[k], seconds[k], s=90, color=COLOURS[k % len(COLOURS)], zorder=3)
+        colour, here = COLOURS[k % len(COLOURS)], (peaks[k], seconds[k])
+        axes.scatter(*here, s=90, color=colour, zorder=3)
         axes.scatter(row.predicted_bytes / MIB, seconds[k], s=26, marker="x", color="white", linewidth=1.4, zorder=4)
-        left = peaks[k] > np.sqrt(min(peaks) * max(peaks)) * 1.5
+        left = peaks[k] > 1.5 * np.sqrt(min(peaks) * max(peaks))
+        # Below the point where a near one stands above it, so that labels keep apart.
+        below = any(0.5 < peaks[k] / peak < 2.0 and second > seconds[k] for peak, second in zip(peaks, seconds, strict=True))
         axes.annotate(
-            label, (peaks[k], seconds[k]), xytext=(-10 if left else 10, 8), textcoords="offset points",
-            ha="right" if left else "left", fontsize=9, color=COLOURS[k % len(COLOURS)], zorder=5,
+            f"{row.policy}\n{row.n_forward or '-'} forward steps", here, xytext=(-10 if left else 10, -8 if below else 8),
+            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", fontsize=9, color=colour, zorder=5,
         )  # fmt: skip
     axes.axhline(measured.forward_seconds, color="0.5", linestyle="--", linewidth=1)
     axes.annotate("one plain forward run", (1, measured.forward_seconds), xycoords=("axes fraction", "data"), xytext=(-4, 4),
@@ -53,7 +55,8 @@ def draw_trade_off(measured: Profile, path: Path) -> None:
     axes.xaxis.set_minor_formatter(lambda _value, _: "")
     axes.set_xlabel("peak bytes held for the reverse (MiB, logarithmic; circle measured, cross predicted)", fontsize=9)
     axes.set_ylabel("seconds for one gradient")
-    axes.set_title("Memory against time: one gradient, the same bits under every policy", fontsize=10.5)
+    bits = ", the same bits under every policy" if all(row.same_bits for row in rows) else ""
+    axes.set_title(f"Memory against time: one gradient{bits}", fontsize=10.5)
     axes.grid(alpha=0.25, which="both")
     figure.savefig(path, dpi=DPI)
 
@@ -114,8 +117,8 @@ def draw_course(axes: Any, found: Inversion) -> None:
         axes.plot(iterations, relative, "o-", color=colour, markersize=4)
         axes.annotate(f"{label}\n{relative[-1]:.0%}", (iterations[-1], relative[-1]), xytext=(7, 0), textcoords="offset points",
                       va="center", fontsize=9, color=colour)  # fmt: skip
-    axes.set_xlim(-0.03 * iterations[-1] - 0.1, 1.28 * iterations[-1] + 0.1)
-    axes.set_ylim(0, 1.08)
+    axes.set_xlim(-0.03 * iterations[-1] - 0.1, 1.34 * iterations[-1] + 0.1)
+    axes.set_ylim(-0.06, 1.08)
     axes.set_title("what the iterations gained", fontsize=10.5)
     axes.set_xlabel("L-BFGS iteration", fontsize=9)
     axes.set_ylabel("relative to the initial model", fontsize=9)

@@ -39,7 +39,7 @@ def traced_once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Traced, L
 def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
     """The graph of a finished trace."""
     tape = traced.tape
-    records = whole_records(tape)
+    records = whole_records(traced)
     outputs = _outputs(traced)
     specs = specs_of(records, traced, outputs)
     labels = input_labels(traced, f)
@@ -54,10 +54,10 @@ def name_of(f: Any) -> str:
     return str(getattr(f, "__name__", type(f).__name__))
 
 
-def whole_records(tape: Tape) -> list[Record | None]:
+def whole_records(traced: Traced) -> list[Record | None]:
     """The records; where ``checkpoint`` let go of what one held, the record without it."""
-    entries = tape.chain.entries if tape.chain is not None else {}
-    return [entries[k].skeleton if record is None and k in entries else record for k, record in enumerate(tape.records)]
+    entries = traced.chain.entries if traced.chain is not None else {}
+    return [entries[k].skeleton if record is None and k in entries else record for k, record in enumerate(traced.tape.records)]
 
 
 def input_labels(traced: Traced, f: Callable[..., Any]) -> list[str]:
@@ -147,7 +147,21 @@ def specs_of(records: Sequence[Record | None], traced: Traced, outputs: Iterable
             _learn_from_write(ident, form, record, solver)
         else:
             parts[ident] = _learn_from_call(ident, form, record, solver)
+    _learn_from_views(records, solver)
     return [solver.spec(k) for k in range(len(records))]
+
+
+def _learn_from_views(records: Sequence[Record | None], solver: SpecSolver) -> None:
+    """Views that nobody reads: the view of one element that is broadcast to the shape has the spec, and looks at no array."""
+    for ident, record in enumerate(records):
+        if record is None or solver.spec(ident) is not None:
+            continue
+        form = FORMS[record[0]]
+        prim, ids = form.primitive, form.ids(record)
+        given = solver.spec(ids[0]) if prim.view and form.has_params and len(prim.operands) == len(ids) == 1 else None
+        if given is not None:
+            stand_in = np.broadcast_to(np.zeros((), given.dtype), given.shape)
+            solver.learn(ident, shared_spec(prim.forward(stand_in, **dict(zip(prim.params, record[-2], strict=True)))))
 
 
 def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver) -> Sequence[Any]:
@@ -193,9 +207,9 @@ def _learn_from_loop(run: LoopRun, solver: SpecSolver) -> Sequence[Any]:
     for i, leaf in zip(run.entering, run.start, strict=False):
         if i is not None:
             solver.learn(i, shared_spec(leaf))
-    for i, handle in run.chain.captured_handles.items():
-        solver.learn(i, shared_spec(handle._value))
-    return [shared_spec(leaf) for leaf in run.chain.state]
+    for i, spec in run.chain.known_specs.items():
+        solver.learn(i, spec)
+    return run.chain.left_specs
 
 
 # ------------------------------------------------------------------------------------------------------------------ nodes
@@ -289,11 +303,13 @@ def _detail(form: Form, record: Record) -> str:
     """The part a write goes to, or the static parameters that the rules read."""
     if record[0] in WRITE_OPCODES:
         region = record[1 + form.n_ids]
-        return "".join(f".{prim.name}" for prim, _ in region.steps) + f"[{said(region.key)}]"
+        steps = "".join(f"[{said(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps)
+        return steps if steps and region.key is Ellipsis else f"{steps}[{said(region.key)}]"
     if not form.has_params:
         return ""
     given = zip(form.primitive.params, record[-2], strict=True)
-    return ", ".join(f"{name}={said(value)}" for name, value in given if value is not None and value is not False)
+    chosen = [(name, value) for name, value in given if value is not None and value is not False]
+    return ", ".join(f"[{said(value)}]" if name == "key" else f"{name}={said(value)}" for name, value in chosen)
 
 
 def said(value: Any) -> str:

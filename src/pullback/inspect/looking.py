@@ -61,7 +61,7 @@ class _Reader:
             if self._is_new(held.buffer):
                 yield self._row(held, _origin(held, tape, self.labels))
         yield from self._loop_rows(tape)
-        yield from self._snapshot_rows(tape)
+        yield from self._snapshot_rows()
 
     def _is_new(self, buffer: Any) -> bool:
         if id(buffer) in self.seen:
@@ -96,10 +96,10 @@ class _Reader:
                         _add(found, (loop, k), row)
         yield from found.values()
 
-    def _snapshot_rows(self, tape: Tape) -> Iterator[Row]:
+    def _snapshot_rows(self) -> Iterator[Row]:
         """What checkpoints hold at their entry; and what only the ledger knows."""
-        records = whole_records(tape)
-        for chain in tape.chain.chains if tape.chain is not None else ():
+        records = whole_records(self.traced)
+        for chain in self.traced.chain.chains if self.traced.chain is not None else ():
             for live in {id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")}.values():
                 for ident, value in live.values.items():
                     if isinstance(value, np.ndarray) and id(buffer_of(value)) in self.ledger.held and self._is_new(buffer_of(value)):

@@ -33,6 +33,7 @@ from pullback.testing.trees import inexact_leaves
 
 AGREEMENT = 0.05
 """How close, relatively, a central difference must come to a complex step for it to be believed."""
+N_DIRECTIONS = 3
 RSS_INTERVAL = 0.005
 """Seconds between two readings of the resident set."""
 
@@ -107,14 +108,11 @@ def seed_of(out: Any) -> Any:
     return unflatten(definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves])
 
 
-def plain_seconds(program: Program, repeat: int) -> float:
-    """Seconds of one run on plain arrays, the least of ``repeat``."""
-    times = []
-    for _ in range(repeat):
-        began = time.perf_counter()
-        program.f(*program.args)
-        times.append(time.perf_counter() - began)
-    return min(times)
+def plain_seconds(program: Program) -> float:
+    """Seconds of one run on plain arrays."""
+    began = time.perf_counter()
+    program.f(*program.args)
+    return time.perf_counter() - began
 
 
 def equal_bits(a: Run, b: Run) -> bool:
@@ -174,43 +172,53 @@ def taylor_rate(program: Program, gradient: tuple[Any, ...]) -> float:
 
 @frozen(eq=False)
 class DotProduct:
-    """One direction v of the active arguments (leaves), the seed w and J v as flat arrays, and how J v was found."""
+    """Directions v of the active arguments (leaves), the seed w, J v for each as flat arrays, and how they were found."""
 
-    v: list[Any]
-    w: Any
-    jv: Any
+    directions: list[list[Any]]
+    w: NDArray[Any]
+    jvs: list[NDArray[Any]]
     method: str
 
     def error(self, gradient: tuple[Any, ...]) -> float:
-        """``|<w, J v> - <J' w, v>| / (|w| |J v|)`` for ``J' w = gradient``."""
+        """The largest ``|<w, J v> - <J' w, v>| / (|w| |J v|)`` for ``J' w = gradient``."""
         leaves, _ = inexact_leaves(gradient)
-        gap = inner(self.w, self.jv) - sum(inner(g, v) for g, v in zip(leaves, self.v, strict=True))
-        size = float(np.linalg.norm(self.w) * np.linalg.norm(self.jv))
-        return abs(gap) / size if size else abs(gap)
+        errors = []
+        for v, jv in zip(self.directions, self.jvs, strict=True):
+            gap = abs(inner(self.w, jv) - sum(inner(g, part) for g, part in zip(leaves, v, strict=True)))
+            size = float(np.linalg.norm(self.w) * np.linalg.norm(jv))
+            errors.append(gap / size if size else gap)
+        return max(errors)
 
 
 def directional(program: Program) -> DotProduct:
-    """J v for a random v of the size of the arguments: by the complex step where the program takes complex numbers, else by differences.
+    """J v for random v of the size of the arguments: by the complex step where the program takes complex numbers, else by differences.
 
     The complex step is exact to rounding; it is believed where a central difference bears it out (of ``abs`` it gives nonsense).
     """
     rng = np.random.default_rng(0)
     leaves, rebuild = inexact_leaves(program.active)
     sizes = [float(np.sqrt(np.mean(np.abs(leaf) ** 2))) or 1.0 for leaf in leaves]
-    v = [np.asarray(random_like(rng, leaf) * size).astype(np.asarray(leaf).dtype) for leaf, size in zip(leaves, sizes, strict=True)]
+    directions = [[scaled_like(rng, leaf, size) for leaf, size in zip(leaves, sizes, strict=True)] for _ in range(N_DIRECTIONS)]
 
-    def phi(t: Any) -> NDArray[Any]:
-        out = program.call(*rebuild([moved(leaf, t, w) for leaf, w in zip(leaves, v, strict=True)]))
-        return side_by_side(flatten(out)[0])
+    def along(v: list[Any]) -> Callable[[Any], NDArray[Any]]:
+        return lambda t: side_by_side(flatten(program.call(*rebuild([moved(x, t, part) for x, part in zip(leaves, v, strict=True)])))[0])
 
-    coarsest = max((np.finfo(w.dtype) for w in v), key=lambda info: float(info.eps))
-    step = float(coarsest.eps) ** (1 / 3)  # balances rounding and truncation of a central difference
-    coarse = (phi(step) - phi(-step)) / (2 * step)
-    exact = complex_derivative(phi, float(coarsest.tiny) ** 0.25, coarse.dtype)
+    coarsest = max((np.finfo(part.dtype) for part in directions[0]), key=lambda info: float(info.eps))
+    step, imaginary = float(coarsest.eps) ** (1 / 3), float(coarsest.tiny) ** 0.25  # the first balances rounding and truncation
+    first = along(directions[0])
+    coarse = (first(step) - first(-step)) / (2 * step)
+    exact = complex_derivative(first, imaginary, coarse.dtype)
     w = side_by_side(flatten(seed_of(program.call(*program.active)))[0])
     if exact is not None and np.linalg.norm(exact - coarse) <= AGREEMENT * np.linalg.norm(coarse):
-        return DotProduct(v, w, exact, "complex step")
-    return DotProduct(v, w, richardson(phi).value, "central differences")
+        found = [exact, *(complex_derivative(along(v), imaginary, coarse.dtype) for v in directions[1:])]
+        jvs = [jv for jv in found if jv is not None]
+        return DotProduct(directions[: len(jvs)], w, jvs, "complex step")
+    return DotProduct(directions, w, [richardson(along(v)).value for v in directions], "central differences")
+
+
+def scaled_like(rng: np.random.Generator, leaf: Any, size: float) -> NDArray[Any]:
+    """Normal numbers of standard deviation ``size`` in the shape and dtype of ``leaf``."""
+    return np.asarray(random_like(rng, leaf) * size).astype(np.asarray(leaf).dtype)
 
 
 def complex_derivative(phi: Callable[[Any], NDArray[Any]], step: float, dtype: Any) -> NDArray[Any] | None:

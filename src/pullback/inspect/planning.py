@@ -39,7 +39,7 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     with planning() as loops:
         traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
     ledger = pull.ledger
-    chain = traced.tape.chain
+    chain = traced.chain
     if (chain is not None and chain.chains) or any(loop.nested for loop in loops):
         pull.close()
         return _measured(f, args, chosen)

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from attrs import asdict, define, field, frozen
+import numpy as np
+from attrs import asdict, define, evolve, field, frozen
 
 from pullback.inspect.measuring import (
     DotProduct,
@@ -60,7 +61,7 @@ class Row:
     taylor_rate: float | None
     """2 for a right gradient, 1 for a wrong one."""
     dot_product_error: float | None
-    """``|<w, J v> - <J' w, v>| / (|w| |J v|)``."""
+    """The largest ``|<w, J v> - <J' w, v>| / (|w| |J v|)`` of three random directions."""
     same_bits: bool
     """Whether every run gave the bits of the first run of the first policy (save-all where it is among them)."""
 
@@ -112,7 +113,7 @@ class Profile:
             f"same bits: {equal} {self.reference}, bit for bit",
         ]
         if self.derivative is not None:
-            notes.append(f"dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), with Jv by {self.derivative}")
+            notes.append(f"dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by {self.derivative}")
         return tuple(notes)
 
     def to_json(self) -> str:
@@ -147,17 +148,18 @@ def profile(
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
     parts = _Parts(progress, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
     parts.begin("one plain forward run")
-    forward_seconds = plain_seconds(program, repeat)
+    plain_seconds(program)  # unmeasured: the first run meets cold caches
     jv = None
     if dot_product:
         parts.begin("the derivative along a direction")
         jv = directional(program)
-    session = _Session(program, parts, forward_seconds, repeat=repeat, taylor=taylor, rss=rss, jv=jv)
-    first = next((policy for policy in chosen if isinstance(policy, SaveAll)), chosen[0])
-    rows = {policy: session.row(policy) for policy in (first, *(policy for policy in chosen if policy != first))}
+    session = _Session(program, parts, repeat=repeat, taylor=taylor, rss=rss, jv=jv)
+    first = next((k for k, policy in enumerate(chosen) if isinstance(policy, SaveAll)), 0)
+    rows = {k: session.row(chosen[k]) for k in (first, *(k for k in range(len(chosen)) if k != first))}
     parts.finish()
-    method = None if jv is None else jv.method
-    return Profile(name_of(f), tuple(rows[policy] for policy in chosen), forward_seconds, repr(first), method)
+    seconds = min(session.plain)
+    ordered = tuple(evolve(rows[k], ratio=rows[k].seconds / seconds) for k in range(len(chosen)))
+    return Profile(name_of(f), ordered, seconds, repr(chosen[first]), None if jv is None else jv.method)
 
 
 @define(eq=False)
@@ -166,11 +168,12 @@ class _Session:
 
     program: Program
     parts: "_Parts"
-    forward_seconds: float
     repeat: int = field(kw_only=True)
     taylor: bool = field(kw_only=True)
     rss: bool = field(kw_only=True)
     jv: DotProduct | None = field(kw_only=True)
+    plain: list[float] = field(factory=list, init=False)
+    """Seconds of plain forward runs, one before each gradient, so that a busy machine slows both alike."""
     reference: Run | None = field(default=None, init=False)
     """The first run of the first policy."""
     n_steps: int = field(default=0, init=False)
@@ -203,7 +206,7 @@ class _Session:
             bytes_by_reason=dict(run.report.bytes_by_reason),
             rss_bytes=peak_rss(program, policy) if self.rss else None,
             seconds=seconds,
-            ratio=seconds / self.forward_seconds,
+            ratio=np.nan,  # until every plain run is timed
             taylor_rate=rate,
             dot_product_error=self.jv.error(run.gradient) if self.jv is not None else None,
             same_bits=same,
@@ -214,6 +217,7 @@ class _Session:
         seconds, same = [], True
         for k in range(self.repeat):
             self.parts.begin(f"{name}: gradient {k + 1} of {self.repeat}")
+            self.plain.append(plain_seconds(self.program))
             run = run_once(self.program, policy)
             self.reference = self.reference or run
             seconds.append(run.elapsed_seconds)

@@ -1,4 +1,7 @@
-"""Matrix products, einsum and linear solves for pullback. :data:`PRIMITIVES` is what the entry point hands over; importing registers nothing."""
+"""Matrix products, einsum and linear solves for pullback.
+
+:data:`PRIMITIVES` is what the entry point hands over; importing registers nothing.
+"""
 
 from typing import Any
 

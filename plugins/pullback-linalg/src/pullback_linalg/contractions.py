@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_linalg.products import as_array, matmul_left, matmul_right
+from pullback_linalg.products import as_array, matmul_left, matmul_right, product
 
 Axes = tuple[int, ...]
 
@@ -81,8 +81,8 @@ def _inner_right(ct: Any, x: Any, x_spec: Any, y_spec: Any) -> Any:
     return contract_right(ct, x, x_spec, y_spec, (x_spec.ndim - 1,), (y_spec.ndim - 1,))
 
 
-dot = pb.primitive(lambda x, y: np.dot(x, y), name="product_dot", vjps={"x": _dot_left, "y": _dot_right})
-inner = pb.primitive(lambda x, y: np.inner(x, y), name="product_inner", vjps={"x": _inner_left, "y": _inner_right})
+dot = product(np.dot, x=_dot_left, y=_dot_right)
+inner = product(np.inner, x=_inner_left, y=_inner_right)
 
 
 # ----------------------------------------------------------------------------------------------------- NumPy's functions

@@ -22,6 +22,11 @@ def transposed(x: Any) -> Any:
     return x.T if x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
+def product(function: Callable[..., Any], *, x: Callable[..., Any], y: Callable[..., Any], name: str = "") -> Any:
+    """The primitive of a NumPy function of two arrays, with the rule of each."""
+    return pb.primitive(function, name=name or f"product_{function.__name__}", operands=("x", "y"), vjps={"x": x, "y": y})
+
+
 # --------------------------------------------------------------------------------------------------------------- matmul
 # out[..., i, j] = sum_k x[..., i, k] y[..., k, j]. An operand of one axis has no i, or no j. Where a batch of matrices meets
 # a single one, the cotangent of the single one is a sum over the batch: one GEMM over batch and rows together, never a batch
@@ -50,42 +55,31 @@ def matmul_right(ct: Any, x: Any, x_spec: Any, y_spec: Any) -> Any:
     return transposed(x) @ ct
 
 
-matmul = pb.primitive(
-    lambda x, y: np.matmul(x, y),
-    name="product_matmul",
-    vjps={"x": matmul_left, "y": matmul_right},
-)
+matmul = product(np.matmul, x=matmul_left, y=matmul_right)
 
 
 # -------------------------------------------------------------------------------------------------- vectors and matrices
-vecdot = pb.primitive(  # out[...] = sum_k conj(x[..., k]) y[..., k]
-    lambda x, y: np.vecdot(x, y),
-    name="product_vecdot",
-    vjps={"x": lambda ct, y: conj(ct[..., None] * y), "y": lambda ct, x: ct[..., None] * conj(x)},
+vecdot = product(  # out[...] = sum_k conj(x[..., k]) y[..., k]
+    np.vecdot,
+    x=lambda ct, y: conj(ct[..., None] * y),
+    y=lambda ct, x: ct[..., None] * conj(x),
 )
-matvec = pb.primitive(  # out[..., i] = sum_k x[..., i, k] y[..., k]
-    lambda x, y: np.matvec(x, y),
+matvec = product(  # out[..., i] = sum_k x[..., i, k] y[..., k]
+    lambda x, y: np.matvec(x, y),  # noqa: PLW0108 - NumPy has matvec and vecmat since 2.2: looked up when called
     name="product_matvec",
-    vjps={
-        "x": lambda ct, y: ct[..., None] * y[..., None, :],
-        "y": lambda ct, x: np.matmul(ct[..., None, :], x)[..., 0, :],
-    },
+    x=lambda ct, y: ct[..., None] * y[..., None, :],
+    y=lambda ct, x: np.matmul(ct[..., None, :], x)[..., 0, :],
 )
-vecmat = pb.primitive(  # out[..., j] = sum_k conj(x[..., k]) y[..., k, j]
-    lambda x, y: np.vecmat(x, y),
+vecmat = product(  # out[..., j] = sum_k conj(x[..., k]) y[..., k, j]
+    lambda x, y: np.vecmat(x, y),  # noqa: PLW0108 - as above
     name="product_vecmat",
-    vjps={
-        "x": lambda ct, y: conj(np.matmul(y, ct[..., None])[..., 0]),
-        "y": lambda ct, x: conj(x)[..., None] * ct[..., None, :],
-    },
+    x=lambda ct, y: conj(np.matmul(y, ct[..., None])[..., 0]),
+    y=lambda ct, x: conj(x)[..., None] * ct[..., None, :],
 )
-vdot = pb.primitive(  # out = sum_k conj(x.ravel()[k]) y.ravel()[k], whatever the two shapes
-    lambda x, y: np.vdot(x, y),
-    name="product_vdot",
-    vjps={
-        "x": lambda ct, y, x_spec: conj(ct * y).reshape(x_spec.shape),
-        "y": lambda ct, x, y_spec: (ct * conj(x)).reshape(y_spec.shape),
-    },
+vdot = product(  # out = sum_k conj(x.ravel()[k]) y.ravel()[k], whatever the two shapes
+    np.vdot,
+    x=lambda ct, y, x_spec: conj(ct * y).reshape(x_spec.shape),
+    y=lambda ct, x, y_spec: (ct * conj(x)).reshape(y_spec.shape),
 )
 
 
@@ -172,7 +166,6 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return np_vecdot(x1, x2, axis=axis)
 
 
-# NumPy has matvec and vecmat since 2.2.
 SINCE_2_2 = (
     (matvec, vecmat, pb.composite(np.matvec, name="matvec")(np_matvec), pb.composite(np.vecmat, name="vecmat")(np_vecmat))
     if hasattr(np, "matvec")

@@ -27,10 +27,13 @@ HAS_SCIPY = find_spec("scipy") is not None
 
 # --------------------------------------------------------------------------------------------------------------- factors
 def factor(a: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(lu, piv) of every matrix in the stack ``a``, as LAPACK's getrf packs them; each lu in Fortran order, so that getrs copies nothing."""
+    """(lu, piv) of every matrix in the stack ``a``, as LAPACK's getrf packs them; each lu in Fortran order: getrs copies nothing."""
     from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - SciPy is optional, and 50 ms of import for who only multiplies
 
     getrf = get_lapack_funcs("getrf", (a,))
+    if a.ndim == 2 and a.size:
+        lu, piv, _ = getrf(a)
+        return lu, piv
     lu = transposed(np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype))
     piv = np.empty(a.shape[:-1], np.int32)
     for place in np.ndindex(a.shape[:-2]):
@@ -43,12 +46,17 @@ def _substitute(lu: NDArray[Any], piv: NDArray[Any], b: NDArray[Any], *, transpo
     from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - as above
 
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
-    x = np.empty((*batch, *b.shape[-2:]), np.result_type(lu, b))
+    x: NDArray[Any] = np.empty((*batch, *b.shape[-2:]), np.result_type(lu, b))
     if x.size == 0:
         return x
     if piv.min() < 0 or piv.max() >= piv.shape[-1]:  # getrs would swap rows outside the array
-        raise ValueError(f"pivots from {piv.min()} to {piv.max()} do not belong to a matrix of {piv.shape[-1]} rows; pass the piv that factor() gave")
+        raise ValueError(
+            f"pivots from {piv.min()} to {piv.max()} do not belong to a matrix of {piv.shape[-1]} rows; pass the piv that factor() gave"
+        )
     getrs = get_lapack_funcs("getrs", (lu, b))
+    if not batch:
+        x, _ = getrs(lu, piv, b, trans=int(transpose))
+        return np.asarray(x)
     factors, pivots = np.broadcast_to(lu, (*batch, *lu.shape[-2:])), np.broadcast_to(piv, (*batch, piv.shape[-1]))
     right = np.broadcast_to(b, x.shape)
     for place in np.ndindex(batch):
@@ -66,7 +74,7 @@ substitute: pb.Primitive = pb.primitive(
 
 # ----------------------------------------------------------------------------------------------------------------- solve
 def _product(left: Any, right: Any, a_spec: Any) -> Any:
-    """left right^T, summed over the batch at once where there is a single matrix."""
+    """The product left right^T, summed over the batch at once where there is a single matrix."""
     if a_spec.ndim == 2 < left.ndim:
         summed = (*range(left.ndim - 2), left.ndim - 1)
         return np.tensordot(left, right, (summed, summed))
@@ -77,7 +85,7 @@ def _cotangents(g: Any, x: Any, a_spec: Any, transpose: bool) -> tuple[Any, Any]
     """Those of a and b; of a None where x is not given."""
     if x is None:
         return None, g
-    return -_product(x, g, a_spec) if transpose else -_product(g, x, a_spec), g
+    return _product(-x, g, a_spec) if transpose else _product(-g, x, a_spec), g
 
 
 def _solve_by_factors(a: NDArray[Any], b: NDArray[Any], *, transpose: bool) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
@@ -124,7 +132,7 @@ solve_by_factors.vjp("a", "b", fn=_factors_rule_again)
 solve_kept = pb.primitive(_solve, name="solve_kept", residuals=("lu", "piv"))
 solve_kept.vjp("a", "b", fn=_solve_rule)
 solve_kept.vjp("a", "b", fn=_solve_rule_again)
-solve_again = pb.primitive(lambda a, b: np.linalg.solve(a, b), name="solve_again")
+solve_again = pb.primitive(np.linalg.solve, name="solve_again", operands=("a", "b"))
 solve_again.vjp("a", "b", fn=_from_transpose)
 
 

@@ -70,7 +70,7 @@ def parse(subscripts: str, ndims: Shape) -> Terms:
     hidden = [ndim - len(word.replace("...", "")) if "..." in word else 0 for word, ndim in zip(words, ndims, strict=True)]
     spare = "".join(letter for letter in LETTERS if letter not in text)[: max(hidden)]
     if len(spare) < max(hidden):
-        message = f"einsum: {subscripts!r} on operands with {ndims} axes needs more than {len(LETTERS)} letters; reshape axes together first"
+        message = f"einsum: {subscripts!r} with {ndims} axes needs more than {len(LETTERS)} letters; reshape axes together first"
         raise ValueError(message)
     inputs = tuple(word.replace("...", spare[len(spare) - n :]) for word, n in zip(words, hidden, strict=True))
     if not arrow:
