@@ -56,8 +56,8 @@ def elementwise(name: str, *nodes: Node) -> Node:
     spread = [gather(lambda a: np.broadcast_to(a, np.shape(out)), n) for n in nodes]
     wide = [_wide(n.array) for n in spread]
 
-    def pull_for(d):
-        return lambda g: d(g, *wide), lambda s: s * np.abs(d(np.ones(np.shape(out)), *wide))
+    def pull_for(d):  # a derivative below 1 may be a difference of larger numbers, as 1 - tanh(a)**2 is
+        return lambda g: d(g, *wide), lambda s: s * np.maximum(np.abs(d(np.ones(np.shape(out)), *wide)), 1.0)
 
     return Node(out, tuple((n, *pull_for(d)) for n, d in zip(spread, partials, strict=True)))
 

@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 INEXACT = frozenset("fc")
 """The dtype kinds that carry derivatives: floating and complex."""
+_SPECS: dict[tuple[tuple[int, ...], Any], "ArraySpec"] = {}
 
 
 @frozen
@@ -44,6 +45,20 @@ def spec_of(value: Any) -> ArraySpec:
         return ArraySpec(tuple(value.shape), value.dtype)
     array = np.asarray(value)
     return ArraySpec(array.shape, array.dtype)
+
+
+def shared_spec(value: Any) -> ArraySpec | None:
+    """One :class:`ArraySpec` per shape and dtype; None for a value that is no array (an opaque factor)."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or dtype.kind == "O" or not hasattr(value, "shape"):
+        return spec_of(value) if isinstance(value, int | float | complex) else None
+    key = (tuple(value.shape), dtype)
+    spec = _SPECS.get(key)
+    if spec is None:
+        if len(_SPECS) > 10_000:
+            _SPECS.clear()
+        spec = _SPECS[key] = ArraySpec(*key)
+    return spec
 
 
 def carries_derivative(value: Any) -> bool:

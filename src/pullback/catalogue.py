@@ -13,12 +13,25 @@ from pullback.errors import PluginError, RegistrationError, UnknownFunctionError
 ENTRY_POINTS = "pullback.primitives"
 PLUGIN_OF = {
     "pullback-linalg": (
-        "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace cross solve inv pinv det slogdet cholesky eig eigh "
-        "eigvals eigvalsh svd svdvals qr lstsq norm vector_norm matrix_norm matrix_power multi_dot cond tensorinv tensorsolve"
+        "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace solve"
     ).split(),
-    "pullback-fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftshift ifftshift".split(),
 }
 """Which plugin to install for a function that the core does not serve; used for the error message only."""
+
+
+OPERATORS = ("add", "subtract", "multiply", "divide", "pow", "negative")
+
+
+@define(eq=False)
+class Operators:
+    """The callers of the primitives that have an operator of their own: a slot each, None until first used. They are the hottest of all."""
+
+    add: Any = None
+    subtract: Any = None
+    multiply: Any = None
+    divide: Any = None
+    pow: Any = None
+    negative: Any = None
 
 
 @define(eq=False)
@@ -32,6 +45,7 @@ class Registry:
     searched: bool = field(default=False, init=False)
     callers: dict[Any, Callable[..., Any]] = field(factory=dict, init=False, repr=False)
     """Generated fast ways to call, by name or ufunc; emptied when an entry is added or replaced."""
+    operators: Operators = field(factory=Operators, init=False, repr=False)
 
     def add(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Primitive | Composite:
         """Register a primitive under its name and the NumPy functions it serves; raises :class:`RegistrationError` where one is taken."""
@@ -47,7 +61,7 @@ class Registry:
                 raise RegistrationError(message)
         self.names[entry.name] = entry
         self.functions |= dict.fromkeys(functions, entry)
-        self.callers.clear()
+        self._forget_callers()
         return entry
 
     def extend(self, entries: Iterable[Primitive | Composite]) -> None:
@@ -86,11 +100,16 @@ class Registry:
         try:
             self.names[entry.name] = entry
             self.functions |= dict.fromkeys((*entry.serves, *serves), entry)
-            self.callers.clear()
+            self._forget_callers()
             yield self
         finally:
             self.names, self.functions = before
-            self.callers.clear()
+            self._forget_callers()
+
+    def _forget_callers(self) -> None:
+        self.callers.clear()
+        for name in OPERATORS:
+            setattr(self.operators, name, None)
 
     def _search(self) -> bool:
         """Import the plugins, once. True when there was something to import."""

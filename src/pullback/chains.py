@@ -55,7 +55,7 @@ class PlainChain:
     # What the recorder tells.
     def note(self, ident: int, operands: Any, values: Any, params: Mapping[str, Any]) -> None:
         """A record was appended: keep what re-executes it, and let snapshots take what it reads from before them."""
-        chain = self._chain_at(ident)
+        chain = self._chain()
         if chain is None:
             return
         assert self.tape is not None
@@ -97,6 +97,7 @@ class PlainChain:
 
     def before_write(self, root: Any) -> None:
         """A value is about to be written: a snapshot that may need it takes it first."""
+        self._begin_unmarked()
         if self.active is not None and root._id is not None:
             self.active.read(root._id, root._value, root)
 
@@ -112,16 +113,22 @@ class PlainChain:
         return held
 
     # Marks.
-    def _chain_at(self, ident: int) -> StepsChain | None:
+    def _chain(self) -> StepsChain | None:
         if self.active is None and not self.marked and self.tape is not None and self.cuts_itself:
             record = self.tape.records.pop()
-            try:
-                self.begin(None, self.policy)
-            except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
-                self.chains.pop()
-                self.active, self.cuts_itself = None, False
+            self._begin_unmarked()
             self.tape.records.append(record)
         return self.active
+
+    def _begin_unmarked(self) -> None:
+        """A program without marks, so far, is one chain from its first record on."""
+        if self.active is not None or self.marked or not self.cuts_itself:
+            return
+        try:
+            self.begin(None, self.policy)
+        except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
+            self.chains.pop()
+            self.active, self.cuts_itself = None, False
 
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""

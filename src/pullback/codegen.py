@@ -11,6 +11,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from attrs import define
+
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.forms import Form
 from pullback.settle import join, settle, settle_several
@@ -111,39 +113,65 @@ def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> st
     return ", ".join(words)
 
 
-_PROLOGUE = """def {name}(x{comma_y}):
-    if type(x) is Tracer:
-        tape = x._tape
-        if not tape.mode and tape.thread == get_ident():
-            xv = x._value
-"""
-
-_SITE = """{pad}frame = getframe(2)
-{pad}seen = recent.get(frame.f_lasti)
-{pad}site = seen[1] if seen is not None and seen[0] is frame.f_code else intern_site(frame)
+_SITE = """{pad}frame = getframe({depth})
+{pad}site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
 {pad}records = tape.records
-{pad}t = new(Tracer)
+{pad}t = Tracer()
 {pad}t._value = out
 {pad}t._id = len(records)
 {pad}t._tape = tape
 {pad}t._flag = {flag}
+{pad}t._spec = spec
 {pad}records.append(({record}, site))
 {pad}return t
 """
 
 
-def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) -> Callable[..., Any]:
-    """The fast way to call an elementwise primitive of one or two operands; whatever is not plain falls through to ``call``.
+@define
+class Variant:
+    """How a generated caller meets its operands: ``narrow`` for tracers alone, or for tracers and views mixed."""
 
-    ``forms`` maps an activity pattern ("1", "10", "01", "11") to its exact form; ``names`` are what the generated code refers to.
+    prim: Primitive
+    forms: dict[str, Form]
+    """Activity pattern ("1", "10", "01", "11") to the exact form."""
+    wide: bool
+    fallback: str
+
+    def is_handle(self, kind: str) -> str:
+        """The test whether an operand is one of the handles served."""
+        return f"{kind} in served" if self.wide else f"{kind} is Tracer"
+
+    def usable(self, x: str) -> str:
+        """The test whether the operand's tape records here and now."""
+        ready = f" and resolve({x})._id is not None" if self.wide else ""
+        return f"not tape.mode and tape.thread == get_ident(){ready}"
+
+    def keeping(self, pad: str, handle: str, value: str) -> str:
+        """The line that makes an operand's value safe to be held."""
+        return f"{pad}{value} = hold({handle}, {value}, tape)\n" if self.wide else f"{pad}{handle}._flag = 2\n"
+
+    def leave(self, pad: str) -> str:
+        """The line that hands over to whoever can do more."""
+        return f"{pad}return {self.fallback}\n"
+
+
+def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) -> Callable[..., Any]:
+    """The fast way to call an elementwise primitive of one or two operands, in two variants of one text.
+
+    The first serves tracers, the second also views; whatever is not plain falls through to ``call``. ``forms`` maps an activity
+    pattern to its exact form; ``names`` are what the generated code refers to.
     """
-    name = f"call_{identifier(prim)}"
+    operands = "x" if len(prim.operands) == 1 else "x, y"
     namespace = dict(names, prim=prim, forward=prim.forward)
-    unary = len(prim.operands) == 1
-    source = _PROLOGUE.format(name=name, comma_y="" if unary else ", y")
-    source += _unary_body(prim, forms["1"]) if unary else _binary_body(prim, forms)
-    source += f"    return call(prim, (x{'' if unary else ', y'},), {{}})\n"
-    return compile_function(name, source, namespace)
+    name = f"call_{identifier(prim)}"
+    body = _unary_text if len(prim.operands) == 1 else _binary_text
+    wide, narrow = f"{name}_views", name
+    last = f"call(prim, ({operands},), {{}})"
+    for variant, called in ((Variant(prim, forms, True, last), wide), (Variant(prim, forms, False, f"{wide}({operands})"), narrow)):
+        source = f"def {called}({operands}):\n{body(variant)}{variant.leave('    ')}"
+        namespace[called] = compile_function(called, source, namespace)
+    made: Callable[..., Any] = namespace[name]
+    return made
 
 
 def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
@@ -152,58 +180,82 @@ def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
     return f"forward({x}, {y})" if y else f"forward({x})"
 
 
-def _unary_body(prim: Primitive, form: Form) -> str:
-    pad = " " * 12
-    alternatives = any(len(rules) > 1 for rules in prim.rules.values())
-    text = f"{pad}if x._flag == 2:\n{pad}    return call(prim, (x,), {{}})\n" if alternatives else ""
+def _opening(variant: Variant, operand: str) -> str:
+    return (
+        f"    if {variant.is_handle(f'type({operand})')}:\n        tape = {operand}._tape\n"
+        f"        if {variant.usable(operand)}:\n            {operand}v = {operand}._value\n"
+    )
+
+
+def _unary_text(variant: Variant) -> str:
+    prim, form, pad = variant.prim, variant.forms["1"], " " * 12
+    text = _opening(variant, "x")
+    if any(len(rules) > 1 for rules in prim.rules.values()):
+        text += f"{pad}if x._flag == 2:\n{pad}    return call(prim, (x,), {{}})\n"
     text += f"{pad}out = {_forward_text(prim, 'xv')}\n"
     if prim.name == "absolute":  # the one unary ufunc whose complex result is real
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
-    if "x" in form.saved:
-        text += f"{pad}x._flag = 2\n"
-    return text + _record_text(form, pad, {"x": "x._id"})
+    text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
+    text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
+    return text + _record_text(variant, form, pad, ("x",))
 
 
-def _record_text(form: Form, pad: str, ids: dict[str, str]) -> str:
-    values = {"x": "xv", "y": "yv", "out": "out"}
-    operands = form.primitive.operands
-    named = dict(zip(operands, ("x", "y"), strict=False)) | {"out": "out"}
-    parts = [str(form.opcode), *ids.values(), *(values[named[name]] for name in form.saved)]
-    return _SITE.format(pad=pad, flag=2 if "out" in form.saved else 0, record=", ".join(parts))
+def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]) -> str:
+    named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
+    parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
+    return _SITE.format(pad=pad, flag=2 if "out" in form.saved else 0, record=", ".join(parts), depth=3 if variant.wide else 2)
 
 
-def _binary_body(prim: Primitive, forms: dict[str, Form]) -> str:
+def _binary_text(variant: Variant) -> str:
     """Traced with traced, traced with a Python or NumPy scalar or an array, and the same turned round."""
-    x, y = prim.operands
-    both, left, right = forms["11"], forms["10"], forms["01"]
+    prim, forms = variant.prim, variant.forms
     pad = " " * 16
-    text = "            kind = type(y)\n            if kind is Tracer:\n"
-    text += f"{pad}if y._tape is not tape:\n{pad}    return call(prim, (x, y), {{}})\n"
-    text += f"{pad}yv = y._value\n{pad}out = {_forward_text(prim, 'xv', 'yv')}\n"
-    text += _inexact_exit(pad, ("xv", "yv"))
-    text += "".join(f"{pad}{h}._flag = 2\n" for h, name in (("x", x), ("y", y)) if name in both.saved)
-    text += _record_text(both, pad, {"x": "x._id", "y": "y._id"})
-    text += "            elif kind is float or kind is int:\n"
-    text += f"{pad}yv = y\n{pad}out = {_forward_text(prim, 'xv', 'y')}\n"
-    text += f"{pad}x._flag = 2\n" if x in left.saved else ""
-    text += _record_text(left, pad, {"x": "x._id"})
-    text += "            elif kind is ndarray or kind is float64:\n"
-    text += f"{pad}out = {_forward_text(prim, 'xv', 'y')}\n" + _inexact_exit(pad, ("xv",), constant="y")
-    text += f"{pad}yv = y if kind is float64 else keep(tape, y)\n" if y in left.saved else ""
-    text += f"{pad}x._flag = 2\n" if x in left.saved else ""
-    text += _record_text(left, pad, {"x": "x._id"})
-    text += "    elif type(y) is Tracer and type(x) in plain:\n"
-    text += "        tape = y._tape\n        if not tape.mode and tape.thread == get_ident():\n"
-    pad = " " * 12
-    text += f"{pad}yv = y._value\n{pad}out = {_forward_text(prim, 'x', 'yv')}\n"
-    text += _inexact_exit(pad, ("yv",), constant="x", first=True)
-    text += f"{pad}xv = keep(tape, x) if type(x) is ndarray else x\n" if x in right.saved else ""
-    text += f"{pad}y._flag = 2\n" if y in right.saved else ""
-    return text + _record_text(right, pad, {"y": "y._id"})
+    text = _opening(variant, "x") + f"            kind = type(y)\n            if {variant.is_handle('kind')}:\n"
+    text += f"{pad}if y._tape is not tape{' or resolve(y)._id is None' if variant.wide else ''}:\n" + variant.leave(pad + "    ")
+    text += f"{pad}yv = y._value\n{pad}out = {_forward_text(prim, 'xv', 'yv')}\n{pad}spec = x._spec or spec_of_handle(x)\n"
+    closed = "spec is not (y._spec or spec_of_handle(y)) and " if _closed(prim) else ""
+    text += _inexact_exit(pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", "(xv, yv)")
+    text += "".join(variant.keeping(pad, h, f"{h}v") for h, name in zip("xy", prim.operands, strict=True) if name in forms["11"].saved)
+    text += _record_text(variant, forms["11"], pad, ("x", "y"))
+    text += "            if kind is float or kind is int:\n"
+    text += f"{pad}yv = y\n{pad}out = {_forward_text(prim, 'xv', 'y')}\n{pad}spec = x._spec\n"
+    text += variant.keeping(pad, "x", "xv") if prim.operands[0] in forms["10"].saved else ""
+    text += _record_text(variant, forms["10"], pad, ("x",))
+    text += "            if kind is ndarray or kind is float64:\n" + _with_constant(variant, pad, "x", "y")
+    text += _opening(variant, "y").replace("    if", "    elif type(x) in plain and", 1)
+    return text + _with_constant(variant, " " * 12, "y", "x")
 
 
-def _inexact_exit(pad: str, active: tuple[str, ...], constant: str = "", *, first: bool = False) -> str:
+def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> str:
+    """One handle and a plain operand. A small plain array is copied once for as long as it stays what it was."""
+    prim, form = variant.prim, variant.forms["10" if handle == "x" else "01"]
+    value, kept = f"{handle}v", f"{constant}v"
+    first, second = prim.operands if handle == "x" else prim.operands[::-1]
+    args = (value, constant) if handle == "x" else (constant, value)
+    text = f"{pad}out = {_forward_text(prim, *args)}\n{pad}spec = {handle}._spec or spec_of_handle({handle})\n"
+    array = f"type({constant}) is ndarray" if handle == "y" else "kind is ndarray"
+    closed = "not same and " if _closed(prim) else ""
+    text += f"{pad}same = {array} and {constant}.shape == spec.shape and {constant}.dtype is spec.dtype\n"
+    text += _inexact_exit(pad, f"{closed}(out.shape != spec.shape or out.dtype is not spec.dtype)", f"({', '.join(args)})")
+    if second in form.saved:
+        text += f"{pad}if same:\n{pad}    k = tape.kept\n"
+        text += f"{pad}    {kept} = k.copy if k.array is {constant} and k.spec is spec and k.data == {constant}.tobytes() else keep(tape, {constant})\n"
+        text += f"{pad}else:\n{pad}    {kept} = keep(tape, {constant}) if {array} else {constant}\n"
+    text += variant.keeping(pad, handle, value) if first in form.saved else ""
+    return text + _record_text(variant, form, pad, (handle,))
+
+
+def _closed(prim: Primitive) -> bool:
+    """True where operands of one shape and floating dtype are sure to give a result of the same: NumPy's own list of loops says so."""
+    loops = getattr(prim.forward, "types", ())
+    n = len(prim.operands)
+    return bool(loops) and all(f"{c * n}->{c}" in loops for c in "efdgFDG" if any(loop.startswith(f"{c * n}->") for loop in loops))
+
+
+def _differs(a: str, b: str) -> str:
+    return f"{a}.shape != {b}.shape or {a}.dtype is not {b}.dtype"
+
+
+def _inexact_exit(pad: str, test: str, values: str) -> str:
     """Leave the fast way when a cotangent would have to be brought back to another shape or dtype."""
-    tests = " or ".join(f"out.shape != {v}.shape or out.dtype is not {v}.dtype" for v in active)
-    values = f"({constant}, yv)" if first else f"(xv, {constant or 'yv'})"
-    return f"{pad}if {tests}:\n{pad}    return finish(prim, (x, y), {values}, out)\n"
+    return f"{pad}if {test}:\n{pad}    return finish(prim, (x, y), {values}, out)\n"

@@ -158,7 +158,7 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward`` then returns
     ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without derivative, such as
     an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand), ``opaque`` (``{"lu":
-    nbytes_of}`` for residuals or an ``out`` that are no arrays). Raises :class:`DeclarationError` naming what is wrong.
+    nbytes_of}`` for residuals, operands or an ``out`` that are no arrays). Raises :class:`DeclarationError` naming what is wrong.
     """
     if forward is None:
         return lambda fn: primitive(fn, **options)
@@ -178,10 +178,11 @@ def elementwise(ufunc: Callable[..., Any], *, name: str = "", symbol: str = "", 
     The order of the keywords is the order of the operands. A tuple of rules are alternatives that save different things. ``symbol`` is
     the Python operator with the same meaning, which NumPy evaluates faster on scalars.
     """
-    return primitive(
+    made: Primitive = primitive(
         ufunc, name=name or getattr(ufunc, "__name__", ""), operands=tuple(rules), params=(), vjps=rules, symbol=symbol,
         elementwise=True, trusted=True, serves=(ufunc,), linear=tuple(linear.split()),
-    )
+    )  # fmt: skip
+    return made
 
 
 def zero_derivative(function: Callable[..., Any]) -> Composite:
@@ -237,7 +238,7 @@ def _check_names(prim: Primitive) -> None:
         message = f"{prim.name} has no operand; arrays are positional parameters of the forward, metadata is keyword-only"
         raise DeclarationError(message)
     _require_known(prim, "nondiff", prim.nondiff, prim.operand_names)
-    _require_known(prim, "opaque", prim.opaque, (*prim.residuals, *prim.outputs, "out"))
+    _require_known(prim, "opaque", prim.opaque, (*prim.operand_names, *prim.residuals, *prim.outputs, "out"))
 
 
 def _require_known(prim: Primitive, option: str, names: Iterable[str], known: tuple[str, ...]) -> None:

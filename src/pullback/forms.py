@@ -5,6 +5,7 @@ The opcode of a record is the place of its form in :data:`FORMS`; the table only
 """
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any
 
 from attrs import define, field
@@ -16,6 +17,7 @@ from pullback.tape import site_text
 FORMS: list["Form"] = []
 PULLS: list[Callable[..., None]] = []
 """Opcode to the function that pulls a cotangent back through one record: ``pull(record, ct, cts, sweep)``."""
+_GROWING = Lock()
 
 
 @define(eq=False)
@@ -67,9 +69,10 @@ class Form:
 
 def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]]) -> Form:
     """Append a form to the table. ``build`` gets the opcode and returns the form and its pull."""
-    form, pull = build(len(FORMS))
-    FORMS.append(form)
-    PULLS.append(pull)
+    with _GROWING:
+        form, pull = build(len(FORMS))
+        FORMS.append(form)
+        PULLS.append(pull)
     return form
 
 

@@ -6,9 +6,11 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.arrays import ArraySpec, shared_spec
 from pullback.declare import Primitive
+from pullback.digests import digest
 from pullback.errors import TracerError
-from pullback.tape import CAPTURED, CLOSED, Tape, site_here, site_text
+from pullback.tape import CAPTURED, CLOSED, Kept, Tape, site_here, site_text
 
 FREE: Final = 0
 """Nobody else reads the value's buffer: a write may go into it."""
@@ -29,12 +31,14 @@ FROZEN: Final = 5
 class Handle:
     """A mutable name for a single-assignment value: (value, id, tape). ``_id`` is None while it depends on no input."""
 
-    __slots__ = ("__weakref__", "_flag", "_id", "_tape", "_value")
+    __slots__ = ("__weakref__", "_flag", "_id", "_spec", "_tape", "_value")
 
     _value: Any
     _id: Any
     _tape: Tape
     _flag: int
+    _spec: ArraySpec | None
+    """The spec of the value once somebody has asked; handles of one spec share one object, so that the hot path compares two pointers."""
 
 
 @frozen
@@ -49,7 +53,8 @@ class Kinds:
 
 def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int = FREE) -> Any:
     """A new handle."""
-    handle = object.__new__(kind)
+    handle = kind()
+    handle._spec = None
     handle._value = value
     handle._id = ident
     handle._tape = tape
@@ -99,6 +104,11 @@ def plain_value(handle: Handle) -> Any:
 def resolve(handle: Any) -> Any:
     """The handle itself, after a stale view has derived itself again from its parent's present value."""
     if type(handle) is handle._tape.kinds.view:
+        parent = handle._parent
+        if type(parent) is not type(handle):
+            if parent._id != handle._parent_id or parent._value is not handle._parent_value:
+                handle._refresh()
+            return handle
         chain = []
         node = handle
         while type(node) is node._tape.kinds.view:
@@ -124,6 +134,14 @@ def steps_to(handle: Any) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
         steps.append((handle._primitive, handle._params))
         handle = handle._parent
     return tuple(reversed(steps))
+
+
+def spec_of_handle(handle: Any) -> ArraySpec | None:
+    """The shared spec of a handle's value, remembered in the handle."""
+    spec: ArraySpec | None = handle._spec
+    if spec is None:
+        spec = handle._spec = shared_spec(handle._value)
+    return spec
 
 
 def freeze(handle: Any) -> Any:
@@ -161,19 +179,25 @@ def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
-_SMALL = 512
+SMALL = 512
 
 
 def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
-    """A copy of a plain array that a record reads; the previous copy of the same memory is shared while its bits are equal."""
+    """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory first, where it is still equal."""
     if not tape.copies_constants:
         return array
-    if array.nbytes <= _SMALL:
-        return faithful_copy(array)
+    if array.nbytes <= SMALL:
+        copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
+        tape.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
+        return copy
     key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.char)
     copy = tape.constants.get(key)
     if copy is None or not same_bits(copy, array):
-        copy = tape.constants[key] = faithful_copy(array)
+        content = (digest(array), array.strides)
+        copy = tape.constants.get(content)
+        if copy is None:
+            copy = tape.constants[content] = faithful_copy(array)
+        tape.constants[key] = copy
     return copy
 
 

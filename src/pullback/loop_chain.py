@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
-from pullback.arrays import buffer_of, carries_derivative, spec_of
+from pullback.arrays import buffer_of, carries_derivative, shared_spec, spec_of
 from pullback.context import next_level, tracing
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
@@ -16,7 +16,7 @@ from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.loop_body import Body, Randomness
-from pullback.recorder import captured, form_of, shared_spec
+from pullback.recorder import captured, form_of
 from pullback.settle import settle
 from pullback.sweep import Sweep, sweep
 from pullback.tape import CAPTURED, PAUSED, Tape
@@ -126,7 +126,7 @@ class LoopChain:
         enclosing = self.enclosing
         tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
         tape.captures, tape.enclosing = {}, enclosing
-        tape.constants = self.constants
+        tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         tape.copies_constants = stays
         tape.ledger = self.ledger
         tape.outer = enclosing.outer if enclosing is not None else None
@@ -139,7 +139,7 @@ class LoopChain:
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
             new, ys = ([resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in (new, ys))
         self._require_known(tape, k)
-        step = StepTape(tape, entered, x_entered, *(_exits(part, tape) for part in (new, ys)))
+        step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
         tape.close()
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]

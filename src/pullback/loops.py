@@ -11,18 +11,14 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import innermost, planned, policy_in_force
+from pullback.context import innermost, policy_in_force
 from pullback.errors import StructureError
-from pullback.executor import run_forward, run_reverse
-from pullback.forms import FORMS, release_records
-from pullback.handles import Handle, freeze, make, resolve
+from pullback.handles import Handle, freeze, resolve
 from pullback.ledger import Ledger
 from pullback.loop_body import Body, Randomness, frozen_function, generators_of
 from pullback.loop_chain import LoopChain, own
-from pullback.policies.machine import Machine
-from pullback.recorder import special_form, component
-from pullback.settle import join
-from pullback.shadow import ShadowChain, template_of
+from pullback.loop_run import LOOP, LoopRun
+from pullback.recorder import component
 from pullback.structures import flatten, unflatten
 from pullback.tape import Tape, site_here
 
@@ -118,10 +114,11 @@ class _Loop:
             return self.init, None
         return self._leave(run, leaves, tape, n)
 
-    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None) -> "LoopRun":
+    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None) -> LoopRun:
         chain = self._chain(leaves, xs, tape, n)
         start = [_lasting(leaf, value) for leaf, value in zip(leaves, chain.state, strict=True)] if tape.repeatable else []
-        run = LoopRun(chain, policy_in_force(self.policy), n, start)
+        self.policy = policy_in_force(self.policy)  # a re-run of the loop, in a replay, is under the policy of its first run
+        run = LoopRun(chain, self.policy, n, start, policy_in_force())
         run.forward()
         return run
 
@@ -164,7 +161,7 @@ class _Loop:
         definition = chain.body.y_definition
         return unflatten(self.definition, chain.state), unflatten(definition, self.ys) if definition is not None else None
 
-    def _leave(self, run: "LoopRun", leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
+    def _leave(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """Record the loop as one operation and hand out its results."""
         chain = run.chain
         entering = [_active_id(leaf, tape) for leaf in leaves]
@@ -189,10 +186,10 @@ class _Loop:
         self.ys = []
         return carry, unflatten(definition, results[len(leaves) :]) if definition is not None else None
 
-    def _results(self, run: "LoopRun") -> list[Any]:
+    def _results(self, run: LoopRun) -> list[Any]:
         return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
 
-    def _rerun(self, run: "LoopRun", leaves: list[Any], tape: Tape, n: int | None) -> Callable[[list[Any]], tuple[list[Any], "LoopRun"]]:
+    def _rerun(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
         """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake."""
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
@@ -242,164 +239,3 @@ def _value_for(leaf: Any, tape: Tape | None) -> Any:
 
 def _active_id(leaf: Any, tape: Tape) -> int | None:
     return leaf._id if isinstance(leaf, Handle) and leaf._tape is tape else None
-
-
-@define(eq=False)
-class LoopRun:
-    """The record of a loop on its tape: the chain with what it holds, and how cotangents enter and leave it."""
-
-    chain: LoopChain
-    policy: Any
-    n: int | None
-    start: list[Any]
-    """The initial state, in memory of its own: where a second reverse pass begins again."""
-    schedule: Any = None
-    machine: Machine = field(factory=lambda: Machine(None))
-    entering: list[int | None] = field(factory=list)
-    x_entering: list[int | None] = field(factory=list)
-    known: list[int] = field(factory=list)
-    n_leaves: int = 0
-    closure: list[Any] = field(factory=list)
-    """Inside steps: the frozen handles of the body, emptied when the run is over so that they keep no value of the step alive."""
-    random_start: tuple[Any, ...] = ()
-    fresh: bool = True
-    sizes: dict[str, int] = field(factory=dict)
-    shadow: Any = None
-    """While planning: the chain on names of buffers."""
-    nested: bool = False
-    """While planning: whether the body holds a loop of its own."""
-
-    def forward(self) -> None:
-        """The initial sweep: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the schedule runs."""
-        chain = self.chain
-        self.random_start = chain.start_random = chain.randomness.save()
-        if self.n is None and chain.condition is not None and not chain.goes_on(0):
-            self.n = 0
-            return
-        start = chain.state
-        chain.probe = chain.run_recorded(0, stays=True)
-        step, after, _ = chain.probe
-        self.sizes = {
-            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
-            "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
-        }
-        loops = planned()
-        if loops is not None:
-            self.nested = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
-            self._forward_of_shadow(start)
-            loops.append(self)
-            return
-        chain.ledger.n_forward += 1
-        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
-        chain.keeps_lookback = self.n is None
-        run_forward(self.schedule, self.machine, chain)
-        chain.keeps_lookback, chain.lookback = False, None
-        self.n = self.machine.n
-
-    def _forward_of_shadow(self, start: list[Any]) -> None:
-        """The sweep on names of buffers, after a second recorded step that stands for all later ones."""
-        chain = self.chain
-        assert chain.probe is not None
-        first, after, ys = chain.probe
-        chain._give_ys(0, ys)
-        chain.state = after
-        goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
-        second, last, _ = chain.run_recorded(1, stays=True) if goes_on else chain.probe
-        held = {key for key, _, _ in first.items} & {key for key, _, _ in second.items}
-        templates = template_of(first, start, after), template_of(second, after, last) if goes_on else template_of(first, start, after)
-        release_records(first.tape.records)
-        if goes_on:
-            release_records(second.tape.records)
-        n = self._run_rest(after)
-        self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held)
-        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
-        run_forward(self.schedule, self.machine, self.shadow)
-        self.n = n
-
-    def _run_rest(self, after: list[Any]) -> int:
-        """Run the steps after the first on plain arrays, holding nothing, so that the program goes on with true values; the length."""
-        chain, k = self.chain, 1
-        before = chain.ledger.n_forward
-        chain.state, chain.probe, chain.owned = after, None, False
-        while k < self.n if self.n is not None else chain.goes_on(k):
-            chain.advance(k, k + 1)
-            k += 1
-        chain.ledger.n_forward = before
-        return k
-
-    def connect(self, entering: list[int | None], x_entering: list[int | None], known: list[int], n_leaves: int) -> None:
-        """Say which ids of the enclosing tape enter."""
-        self.entering, self.x_entering, self.known, self.n_leaves = entering, x_entering, known, n_leaves
-
-    def reverse(self, cts: list[Any], *, free: bool) -> list[tuple[int, Any]]:
-        """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before."""
-        chain = self.chain
-        if not self.fresh:
-            self._restart()
-        self.fresh = False
-        before = chain.randomness.save()
-        chain.cts = list(cts[: self.n_leaves])
-        y_cts = cts[self.n_leaves :]
-        chain.y_cts = (lambda k: [None if ct is None else ct[k] for ct in y_cts]) if y_cts else None
-        x_sums = self._gather_xs()
-        chain.run_of.outer = chain.enclosing.outer if chain.enclosing is not None else None
-        chain.hold_cotangents()
-        try:
-            run_reverse(self.schedule, self.machine, chain)
-            gathered = chain.run_of.gathered
-            sent = [(i, ct) for i, ct in zip(self.entering, chain.cts, strict=True) if i is not None and ct is not None]
-            sent += [(i, ct) for i, ct in zip(self.x_entering, x_sums, strict=False) if i is not None and ct is not None]
-            sent += [(i, gathered[i]) for i in self.known if i in gathered]
-        finally:
-            chain.randomness.restore(before)
-            chain.release()
-            chain.x_ct = chain.y_cts = None
-        if free:
-            self.start = []
-            self.release()
-        return sent
-
-    def release(self) -> None:
-        """The run is over: nothing of it is held any more."""
-        self.chain.release()
-        for handle in self.closure:
-            handle._value = None
-
-    def _restart(self) -> None:
-        chain = self.chain
-        chain.release()
-        chain.state, chain.owned, chain.lookback = list(self.start), False, None
-        chain.randomness.restore(self.random_start)
-        n = self.n
-        self.schedule = self.policy.schedule(n, **self.sizes)
-        self.machine = Machine(n)
-        chain.keeps_lookback = False
-        run_forward(self.schedule, self.machine, chain)
-        chain.swept()
-
-    def _gather_xs(self) -> list[Any]:
-        """Buffers for the cotangents of ``xs``, filled a row at a time."""
-        sums: list[Any] = [None] * len(self.x_entering)
-
-        def take(k: int, cts: list[Any]) -> None:
-            for place, ct in enumerate(cts):
-                if ct is None:
-                    continue
-                if sums[place] is None:
-                    rows = np.zeros((self.n or 0, *ct.shape), ct.dtype)
-                    sums[place] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
-                sums[place][k] = ct
-
-        self.chain.x_ct = take if self.x_entering else None
-        return sums
-
-
-def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """Reverse the loop, and send what comes out to what entered."""
-    _, _, run, _ = record
-    for ident, g in run.reverse(ct, free=sweep.frees):
-        before = cts[ident]
-        cts[ident] = g if before is None else join(before, g, ident, sweep)
-
-
-LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True)

@@ -1,6 +1,6 @@
 """Marks a program can carry: ``steps`` (where one time step ends and the next begins), ``checkpoint``, ``stop_gradient``."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import wraps
 from typing import Any
 
@@ -28,7 +28,7 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     if tape is None or chain is None or tape.mode != REPLAYABLE or (chain.active is not None and chain.marked):
         yield from items
         return
-    n = len(items) if hasattr(items, "__len__") else None
+    n = len(items) if isinstance(items, Sized) else None
     if n == 0:
         return
     chain.mark()

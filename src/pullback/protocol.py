@@ -1,11 +1,12 @@
 """The NumPy hooks: what happens when a ufunc, a ufunc method or a NumPy function meets a tracer."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.catalogue import registry
+from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Primitive
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
@@ -36,6 +37,8 @@ def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
         forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
         made = make_caller(entry, forms, names)
     CALLERS[key] = made
+    if key in OPERATORS:
+        setattr(registry.operators, key, made)
     return made
 
 
@@ -49,7 +52,7 @@ def _found(function: Callable[..., Any]) -> Any:
 
 
 def _is_simple(prim: Primitive) -> bool:
-    if not prim.elementwise or prim.outputs or prim.residuals or prim.params or prim.nondiff or len(prim.operands) > 2:
+    if not prim.trusted or not prim.elementwise or prim.outputs or prim.residuals or prim.params or prim.nondiff or len(prim.operands) > 2:
         return False
     known = {*prim.operands, "out"}
     if len(prim.operands) == 2 and any(len(rules) > 1 for rules in prim.rules.values()):
@@ -166,6 +169,40 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
     _require_traced_target(name, out)
     return _write_out(name, out, result)
 
+
+class ByName:
+    """An array method that is the registry's entry of the same name: ``x.sum(axis=0)``."""
+
+    name = ""
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.name = name
+
+    def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
+        if handle is None:
+            return self
+        return partial(_by_name, self.name, handle)
+
+
+def _by_name(name: str, handle: Any, *args: Any, **kwargs: Any) -> Any:
+    return method(name, handle, args, kwargs)
+
+
+class Unsupported:
+    """An attribute of an array that a tracer lacks: told apart from a misspelt one."""
+
+    name = ""
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.name = name
+
+    def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
+        if handle is None:
+            return self
+        message = (
+            f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or pullback.value(x).{self.name} to leave the derivative behind"
+        )
+        raise AttributeError(message)
 
 
 def in_place(name: str, handle: Any, other: Any) -> Any:

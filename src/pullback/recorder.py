@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import ArraySpec, spec_of
+from pullback.arrays import shared_spec
 from pullback.codegen import make_pull
 from pullback.declare import Primitive
 from pullback.errors import RuleError
@@ -18,7 +18,6 @@ from pullback.handles import FREE, FROZEN, SAVED, SHARED, WRITTEN, WRITTEN_SHARE
 from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
-_SPECS: dict[tuple[tuple[int, ...], Any], ArraySpec] = {}
 
 
 class Const:
@@ -146,7 +145,7 @@ def form_for(prim: Primitive, operands: Any, values: Any, out: Any, active: tupl
     if any(len(rules) > 1 for rules in prim.rules.values()):
         held = frozenset(k for k in active if operands[k]._flag == SAVED)
         if prim.residuals and isinstance(out, Handle):
-            held = frozenset(active)
+            held = frozenset(range(len(operands)))
     key = (active, len(operands), held, exact)
     form: Form | None = prim.forms.get(key)
     if form is None:
@@ -225,20 +224,6 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
     if isinstance(value, Handle):
         return freeze(value)
     return keep(tape, value) if type(value) is np.ndarray else value
-
-
-def shared_spec(value: Any) -> ArraySpec | None:
-    """One :class:`ArraySpec` per shape and dtype; None for a value that is no array (an opaque factor)."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None or not hasattr(value, "shape"):
-        return spec_of(value) if isinstance(value, int | float | complex) else None
-    key = (tuple(value.shape), dtype)
-    spec = _SPECS.get(key)
-    if spec is None:
-        if len(_SPECS) > 10_000:
-            _SPECS.clear()
-        spec = _SPECS[key] = ArraySpec(*key)
-    return spec
 
 
 def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, params: Mapping[str, Any]) -> Any:

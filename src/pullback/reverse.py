@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import spec_of
 from pullback.chains import PlainChain
 from pullback.context import policy_in_force
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
@@ -32,8 +33,8 @@ def value_and_grad(
     and time, never a bit of the result. For a complex argument it is df/dx - i df/dy. Raises
     :class:`NotDifferentiableError` for a non-scalar output and for an integer argument unless ``allow_int``.
     """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     several = not isinstance(argnums, int)
-    numbers = tuple(argnums) if several else (argnums,)  # type: ignore[arg-type]
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +134,7 @@ class Pull:
         """Release everything held for the reverse."""
         if self._traced is not None:
             release_records(self._traced.tape.records)
-        self._traced = None
+        self._traced, self.out_leaves = None, []
         if self._chain is not None:
             self._chain.close()
 
@@ -191,9 +192,10 @@ def checked_seed(leaf: Any, out: Any) -> Any:
     """A cotangent leaf as an array of the output leaf's shape and dtype; raises :class:`StructureError` for another shape."""
     if not isinstance(out, Handle):
         return leaf
-    seed = leaf if isinstance(leaf, Handle) else np.array(leaf, dtype=out.dtype)
-    if seed.shape != out.shape:
-        message = f"the cotangent has shape {seed.shape}, the output has {out.shape}"
+    shape, dtype = spec_of(out).shape, spec_of(out).dtype
+    seed: Any = leaf if isinstance(leaf, Handle) else np.array(leaf, dtype=dtype)
+    if seed.shape != shape:
+        message = f"the cotangent has shape {seed.shape}, the output has {shape}"
         raise StructureError(message)
     return seed if seed.shape or isinstance(seed, Handle) else seed[()]
 

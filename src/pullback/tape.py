@@ -6,12 +6,15 @@ a handle of its own tape (a cycle would keep every tape alive).
 """
 
 import sys
+from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
-from threading import get_ident
+from threading import Lock, get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
 
 import numpy as np
+from attrs import define
 
 RECORDING: Final = 0
 """Save-all: a record holds the declared values."""
@@ -27,12 +30,25 @@ CAPTURED: Final = 4
 MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured")
 
 
+@define
+class Kept:
+    """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again and again shares one copy."""
+
+    array: Any
+    spec: Any
+    data: bytes
+    copy: Any
+
+
+NOTHING_KEPT: Final = Kept(None, None, b"", None)
+
+
 class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "chain", "constants", "copies_constants", "enclosing", "inner", "kinds", "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
-        "repeatable", "thread",
+        "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds", "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
+        "repeatable", "sites", "thread",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -63,20 +79,28 @@ class Tape:
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.copies_constants = True
         """False where no user code can run between the record of a plain array and its use by a pullback."""
+        self.kept = NOTHING_KEPT
+        self.code: CodeType | None = None
+        """The user's code that made the last record, and the ids of its call sites by instruction offset."""
+        self.sites: Sequence[int] = ()
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""
         self.mode = CLOSED
         self.constants = {}
+        self.kept = NOTHING_KEPT
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"
 
 
+_INTERNING = Lock()
 _SITES: list[tuple[CodeType, int]] = []
-_SITE_IDS: dict[tuple[int, int], int] = {}
-RECENT: dict[int, tuple[CodeType, int]] = {}
-"""Instruction offset to (code, site) of the last call seen there: one dict lookup and one identity test on the hot path."""
+"""Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
+_STARTS: list[int] = []
+_SITES_OF: dict[int, Sequence[int]] = {}
+"""Id of a code object in ``_SITES``, which keeps it alive so that its id stays its own, to its call sites by instruction offset."""
+_LOCK = Lock()
 _HERE = str(Path(__file__).parent)
 _LIBRARY = (_HERE, str(Path(np.__file__).parent), "/pullback_linalg/", "/pullback_fft/")
 _USER = (f"{_HERE}/demos/",)
@@ -85,27 +109,36 @@ _KNOWN_FILES: dict[str, bool] = {}
 
 def intern_site(frame: FrameType) -> int:
     """The id of the user's call site at or above ``frame``: frames inside pullback, its plugins and NumPy are passed over."""
-    start = frame
     while _is_library(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
-    code, offset = frame.f_code, frame.f_lasti
-    key = (id(code), offset)
-    site = _SITE_IDS.get(key)
-    if site is None:
-        site = _SITE_IDS[key] = len(_SITES)
-        _SITES.append((code, offset))  # keeps the code alive, so its id stays its own
-    if frame is start:
-        RECENT[offset] = (code, site)
-    return site
+    return _sites_of(frame.f_code)[frame.f_lasti]
+
+
+def find_site(tape: Tape, frame: FrameType) -> int:
+    """As :func:`intern_site`; the tape remembers the sites of the user's code, so that its next call there finds its own at once."""
+    code = frame.f_code
+    if _is_library(code.co_filename):
+        return intern_site(frame)
+    tape.code, tape.sites = code, _sites_of(code)
+    return tape.sites[frame.f_lasti]
 
 
 def site_here(depth: int) -> int:
     """The site of the caller ``depth`` frames above this function's caller."""
-    frame = sys._getframe(depth + 1)
-    seen = RECENT.get(frame.f_lasti)
-    if seen is not None and seen[0] is frame.f_code:
-        return seen[1]
-    return intern_site(frame)
+    return intern_site(sys._getframe(depth + 1))
+
+
+def _sites_of(code: CodeType) -> Sequence[int]:
+    sites = _SITES_OF.get(id(code))
+    if sites is None:
+        with _LOCK:
+            if id(code) in _SITES_OF:
+                return _SITES_OF[id(code)]
+            start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
+            _SITES.append((code, start))
+            _STARTS.append(start)
+            sites = _SITES_OF[id(code)] = list(range(start, start + len(code.co_code)))
+    return sites
 
 
 def _is_library(filename: str) -> bool:
@@ -118,7 +151,8 @@ def _is_library(filename: str) -> bool:
 
 def site_line(site: int) -> tuple[str, int]:
     """File and line of a call site."""
-    code, offset = _SITES[site]
+    code, first = _SITES[bisect_right(_STARTS, site) - 1]
+    offset = site - first
     for start, stop, line in code.co_lines():
         if start <= offset < stop and line is not None:
             return code.co_filename, line

@@ -5,23 +5,28 @@ out here and go straight to generated callers; everything else dispatches by reg
 """
 
 from collections.abc import Callable, Iterator
+from sys import _getframe
 from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pullback.catalogue import registry
-from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, tape_of
+from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, spec_of_handle, tape_of
 from pullback.primitives.indexing import getitem
-from pullback.protocol import CALLERS, build_caller, function, in_place, method, refuse_conversion, ufunc
-from pullback.recorder import Const, call, finish
-from pullback.tape import PAUSED, RECENT, intern_site
+from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion, ufunc
+from pullback.recorder import Const, call, finish, hold
+from pullback.tape import PAUSED, find_site
 from pullback.writes import set_item
 
 
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
     return CALLERS.get(key) or build_caller(key, _CALLER_NAMES)
+
+
+ABSENT = object()
+OPERATORS = registry.operators
 
 
 class Tracer(Handle):
@@ -31,11 +36,11 @@ class Tracer(Handle):
     __hash__ = object.__hash__
     __array_priority__ = 1000.0
 
-    def __array_ufunc__(self, func: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
-        if how == "__call__" and not kwargs:
-            fast = CALLERS.get(func)
-            return fast(*inputs) if fast is not None else caller(func)(*inputs)
-        return ufunc(func, how, inputs, kwargs)
+    def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
+        if how == "__call__" and not kwargs and not more:
+            fast = CALLERS.get(func) or caller(func)
+            return fast(x) if y is ABSENT else fast(x, y)
+        return ufunc(func, how, (x,) if y is ABSENT else (x, y, *more), kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return function(self, func, args, kwargs)
@@ -58,6 +63,7 @@ class Tracer(Handle):
     def shape(self, shape: Any) -> None:
         reshaped = self.reshape(shape)
         self._value, self._id = np.array(plain_value(reshaped)), reshaped._id
+        self._spec = None
 
     @property
     def dtype(self) -> Any:
@@ -97,34 +103,34 @@ class Tracer(Handle):
 
     # Arithmetic.
     def __add__(self, other: Any) -> Any:
-        return (CALLERS.get("add") or caller("add"))(self, other)
+        return (OPERATORS.add or caller("add"))(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return (CALLERS.get("add") or caller("add"))(other, self)
+        return (OPERATORS.add or caller("add"))(other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return (CALLERS.get("subtract") or caller("subtract"))(self, other)
+        return (OPERATORS.subtract or caller("subtract"))(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return (CALLERS.get("subtract") or caller("subtract"))(other, self)
+        return (OPERATORS.subtract or caller("subtract"))(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return (CALLERS.get("multiply") or caller("multiply"))(self, other)
+        return (OPERATORS.multiply or caller("multiply"))(self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return (CALLERS.get("multiply") or caller("multiply"))(other, self)
+        return (OPERATORS.multiply or caller("multiply"))(other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return (CALLERS.get("divide") or caller("divide"))(self, other)
+        return (OPERATORS.divide or caller("divide"))(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return (CALLERS.get("divide") or caller("divide"))(other, self)
+        return (OPERATORS.divide or caller("divide"))(other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return (CALLERS.get("pow") or caller("pow"))(self, other)
+        return (OPERATORS.pow or caller("pow"))(self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return (CALLERS.get("pow") or caller("pow"))(other, self)
+        return (OPERATORS.pow or caller("pow"))(other, self)
 
     def __mod__(self, other: Any) -> Any:
         return caller("remainder")(self, other)
@@ -148,7 +154,7 @@ class Tracer(Handle):
         return caller("matmul")(other, self)
 
     def __neg__(self) -> Any:
-        return (CALLERS.get("negative") or caller("negative"))(self)
+        return (OPERATORS.negative or caller("negative"))(self)
 
     def __pos__(self) -> Any:
         return caller("positive")(self)
@@ -263,32 +269,20 @@ class Tracer(Handle):
         """The view with permuted axes."""
         return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
 
-    def __getattr__(self, name: str) -> Any:
-        if name in METHODS:
-            return _Method(name, self)
-        if name.startswith("__"):
-            raise AttributeError(name)
-        message = f"a tracer has no attribute {name!r}; use the NumPy function on it, or pullback.value(x).{name} to leave the derivative behind"
-        raise AttributeError(message)
+    (
+        all, any, argmax, argmin, argsort, choose, clip, compress, conj, conjugate, cumprod, cumsum, diagonal, dot, max, mean, min, nonzero,
+        partition, prod, ptp, put, ravel, repeat, round, searchsorted, sort, squeeze, std, sum, swapaxes, take, trace, var,
+    ) = (ByName() for _ in range(34))  # fmt: skip
 
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one axis."""
+        return self.ravel(order).copy()
 
-METHODS = frozenset(
-    "sum mean prod var std max min cumsum cumprod ravel flatten squeeze swapaxes diagonal trace repeat take clip dot conj conjugate round argmax argmin "
-    "argsort all any nonzero searchsorted compress choose sort partition ptp put".split()
-)
-"""Array methods that are the NumPy function of the same name."""
-
-
-class _Method:
-    """A bound array method, ``x.sum``: called by registry name."""
-
-    def __init__(self, name: str, handle: Tracer) -> None:
-        self.name, self.handle = name, handle
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.name == "flatten":
-            return self.handle.ravel(*args, **kwargs).copy()
-        return method(self.name, self.handle, args, kwargs)
+    # No __getattr__: it would make every look into a slot slow. What arrays have besides is named here.
+    (
+        base, byteswap, ctypes, data, dump, dumps, flags, getfield, itemset, newbyteorder, resize, setfield, setflags, to_device, tobytes, tofile,
+        tostring, view,
+    ) = (Unsupported() for _ in range(18))  # fmt: skip
 
 
 class Flat:
@@ -330,15 +324,51 @@ class Buffer(Tracer):
 
 
 class Weak(Tracer):
-    """A tracer over a Python float: NumPy lets it take the dtype of what it meets."""
+    """A tracer over a Python float: NumPy lets it take the dtype of what it meets. Arithmetic among Python floats stays Python's."""
 
     __slots__ = ()
+
+    def _with(self, name: str, other: Any, *, turned: bool = False) -> Any:
+        """The operator on Python floats where both are; else on arrays."""
+        floats = type(other) in (float, int, Weak)
+        operation = registry.named(f"float_{name}") if floats else caller(name)
+        return operation(other, self) if turned else operation(self, other)
+
+    def __add__(self, other: Any) -> Any:
+        return self._with("add", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._with("add", other, turned=True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with("subtract", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with("subtract", other, turned=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with("multiply", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with("multiply", other, turned=True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with("divide", other, turned=True)
+
+    def __neg__(self) -> Any:
+        return registry.named("float_negative")(self)
+
+    def __abs__(self) -> Any:
+        return registry.named("float_absolute")(self)
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
 _CALLER_NAMES = {
-    "Tracer": Tracer, "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": __import__("sys")._getframe,
-    "recent": RECENT, "intern_site": intern_site, "new": object.__new__, "call": call, "finish": finish, "keep": keep,
+    "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
+    "find_site": find_site, "call": call, "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle,
     "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
 

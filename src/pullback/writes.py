@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import shared_spec
 from pullback.errors import WriteError
 from pullback.forms import Form
 from pullback.handles import FREE, FROZEN, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
-from pullback.recorder import special_form, captured, form_of, shared_spec
+from pullback.recorder import special_form, captured, form_of
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import join, settle
 from pullback.tape import PAUSED, site_here, site_text

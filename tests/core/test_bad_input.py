@@ -1,4 +1,4 @@
-"""Bad input: one clear error each, naming operation, operand, expected and given, the user's line and the remedy; and nothing left behind."""
+"""Bad input: one clear error each, naming operation, operand, expected and given, line and remedy; and nothing left behind."""
 
 import copy
 import pickle
@@ -51,8 +51,8 @@ def state_restored():
         (lambda x: [x[0]], "(a )?list"),
         (lambda x: {"a": x[0]}, "(a )?dict"),
         (lambda x: (x[0], x[1]), "(a )?tuple"),
-        (lambda x: None, "(None|a NoneType)"),
-        (lambda x: "text", "a str"),
+        (lambda x: None, "(None|(a )?NoneType)"),
+        (lambda x: "text", "(a )?str"),
     ],
 )
 def test_non_scalar_output(f, given):
@@ -67,7 +67,15 @@ def test_complex_output():
 
 @pytest.mark.parametrize(
     ("argument", "given"),
-    [(3, "int"), (np.array([1, 2]), "int64"), (True, "bool"), (np.int32(3), "int32"), (np.array([True]), "bool"), ([1, 2], "int"), ("text", "str")],
+    [
+        (3, "int"),
+        (np.array([1, 2]), "int64"),
+        (True, "bool"),
+        (np.int32(3), "int32"),
+        (np.array([True]), "bool"),
+        ([1, 2], "int"),
+        ("text", "str"),
+    ],
 )
 def test_integer_argument(argument, given):
     def loss(x):
@@ -98,7 +106,10 @@ def test_argnums_out_of_range():
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda x: np.fft.fft2(x.reshape(1, 3)).sum(), r"no primitive for numpy\.fft\.fft2: install pullback-fft"),
+        (
+            lambda x: np.fft.fft2(x.reshape(1, 3)).sum(),
+            r"no primitive for numpy\.fft\.fft2(: install pullback-fft|; write it with functions that have one)",
+        ),
         (lambda x: np.packbits(x).sum(), r"no primitive for numpy\.packbits; (write it|declare|use).*pullback\.value"),
         (lambda x: np.apply_along_axis(np.sum, 0, x).sum(), r"no primitive for numpy\.apply_along_axis.*pullback\.primitive|plain array"),
         (lambda x: np.gcd(x, 2), r"no primitive for numpy\.gcd"),
@@ -118,7 +129,7 @@ def test_unknown_function_names_the_users_line():
 def test_late_tracer():
     kept = []
     pb.grad(lambda x: kept.append(x) or np.sum(x))(X)
-    for use in (lambda t: t + 1, lambda t: np.sin(t), lambda t: t[0], lambda t: np.sum(t), lambda t: t.__setitem__(0, 1.0), lambda t: np.zeros_like(t)):
+    for use in (lambda t: t + 1, np.sin, lambda t: t[0], np.sum, lambda t: t.__setitem__(0, 1.0), np.zeros_like):
         with pytest.raises(TracerError, match=rf"uses a tracer whose trace has ended \(at .*{HERE}\).*leaked.*pullback\.value"):
             use(kept[0])
 
@@ -190,7 +201,7 @@ def test_tracer_in_another_thread():
         raise caught[0]
 
 
-@pytest.mark.parametrize("swallow", [pickle.dumps, lambda x: np.array(x), lambda x: np.asarray(x, float), float])
+@pytest.mark.parametrize("swallow", [pickle.dumps, np.array, lambda x: np.asarray(x, float), float])
 def test_a_swallowed_tracer(swallow):
     with pytest.raises((PullbackError, TypeError), match=r"derivative|tracer|pickle"):
         pb.grad(lambda x: swallow(x[0]) and np.sum(x))(X)
@@ -210,7 +221,7 @@ def test_argument_changed_between_forward_and_reverse():
 
     with pytest.raises(ConstantChangedError, match=r"argument 0.*float64\[3\].*was changed between.*x\.copy\(\)"):
         pb.grad(f)(x)
-    _, pull = pb.vjp(lambda a: np.sin(a), x)
+    _, pull = pb.vjp(np.sin, x)
     x[1] = -5
     with pytest.raises(ConstantChangedError, match=r"argument 0.*was changed"):
         pull(np.ones(3))
@@ -230,8 +241,14 @@ def bad_rule(rule, operands=("x",), **options):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (lambda ct: None, r"the VJP rule of doubled for operand 'x' returned None, expected float64\[3\] \(called at .*HERE\); return zeros"),
-        (lambda ct: ct[:2], r"doubled for operand 'x' returned shape \(2,\), expected float64\[3\] \(called at .*HERE\); the executor sums"),
+        (
+            lambda ct: None,
+            r"the VJP rule of doubled for operand 'x' returned None, expected float64\[3\] \(called at .*HERE\); return zeros",
+        ),
+        (
+            lambda ct: ct[:2],
+            r"doubled for operand 'x' returned shape \(2,\), expected float64\[3\] \(called at .*HERE\); the executor sums",
+        ),
         (lambda ct: np.ones((2, 2)), r"returned shape \(2, 2\), expected float64\[3\]"),
         (lambda ct: (ct * 2).astype(int), r"returned dtype int64, expected float64\[3\] \(called at .*HERE\); return a floating"),
         (lambda ct: ct > 0, r"returned dtype bool"),
@@ -250,7 +267,8 @@ def test_a_bad_rule(rule, message, policy):
 
 
 @pytest.mark.parametrize(
-    ("rule", "given"), [(lambda ct, x, y: (ct * y,), "1 cotangents"), (lambda ct, x, y: ct * y, "ndarray"), (lambda ct, x, y: (ct, ct, ct), "3 cotangents")]
+    ("rule", "given"),
+    [(lambda ct, x, y: (ct * y,), "1 cotangents"), (lambda ct, x, y: ct * y, "ndarray"), (lambda ct, x, y: (ct, ct, ct), "3 cotangents")],
 )
 def test_a_joint_rule_of_the_wrong_count(rule, given):
     prim = bad_rule(rule, ("x", "y"))
@@ -277,10 +295,7 @@ def test_a_rule_that_changes_its_cotangent_cannot_hurt_the_seed():
     prim = bad_rule(greedy)
     seed = np.ones(3)
     _, pull = pb.vjp(prim, X)
-    try:
-        pull(seed)
-    except (ValueError, PullbackError) as error:
-        assert str(error)
+    pull(seed)  # pb.testing.check_primitive is what finds such a rule
     np.testing.assert_array_equal(seed, np.ones(3))
 
 
@@ -288,7 +303,9 @@ def test_a_missing_rule():
     prim = pb.primitive(lambda x, y: x * y, name="times")
     prim.vjp("x")(lambda ct, y: ct * y)
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(prim(x, X)))(X), X)
-    with pytest.raises(MissingRuleError, match=rf"times has no VJP rule for operand 'y'.*called at .*{HERE}.*@times\.vjp\('y'\).*stop_gradient"):
+    with pytest.raises(
+        MissingRuleError, match=rf"times has no VJP rule for operand 'y'.*called at .*{HERE}.*@times\.vjp\('y'\).*stop_gradient"
+    ):
         pb.grad(lambda y: np.sum(prim(X, y)))(X)
 
 
@@ -314,7 +331,10 @@ def test_a_declaration_of_unknown_names():
         (lambda: pb.Binomial(2.5), r"snapshots.*whole number.*2\.5"),
         (lambda: pb.Recompute(0), r"segments.*0.*at least 1"),
         (lambda: pb.Recompute("cube"), r"segments must be a whole number or 'sqrt', got 'cube'"),
-        (lambda: pb.grad(np.sum, policy=pb.Binomial)(X), r"policy= takes a memory policy such as pullback\.Binomial\(20\), got <class.*instance"),
+        (
+            lambda: pb.grad(np.sum, policy=pb.Binomial)(X),
+            r"policy= takes a memory policy such as pullback\.Binomial\(20\), got <class.*instance",
+        ),
         (lambda: pb.grad(np.sum, policy="binomial")(X), r"policy= takes a memory policy.*got 'binomial'"),
         (lambda: pb.using(20).__enter__(), r"policy= takes a memory policy.*got 20"),
     ],
@@ -326,7 +346,9 @@ def test_a_bad_policy(make, message):
 
 def test_a_duplicate_registration():
     scope = pb.registry.scoped()
-    with pytest.raises(RegistrationError, match=r"a primitive named 'sin' is already registered; choose another name, or work in a scoped copy"):
+    with pytest.raises(
+        RegistrationError, match=r"a primitive named 'sin' is already registered; choose another name, or work in a scoped copy"
+    ):
         scope.add(pb.primitive(lambda x: x, name="sin"))
     with pytest.raises(RegistrationError, match=r"numpy\.sin is already served by 'sin'; 'mine' cannot serve it too.*scoped"):
         scope.add(pb.primitive(lambda x: x, name="mine"), np.sin)
@@ -336,7 +358,9 @@ def test_a_plugin_that_does_not_import(monkeypatch):
     broken = EntryPoint(name="broken", value="pullback_of_nobody:PRIMITIVES", group=catalogue.ENTRY_POINTS)
     monkeypatch.setattr(catalogue, "entry_points", lambda group: (broken,))
     scope = catalogue.Registry(plugins=True)
-    with pytest.raises(PluginError, match=r"plugin 'broken' \(pullback_of_nobody:PRIMITIVES\) failed to import: ModuleNotFoundError.*reinstall or remove"):
+    with pytest.raises(
+        PluginError, match=r"plugin 'broken' \(pullback_of_nobody:PRIMITIVES\) failed to import: ModuleNotFoundError.*reinstall or remove"
+    ):
         scope.find(np.matmul)
 
 
@@ -358,7 +382,10 @@ def test_without_the_plugin_matmul_names_it():
     ("write", "message"),
     [
         (lambda p: None, r"there is no file .*a\.npy; write the path.*numpy\.save"),
-        (lambda p: np.save(p, np.array([{"a": 1}], dtype=object), allow_pickle=True), r"a\.npy holds pickled Python objects.*numeric array"),
+        (
+            lambda p: np.save(p, np.array([{"a": 1}], dtype=object), allow_pickle=True),
+            r"a\.npy holds pickled Python objects.*numeric array",
+        ),
         (lambda p: np.save(p, np.array(["text"])), r"a\.npy holds dtype <U4, which is not numeric"),
         (lambda p: Path(p).write_bytes(b"not an array"), r"a\.npy is no \.npy file|a\.npy holds pickled"),
     ],
@@ -384,19 +411,21 @@ def test_a_seed_of_another_shape_or_structure():
 
 def test_has_aux_without_aux():
     with pytest.raises(StructureError, match=r"with has_aux=True the function returns \(output, aux\), got"):
-        pb.grad(lambda x: np.sum(x), has_aux=True)(X)
+        pb.grad(np.sum, has_aux=True)(X)
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-@pytest.mark.parametrize("kind", [np.matrix, np.ma.array])
-def test_array_subclasses_work_or_are_refused(kind):
-    x = kind([[1.0, 2.0]])
-    try:
-        gradient = pb.grad(lambda a: np.sum(a * a))(x)
-    except (PullbackError, TypeError) as error:
-        assert str(error)
-    else:
-        np.testing.assert_array_equal(np.asarray(gradient), [[2.0, 4.0]])
+@pytest.mark.parametrize("make", [lambda: np.matrix([[1.0, 2.0]]), lambda: np.ma.array([1.0, 2.0], mask=[True, False])])
+def test_array_subclasses_are_refused(make):
+    """``*`` of a matrix is another operation, and a masked element does not count: neither is what an array computes."""
+    with pytest.raises(PullbackError, match=r"argument 0.*(matrix|MaskedArray|masked)"):
+        pb.grad(lambda a: np.sum(a * 2))(make())
+
+
+def test_a_masked_operand_is_right_or_refused():
+    masked = np.ma.array([1.0, 2.0, 4.0], mask=[True, False, False])
+    with pytest.raises((PullbackError, TypeError), match=r"(?i)mask"):
+        pb.grad(lambda x: np.sum(x * masked))(X)
 
 
 def test_object_and_text_arrays_are_refused():

@@ -1,7 +1,6 @@
 """Loop functions against the unrolled Python loop, and every policy against every other: one set of bits."""
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -10,11 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.errors import StructureError
 
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
 X = np.array([0.3, -0.7, 1.1])
-Pair = namedtuple("Pair", "u v")
+
+
+class Pair(NamedTuple):
+    """A named carry."""
+
+    u: Any
+    v: Any
 
 
 @attrs.define
@@ -241,7 +245,7 @@ def test_integer_leaves():
             count, mask, u = c
             return count + 2, ~mask, np.where(mask, u * 1.1, u + count * 0.1)
 
-        count, mask, u = pb.fori_loop(0, 7, body, (np.array(1), np.array([True, False, True]), x), policy=p)
+        count, _mask, u = pb.fori_loop(0, 7, body, (np.array(1), np.array([True, False, True]), x), policy=p)
         assert int(pb.value(count)) == 15
         return np.sum(u * u * count)
 

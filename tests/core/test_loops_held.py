@@ -27,7 +27,7 @@ def state_after(x, policy, n=9):
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_a_pull_called_again(policy):
-    (u, ys), pull = pb.vjp(lambda x: state_after(x, policy), X)
+    (_u, _ys), pull = pb.vjp(lambda x: state_after(x, policy), X)
     cts = [(np.ones(3), np.zeros(9)), (np.zeros(3), np.ones(9)), (np.array([1.0, 2, 3]), np.arange(9.0)), (np.ones(3), np.zeros(9))]
     first = [pull(ct)[0] for ct in cts]
     assert first[0].tobytes() == first[3].tobytes()

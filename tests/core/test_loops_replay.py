@@ -83,7 +83,7 @@ def test_a_generator_hidden_in_an_object_is_replayed_or_refused(policy):
 def test_late_bound_closures_are_frozen(policy):
     def f(x):
         total, factor = 0.0, 1.0
-        for factor in (1.0, 2.0, 3.0):  # noqa: B007 - the body reads it late on purpose
+        for factor in (1.0, 2.0, 3.0):
 
             def body(k, u):
                 return np.sin(u) * factor + x  # noqa: B023
@@ -133,7 +133,9 @@ def test_a_body_that_does_not_repeat_itself(policy):
         COUNTER[0] += 1
         return u * (1 + 0.01 * COUNTER[0])
 
-    with pytest.raises(ReplayError, match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state"):
+    with pytest.raises(
+        ReplayError, match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state"
+    ):
         pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
     assert depth() == 0
 
@@ -190,7 +192,9 @@ def test_writing_to_a_captured_value_raises(policy):
         return np.sum(pb.fori_loop(0, 5, body, x, policy=policy)) + np.sum(w)
 
     for bad in (f, g):
-        with pytest.raises(WriteError, match=r"writes to a value it captures \(at .*test_loops\.py:\d+\); make it part of the loop's state"):
+        with pytest.raises(
+            WriteError, match=r"writes to a value it captures \(at .*test_loops_replay\.py:\d+\); make it part of the loop's state"
+        ):
             pb.grad(bad)(X)
         assert depth() == 0
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from tests import naive
 
 import pullback as pb
-from tests import naive
 
 LIKE = {
     "zeros": np.zeros_like,
@@ -21,7 +21,14 @@ LIKE = {
     "copy": lambda a: a.copy(),
     "np.copy": np.copy,
 }
-UNARY = {"sin": np.sin, "tanh": np.tanh, "negative": np.negative, "square": np.square, "times two": lambda a: 2 * a, "exp of tanh": lambda a: np.exp(np.tanh(a))}
+UNARY = {
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "negative": np.negative,
+    "square": np.square,
+    "times two": lambda a: 2 * a,
+    "exp of tanh": lambda a: np.exp(np.tanh(a)),
+}
 BINARY = {"add": operator.add, "multiply": operator.mul, "subtract": operator.sub}
 IN_PLACE = {"+=": operator.iadd, "*=": operator.imul, "-=": operator.isub}
 VIEWS = {
@@ -146,7 +153,9 @@ class ViewsAndWrites(RuleBasedStateMachine):
 
     policies: tuple[Any, ...] = ()
 
-    @initialize(shape=st.sampled_from(((3, 2), (4,), (2, 3), (3, 1), (2, 2, 2), (1,))), order=st.sampled_from("CF"), seed=st.integers(0, 99))
+    @initialize(
+        shape=st.sampled_from(((3, 2), (4,), (2, 3), (3, 1), (2, 2, 2), (1,))), order=st.sampled_from("CF"), seed=st.integers(0, 99)
+    )
     def begin(self, shape, order, seed):
         self.x = np.asarray(np.random.default_rng(seed).uniform(-1, 1, shape), order=order)
         self.world = World(self.x.copy(order="K"))
@@ -250,7 +259,10 @@ class ViewsAndWrites(RuleBasedStateMachine):
         np.testing.assert_allclose(gradient, right, rtol=1e-9, atol=1e-9 * (1 + np.abs(right).max(initial=0)))
         for policy in self.policies:
             assert pb.grad(self.traced, policy=policy)(self.x).tobytes() == gradient.tobytes(), policy
-            assert pb.grad(lambda x: self.traced(x, pb.steps(self.log)), policy=policy)(self.x).tobytes() == gradient.tobytes(), (policy, "marked")
+            assert pb.grad(lambda x: self.traced(x, pb.steps(self.log)), policy=policy)(self.x).tobytes() == gradient.tobytes(), (
+                policy,
+                "marked",
+            )
 
     def traced(self, x, log=None):
         """The program on tracers, compared with NumPy's world after every line."""

@@ -8,9 +8,9 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import naive
 
 import pullback as pb
-from tests import naive
 
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (3, 2), (2, 1, 3), (0, 3), (4,))
 UNARY = ("sin", "cos", "tanh", "exp", "log", "sqrt", "square", "negative", "absolute", "conjugate", "real", "imag", "sign", "cube")
@@ -22,6 +22,8 @@ LAYOUTS = {
     "strided": lambda a: np.repeat(a, 2, axis=-1)[..., ::2] if a.ndim else a,
     "reversed": lambda a: a[::-1].copy()[::-1] if a.ndim else a,
 }
+
+
 def _chessboard(shape):
     return np.indices(shape).sum(axis=0) % 2 == 0
 
@@ -176,7 +178,7 @@ def _draw_step(draw, env):
 
 def _tame(step, env):
     """The value of a step, or None where NumPy refuses it or the reference would not know better than the library."""
-    kind, name, operands, _ = step
+    _kind, name, operands, _ = step
     values = [env[k] for k in operands]
     if name in ("log", "sqrt", "max", "maximum", "minimum", "sign") and any(np.iscomplexobj(v) for v in values):
         return None
@@ -265,9 +267,47 @@ def test_the_reference_agrees_with_complex_step(rng):
 
     n = naive.Node(x)
     column = naive.elementwise("sqrt", naive.gather(lambda a: a[:, :1], n))
-    below = naive.gather(operator.itemgetter(slice(1)), naive.total(lambda a: a.sum(axis=0), naive.elementwise("exp", naive.gather(np.transpose, n)), 0))
+    below = naive.gather(
+        operator.itemgetter(slice(1)), naive.total(lambda a: a.sum(axis=0), naive.elementwise("exp", naive.gather(np.transpose, n)), 0)
+    )
     out = naive.total(np.sum, naive.elementwise("divide", naive.elementwise("multiply", naive.elementwise("sin", n), column), below), None)
     ((gradient, scale),) = naive.gradients(out, [n])
     np.testing.assert_allclose(gradient, naive.complex_step(f, x), rtol=1e-12)
     assert np.all(np.abs(gradient) <= scale * (1 + 1e-12))
     np.testing.assert_allclose(pb.grad(f)(x), gradient, rtol=1e-12)
+
+
+WEAK = {
+    "x + x": lambda x: x + x,
+    "-x": lambda x: -x,
+    "+x": lambda x: +x,
+    "2 * x": lambda x: 2 * x,
+    "x - 1.5": lambda x: x - 1.5,
+    "1 / x": lambda x: 1 / x,
+    "x**2": lambda x: x**2,
+    "2.0**x": lambda x: 2.0**x,
+    "abs(x)": abs,
+    "x % 0.3": lambda x: x % 0.3,
+    "x + 1 * x": lambda x: x + 1 * x,
+    "np.sin(x)": np.sin,
+    "np.add(x, x)": lambda x: np.add(x, x),
+    "np.float64(2) * x": lambda x: np.float64(2) * x,
+    "np.float32(2) * x": lambda x: np.float32(2) * x,
+    "x * 1j": lambda x: x * 1j,
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(1)], ids=repr)
+def test_a_python_float_stays_weak(name, policy):
+    """Python arithmetic on a Python float gives one, which takes the dtype of what it meets (NEP 50); NumPy's functions do not."""
+    a = np.array([1.5, 2.5], np.float32)
+    expected = a * WEAK[name](0.5)
+    out, pull = pb.vjp(lambda x: a * WEAK[name](x), 0.5, policy=policy)
+    assert out.dtype == expected.dtype
+    assert out.tobytes() == expected.tobytes()
+    (gradient,) = pull(np.ones(2))
+    assert np.asarray(gradient).dtype == np.float64
+    h = 1e-3
+    slope = np.sum(a.astype(float) * np.real(WEAK[name](0.5 + h) - WEAK[name](0.5 - h))) / (2 * h)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-3, atol=1e-4)

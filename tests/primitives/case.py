@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 
@@ -21,3 +22,8 @@ class Case:
     smooth: bool = True
     second_order: bool = True
     dtypes: tuple[str, ...] = ("float64",)
+
+
+def since(version: str, *rows: Any) -> tuple[Any, ...]:
+    """The rows, or none of them where the installed NumPy is older than ``version``."""
+    return rows if np.lib.NumpyVersion(np.__version__) >= version else ()

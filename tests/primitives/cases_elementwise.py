@@ -163,7 +163,7 @@ def _complexes() -> tuple[Case, ...]:
     )
 
 
-_ROUNDING = (np.ceil, np.floor, np.trunc, np.rint, np.fix, np.round, np.around, np.spacing)
+_ROUNDING = (np.ceil, np.floor, np.trunc, np.rint, *available("fix"), np.round, np.around, np.spacing)
 _TESTS = (np.signbit, np.isfinite, np.isinf, np.isnan, np.isneginf, np.isposinf, np.isreal, np.iscomplex, np.logical_not, np.all, np.any)
 _TESTS_OF_TWO = (
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or, np.logical_xor),

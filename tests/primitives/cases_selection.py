@@ -1,7 +1,7 @@
 """Conformance cases of where, select, choose, clip and nan_to_num: every option, broadcasting, ties, and what masks hide."""
 
 import numpy as np
-from tests.primitives.case import Case
+from tests.primitives.case import Case, since
 
 X = np.array([[-1.3, -0.4, 0.35], [0.6, 1.7, -2.2]])
 Y = np.array([[0.7, -1.1, 2.3], [-0.9, 0.8, 1.4]])
@@ -60,10 +60,14 @@ CLIP: tuple[Case, ...] = (
     Case("clip broadcast", np.clip, (X, X[:, :1] - 0.3, np.array(1.1)), ("clamp",)),
     Case("clip of a constant", lambda y: np.clip(X, y, 9.0) + np.clip(X, None, y), (Y,), ("clamp", "at_most")),
     Case("clip below", lambda x: np.clip(x, -0.5, None) + np.clip(x, a_min=0.4, a_max=None), (X,), ("clip", "at_least"), dtypes=BOTH),
-    Case("clip above", lambda x: np.clip(x, None, 0.5) + np.clip(x, max=1.5), (X,), ("clip", "at_most"), dtypes=BOTH),
-    Case("clip, traced lower bound alone", lambda x, y: np.clip(x, min=y), (X, Y), ("at_least",)),
-    Case("clip, traced upper bound alone", lambda x, y: np.clip(x, max=y), (X, Y), ("at_most",)),
-    Case("clip without bounds", lambda x: x * np.clip(x, None, None), (X,), ("clip",)),
+    Case("clip above", lambda x: np.clip(x, None, 0.5) + np.clip(x, None, a_max=1.5), (X,), ("clip", "at_most"), dtypes=BOTH),
+    Case("clip, traced lower bound alone", lambda x, y: np.clip(x, y, None), (X, Y), ("at_least",)),
+    Case("clip, traced upper bound alone", lambda x, y: np.clip(x, None, y), (X, Y), ("at_most",)),
+    *since(
+        "2.1.0",
+        Case("clip min, max", lambda x, y: np.clip(x, min=y) + np.clip(x, max=y), (X, Y), ("at_least", "at_most")),
+        Case("clip without bounds", lambda x: x * np.clip(x, None, None), (X,), ("clip",)),
+    ),
     Case("clip method", lambda x: x.clip(-1.0, 1.0) + x.clip(min=0.2) + x.clip(max=0.9), (X,), ("clip",)),
     Case("clip of an array by a tracer", lambda y: X.clip(y, 3.0), (Y,), ("clamp",)),
     Case("clip, crossed bounds", np.clip, (X, Y + 5, Y), ("clamp",)),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tests.primitives.case import Case
+from tests.primitives.case import Case, since
 
 _rng = np.random.default_rng(8)
 LINE = _rng.normal(size=4)
@@ -56,7 +56,7 @@ def _axes() -> tuple[Case, ...]:
     covers = "view_transpose"
     return (
         _one("reshape method", lambda x: x.reshape(4, -1), CUBE, covers=("reshape", "view_reshape")),
-        _one("reshape copy", lambda x: np.reshape(x, 24, copy=True), CUBE, covers=("reshape", "copy_array")),
+        *since("2.1.0", _one("reshape copy", lambda x: np.reshape(x, 24, copy=True), CUBE, covers=("reshape", "copy_array"))),
         _one("reshape of nothing", lambda x: np.reshape(x, (3, 0, 2)), EMPTY),
         _one("reshape 0-d", lambda x: np.reshape(x, (1, 1)), SCALAR),
         _one("ravel method", lambda x: x.ravel("F"), CUBE),
@@ -176,7 +176,7 @@ def _splits() -> tuple[Case, ...]:
         _one("hsplit line", lambda x: _weigh(np.hsplit(x, 2)), LINE),
         _one("vsplit", lambda x: _weigh(np.vsplit(x, 2)), CUBE),
         _one("dsplit", lambda x: _weigh(np.dsplit(x, [1])), CUBE),
-        _one("unstack", lambda x: _weigh(np.unstack(x, axis=-2)), CUBE),
+        *since("2.1.0", _one("unstack", lambda x: _weigh(np.unstack(x, axis=-2)), CUBE)),
     )
 
 

@@ -15,7 +15,21 @@ S = RNG.normal(size=(2, 3, 3)) + 4 * np.eye(3)
 Z, ZV = M + 1j * RNG.normal(size=M.shape), V + 1j * W
 ONE = np.array(1.5)
 
+# NumPy has matvec and vecmat since 2.2.
+SINCE_2_2, REFUSED_SINCE_2_2 = {}, []
+if hasattr(np, "matvec"):
+    SINCE_2_2 = {
+        "matvec": (np.matvec, Z, ZV),
+        "matvec axes": (lambda x, y: np.matvec(x, y, axes=[(0, 1), 1, 0]), T, U[:, :, 0].copy()),
+        "vecmat": (np.vecmat, ZV, N),
+        "vecmat axes": (lambda x, y: np.vecmat(x, y, axes=[0, (1, 2), 0]), U, np.ascontiguousarray(T.transpose(0, 2, 1))),
+    }
+    REFUSED_SINCE_2_2 = [
+        (lambda x: np.matvec(x, x[0], signature="dd->d"), "numpy.matvec with signature="),
+        (lambda x: np.vecmat(x[0], x, signature="dd->d"), "numpy.vecmat with signature="),
+    ]
 FUNCTIONS = {
+    **SINCE_2_2,
     "x @ y": (lambda x, y: x @ y, M, N),
     "constant @ x": (lambda x: M @ x, N),
     "x @ constant": (lambda x: x @ N, M),
@@ -35,10 +49,6 @@ FUNCTIONS = {
     "vecdot axes": (lambda x, y: np.vecdot(x, y, axes=[1, 1]), U, M),
     "vecdot axes with an output": (lambda x, y: np.vecdot(x, y, axes=[(1,), (1,), ()]), U, M),
     "linalg.vecdot": (lambda x, y: np.linalg.vecdot(x, y, axis=0), Z, M),
-    "matvec": (np.matvec, Z, ZV),
-    "matvec axes": (lambda x, y: np.matvec(x, y, axes=[(0, 1), 1, 0]), T, U[:, :, 0].copy()),
-    "vecmat": (np.vecmat, ZV, N),
-    "vecmat axes": (lambda x, y: np.vecmat(x, y, axes=[0, (1, 2), 0]), U, np.ascontiguousarray(T.transpose(0, 2, 1))),
     "vdot": (np.vdot, Z, M),
     "dot": (np.dot, M, N),
     "dot by keyword": (lambda x, y: np.dot(a=x, b=y), M, N),
@@ -181,8 +191,7 @@ def test_einsum_places_a_cotangent_on_the_diagonal_without_nan():
     [
         (lambda x: np.matmul(x, x, signature="dd->d"), "numpy.matmul with signature="),
         (lambda x: np.vecdot(x, x, axes=[0, 0], keepdims=True), "numpy.vecdot with axes=, keepdims="),
-        (lambda x: np.matvec(x, x[0], signature="dd->d"), "numpy.matvec with signature="),
-        (lambda x: np.vecmat(x[0], x, signature="dd->d"), "numpy.vecmat with signature="),
+        *REFUSED_SINCE_2_2,
     ],
 )
 def test_a_keyword_that_is_not_served_says_so(f, words):

@@ -116,18 +116,25 @@ def _solve() -> list[Case]:
         operands = (system(*a, dtype=kind), array(*b, dtype=other, seed=1))
         named = f"{a} {b} {kind},{other}"
         made += [Case(f"solve_by_factors {named} {t}", solve_by_factors, operands, {"transpose": t}) for t in (False, True) if b[-1] > 0]
-        made += [Case(f"solve_kept {named}", solve_kept, operands, {})] * (b[-1] > 0)  # without columns nothing is read
-        made.append(Case(f"solve_again {named}", solve_again, operands, {}))
+        if b[-1] > 0:  # without columns nothing is read
+            made += [Case(f"solve_kept {named}", solve_kept, operands, {}), Case(f"solve_again {named}", solve_again, operands, {})]
         if kind == other:
             made.append(Case(f"substitute {a} {b} {kind}", substitute, (*factor(operands[0]), operands[1]), {"transpose": False}))
     return made
 
 
+def _since_2_2() -> list[Case]:
+    """matvec and vecmat, which NumPy has since 2.2."""
+    if not hasattr(np, "matvec"):
+        return []
+    right, left = _kinds(matvec, (2, 3), (3,)), _kinds(vecmat, (3,), (3, 2))
+    return [*_pairs(matvec, MATVEC), *right, *_pairs(vecmat, VECMAT), *left]
+
+
 CASES: tuple[Case, ...] = (
     *_pairs(matmul, MATMUL), *_kinds(matmul, (2, 3), (3, 2)), *_kinds(matmul, (3,), (2, 3, 2)), *_pairs(dot, DOT),
     *_kinds(dot, (2, 3), (3, 2)), *_kinds(dot, (), (2,)), *_pairs(inner, INNER), *_kinds(inner, (2, 3), (2, 3)), *_pairs(vecdot, VECDOT),
-    *_kinds(vecdot, (2, 3), (3,)), *_pairs(matvec, MATVEC), *_kinds(matvec, (2, 3), (3,)), *_pairs(vecmat, VECMAT),
-    *_kinds(vecmat, (3,), (3, 2)), *_pairs(vdot, VDOT), *_kinds(vdot, (2, 3), (6,)),
+    *_kinds(vecdot, (2, 3), (3,)), *_pairs(vdot, VDOT), *_kinds(vdot, (2, 3), (6,)), *_since_2_2(),
     *(case for x, y, i, j in TENSORDOT for case in _pairs(tensordot, [(x, y)], x_axes=i, y_axes=j)),
     *_kinds(tensordot, (2, 3), (2, 3), x_axes=(0,), y_axes=(0,)), *_einsum(EINSUM, optimize=False), *_einsum(PLANNED, optimize=True),
     *_einsum(PLANNED[2:4], optimize="optimal"), *_einsum([("ij,jk->ik", (2, 3), (3, 4))], optimize=False, order="F"),

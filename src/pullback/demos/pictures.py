@@ -63,7 +63,8 @@ def draw_trade_off(measured: Profile, path: Path) -> None:
 
 def draw_models(survey: WaveSurvey, found: Inversion, path: Path) -> None:
     """True, initial and recovered velocity on one colour scale, and how misfit and model error fell."""
-    figure = new_figure(9.6, 6.2)
+    nz, nx = survey.true_velocity.shape
+    figure = new_figure(2.6 + 4.9 * float(np.clip(nx / nz, 1.0, 2.0)), 6.2)  # the panels keep their aspect
     (true, initial), (recovered, course) = figure.subplots(2, 2)
     low, high = float(np.min(survey.true_velocity)), float(np.max(survey.true_velocity))
     errors = found.model_errors

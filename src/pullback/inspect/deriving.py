@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import ArraySpec, buffer_of, spec_of
+from pullback.arrays import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.forms import FORMS, Form
 from pullback.graph import Graph, Node, Output, Slot, Steps, graph_from
 from pullback.handles import Handle
 from pullback.ledger import Ledger, tape_holdings
-from pullback.loops import LOOP, LoopRun
+from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import COMPONENT, INPUT, shared_spec
+from pullback.recorder import COMPONENT, INPUT
 from pullback.structures import flatten, paths
 from pullback.tape import Tape, site_line, site_text
 from pullback.trace import Traced, run_traced

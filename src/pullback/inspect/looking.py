@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.arrays import buffer_of
+from pullback.arrays import buffer_of, shared_spec
 from pullback.forms import FORMS, Form
 from pullback.graph import Graph
 from pullback.inspect.deriving import graph_of, input_labels, loop_runs, name_of, step_tapes, traced_once, whole_records
 from pullback.inspect.holdings import Choice, Row, Saved
 from pullback.ledger import Held, Ledger, tape_holdings
 from pullback.loop_chain import Snapshot
-from pullback.recorder import COMPONENT, INPUT, shared_spec
+from pullback.recorder import COMPONENT, INPUT
 from pullback.tape import Tape, site_line
 from pullback.trace import Traced
 

@@ -8,10 +8,12 @@ from attrs import frozen
 
 from pullback.context import planning, policy_in_force
 from pullback.executor import run_reverse
+from pullback.handles import Handle
 from pullback.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.reverse import forward, vjp
-from pullback.structures import map_leaves
+from pullback.recorder import form_of
+from pullback.structures import flatten, map_leaves
 
 
 @frozen
@@ -32,7 +34,8 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says afterwards.
 
     ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule is carried out on
-    names of buffers. A program whose plain code a policy governs (marked steps, or no
+    names of buffers, every step of a loop being taken to hold what the second does (a body that does different things at different steps holds
+    other amounts). A program whose plain code a policy governs (marked steps, or no
     marks at all), or a loop inside a loop, is run forward and reverse, since its steps need not resemble each other.
     """
     chosen = policy_in_force(policy)
@@ -43,13 +46,30 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     if (chain is not None and chain.chains) or any(loop.nested for loop in loops):
         pull.close()
         return _measured(f, args, chosen)
+    reached = _reached(traced)
     for loop in reversed(loops):
-        loop.chain.hold_cotangents()
-        run_reverse(loop.schedule, loop.machine, loop.shadow)
+        if id(loop) in reached:
+            loop.chain.hold_cotangents()
+            run_reverse(loop.schedule, loop.machine, loop.shadow)
         loop.chain.release()
     report = pull.report
     pull.close()
     return Plan(chosen, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)
+
+
+def _reached(traced: Any) -> set[int]:
+    """The loops (by ``id``) that a cotangent of the output reaches; the others are not reversed."""
+    tape = traced.tape
+    ids = {leaf._id for leaf in flatten(traced.out)[0] if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None}
+    loops: set[int] = set()
+    for ident in range(len(tape.records) - 1, tape.n_inputs - 1, -1):
+        record = tape.records[ident]
+        if ident in ids and record is not None:
+            form = form_of(record)
+            ids.update(form.ids(record))
+            if form.wide:
+                loops.add(id(record[2]))
+    return loops
 
 
 def _measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:

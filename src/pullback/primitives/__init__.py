@@ -5,6 +5,7 @@ from pullback.primitives.complexes import COMPLEXES
 from pullback.primitives.creation import CREATION
 from pullback.primitives.diagonals import DIAGONALS
 from pullback.primitives.elementwise import ELEMENTWISE
+from pullback.primitives.floats import FLOATS
 from pullback.primitives.indexing import INDEXING
 from pullback.primitives.joining import JOINING
 from pullback.primitives.masked import MASKED
@@ -15,7 +16,7 @@ from pullback.primitives.shaping import SHAPING
 from pullback.primitives.zero import ZERO
 
 CORE: tuple[Primitive | Composite, ...] = (
-    *(*ELEMENTWISE, *MASKED, *COMPLEXES, *ZERO),
+    *(*ELEMENTWISE, *FLOATS, *MASKED, *COMPLEXES, *ZERO),
     *(*REDUCTIONS, *SCANS, *SHAPING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import INEXACT
+from pullback.arrays import INEXACT, spec_of
 from pullback.declare import Composite, composite
 from pullback.handles import FREE, Handle, make, resolve, tape_of
 from pullback.recorder import captured
@@ -84,10 +84,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
             "which would drop the derivative; make the target with np.zeros_like(x)"
         )
         raise ConversionError(message)
-    if not np.can_cast(src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype, dst.dtype, casting):  # type: ignore[arg-type]
-        message = f"Cannot cast array data to {dst.dtype} according to the rule {casting!r}"
+    target: Any = dst
+    if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
+        message = f"Cannot cast array data to {target.dtype} according to the rule {casting!r}"
         raise TypeError(message)
-    set_item(dst, Ellipsis, src if where is True else np.where(where, src, dst))
+    set_item(target, Ellipsis, src if where is True else np.where(where, src, target))
 
 
 CREATION = (zeros_like, empty_like, ones_like, full_like, copyto)

@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.primitives.axes import Shape, cut
+from pullback.primitives.versions import available, served
 
 
 def _concatenate(*arrays: Any, axis: int, starts: Shape, dtype: Any, casting: str) -> Any:
@@ -184,7 +185,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return np.split(ary, indices_or_sections, 2)
 
 
-@composite(np.unstack)
+@composite(*available("unstack"))  # since NumPy 2.1
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """numpy.unstack: views."""
     _splits_axis("unstack", x, 1)
@@ -194,5 +195,5 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 JOINING: tuple[Primitive | Composite, ...] = (
     concatenate, stack, np_concatenate, np_stack, vstack, hstack, dstack, column_stack, append, block,
-    array_split, split, hsplit, vsplit, dsplit, unstack,
+    array_split, split, hsplit, vsplit, dsplit, *served(unstack),
 )

@@ -10,6 +10,7 @@ from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.axes import BACKWARDS, cut, integral
+from pullback.primitives.versions import available, served
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
@@ -111,13 +112,13 @@ def _cumulative(scan: Primitive, identity: int, x: Any, axis: int | None, dtype:
     return np.concatenate((first, scanned), along)
 
 
-@composite(np.cumulative_sum)
+@composite(*available("cumulative_sum"))  # since NumPy 2.1
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
     """numpy.cumulative_sum."""
     return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
 
 
-@composite(np.cumulative_prod)
+@composite(*available("cumulative_prod"))  # since NumPy 2.1
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
     """numpy.cumulative_prod."""
     return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
@@ -151,5 +152,5 @@ def _edge(value: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
 
 
 SCANS: tuple[Primitive | Composite, ...] = (
-    cumsum, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate, cumulative_sum, cumulative_prod, diff,
+    cumsum, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate, *served(cumulative_sum, cumulative_prod), diff,
 )

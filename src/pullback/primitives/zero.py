@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.declare import Composite, zero_derivative
+from pullback.primitives.versions import available
 
 ONES_LIKE: Any = np._core.umath._ones_like  # type: ignore[attr-defined]  # noqa: SLF001 - a ufunc without a public name
 
@@ -17,7 +18,7 @@ ROUNDING: tuple[Composite, ...] = (
     zero_derivative(np.floor),
     zero_derivative(np.trunc),
     zero_derivative(np.rint),
-    zero_derivative(np.fix),
+    *(zero_derivative(fix) for fix in available("fix")),  # deprecated since NumPy 2.5
     zero_derivative(np.round),
     zero_derivative(np.around),
     zero_derivative(np.floor_divide),

@@ -78,6 +78,8 @@ def _product(left: Any, right: Any, a_spec: Any) -> Any:
     if a_spec.ndim == 2 < left.ndim:
         summed = (*range(left.ndim - 2), left.ndim - 1)
         return np.tensordot(left, right, (summed, summed))
+    if left.shape[-1] == 1:  # twice as fast as a GEMM over one column
+        return left * transposed(right)
     return left @ transposed(right)
 
 

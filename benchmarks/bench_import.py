@@ -1,0 +1,39 @@
+"""Import time in fresh interpreters: ``import pullback`` beside ``import numpy`` and an empty program.
+
+    python benchmarks/bench_import.py [--quick] [--json PATH]
+
+Figure to hold: ``import pullback`` under 150 ms, NumPy's own import included. CPU time of the child processes, least of several, interleaved.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+
+from harness import arguments, one_thread, print_table, write_json
+
+PROGRAMS = {"nothing": "pass", "numpy": "import numpy", "numpy, attrs, optree": "import numpy, attrs, optree", "pullback": "import pullback"}
+
+
+def child_seconds(program: str) -> float:
+    """CPU seconds of one fresh interpreter that runs ``program``."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ)  # noqa: S603  our own interpreter and text
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    options = arguments("CPU time of imports in fresh interpreters")
+    one_thread()
+    best = dict.fromkeys(PROGRAMS, float("inf"))
+    for _ in range(3 if options.quick else 15):
+        for name, program in PROGRAMS.items():
+            best[name] = min(best[name], child_seconds(program))
+    rows = [{"import": name, "ms": seconds * 1e3, "ms beyond nothing": (seconds - best["nothing"]) * 1e3} for name, seconds in best.items()]
+    print_table(rows)
+    write_json(options.json, rows)
+
+
+if __name__ == "__main__":
+    main()

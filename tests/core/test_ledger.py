@@ -1,0 +1,401 @@
+"""The ledger: what is planned is what is booked, and what is booked is what the allocator says is there."""
+
+import gc
+import tracemalloc
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import frozen
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pullback as pb
+from pullback.arrays import carries_derivative
+from pullback.structures import flatten
+
+SAVE_ALL = pb.SaveAll()
+KNOWN_LENGTH = (SAVE_ALL, pb.Recompute(), pb.Recompute(3), *(pb.Binomial(s) for s in range(1, 7)))
+
+
+# Predicted is measured: drawn programs. Every stage takes an array of n numbers to another; c is a plain array of the same shape,
+# a a traced array that loop bodies capture.
+def total(carry):
+    """The sum of the leaves of a carry that can be added to an array."""
+    return sum(leaf for leaf in flatten(carry)[0] if carries_derivative(leaf))
+
+
+def written(k, u):
+    u[1:] *= u[:-1]
+    u += np.sin(u)
+    return u
+
+
+def leapfrog(c):
+    def body(k, carry):
+        before, u = carry
+        after = 2 * u - before
+        after[1:-1] += c[1:-1] * (u[2:] - 2 * u[1:-1] + u[:-2])
+        after[0] += 0.5
+        return u, after
+
+    return body
+
+
+def twice(k, carry):
+    w = np.sin(carry[0]) * carry[1]
+    return w, w
+
+
+BODIES: dict[str, Any] = {  # name to (carry made of x and a plain array, body made of a captured array and a plain array)
+    "nonlinear": (lambda x, c: x, lambda a, c: lambda k, u: np.sin(u) * u),
+    "captured": (lambda x, c: x * 0.5, lambda a, c: lambda k, u: np.sin(u) * a + np.cos(a)),
+    "output saved": (lambda x, c: x, lambda a, c: lambda k, u: np.exp(-u) / np.sqrt(u * u + 1)),
+    "nothing saved": (lambda x, c: x, lambda a, c: lambda k, u: u + u[::-1]),
+    "constant": (lambda x, c: x, lambda a, c: lambda k, u: np.sin(u) * c + c * u[::-1]),
+    "constant made anew": (lambda x, c: x, lambda a, c: lambda k, u: u * np.linspace(0, 1, len(c)).astype(c.dtype)),
+    "constant of the step": (lambda x, c: x, lambda a, c: lambda k, u: np.sin(u) * (c * c.dtype.type(k))),
+    "two alternate": (lambda x, c: x, lambda a, c: lambda k, u: u * (c if k % 2 else c[::-1])),
+    "swapped": (lambda x, c: (np.zeros_like(x), x), lambda a, c: leapfrog(c)),
+    "swapped captured": (lambda x, c: (c, x), lambda a, c: leapfrog(a)),
+    "passed through": (lambda x, c: (x, c), lambda a, c: lambda k, s: (np.tanh(s[0]) * s[1], s[1])),
+    "one array twice": (lambda x, c: (x, x), lambda a, c: lambda k, s: (s[1], np.tanh(s[0]) * s[1])),
+    "returned twice": (lambda x, c: (x, c), lambda a, c: twice),
+    "captured returned": (lambda x, c: (x, c), lambda a, c: lambda k, s: (np.tanh(s[0]) * s[1], a)),
+    "view carried": (lambda x, c: (x * 2)[::-1], lambda a, c: lambda k, u: (np.sin(u) * u)[::-1]),
+    "only views": (lambda x, c: (x[::-1], c), lambda a, c: lambda k, s: (s[0][::-1], s[1] * s[0])),
+    "in place": (lambda x, c: x, lambda a, c: written),
+    "integer leaf": (lambda x, c: (x, 0, np.arange(len(c))), lambda a, c: lambda k, s: (s[0] * s[0][s[2]], s[1] + 1, s[2][::-1].copy())),
+    "python float": (lambda x, c: (x, 0.5), lambda a, c: lambda k, s: (s[0] * s[1], s[1] * 0.9)),
+    "python float traced": (lambda x, c: (x, 0.0), lambda a, c: lambda k, s: (np.sin(s[0]), s[1] + (s[0] ** 2).sum())),
+    "reductions": (lambda x, c: x, lambda a, c: lambda k, u: u / (1 + (u * u).sum()) * u.max()),
+    "buffers": (lambda x, c: x, lambda a, c: lambda k, u: np.zeros_like(u) + np.concatenate([u[1:], u[:1] * u[-1:]])),
+    "nested": (lambda x, c: x, lambda a, c: lambda k, u: pb.fori_loop(0, 3, lambda j, v: np.sin(v) * u, u)),
+}
+
+
+@frozen
+class Stage:
+    """A loop function or a stretch of plain code, with the body and the number of steps; ``policy`` overrides that of the call."""
+
+    kind: str
+    body: str
+    n: int
+    policy: Any = None
+
+    def run(self, x, a, c):
+        make, bind = BODIES[self.body]
+        carry, body = make(x, c), bind(a, c)
+        if self.kind == "fori_loop":
+            return total(pb.fori_loop(0, self.n, body, carry, policy=self.policy))
+        if self.kind == "scan":
+            _, ys = pb.scan(lambda s, k: (body(k, s), total(s)[:2]), carry, np.arange(self.n), policy=self.policy)
+            return x + ys.sum()
+        if self.kind == "while_loop":
+            return total(pb.while_loop(lambda s: s[1] < self.n, lambda s: (body(s[1], s[0]), s[1] + 1), (carry, 0), policy=self.policy)[0])
+        for k in pb.steps(self.n) if self.kind == "steps" else range(self.n):
+            carry = body(k, carry)
+        return total(carry)
+
+
+@frozen
+class Program:
+    """Stages one after the other, each with the input of the first as what its body captures."""
+
+    stages: tuple[Stage, ...]
+    size: int
+    dtype: str
+
+    def __call__(self, x):
+        c = np.linspace(0.2, 0.9, self.size).astype(self.dtype)
+        a = x * x
+        for stage in self.stages:
+            x = stage.run(x, a, c) * 0.25
+        return x.sum()
+
+
+def programs(kinds):
+    stages = st.builds(
+        Stage, st.sampled_from(kinds), st.sampled_from(sorted(BODIES)), st.integers(1, 9), st.one_of(st.none(), st.none(), st.sampled_from(KNOWN_LENGTH))
+    )
+    return st.builds(Program, st.lists(stages, min_size=1, max_size=3).map(tuple), st.sampled_from([5, 100]), st.sampled_from(["float64", "float32"]))
+
+
+def require_plan_is_report(program, policy):
+    x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        plan = pb.plan(program, x, policy=policy)
+        out, pull = pb.vjp(program, x, policy=policy)
+        pull(np.ones_like(out))
+    report = pull.report
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (report.n_forward, report.peak_bytes, report.bytes_by_reason)
+    pull.close()
+    assert pull.report.live_bytes == 0
+
+
+LOOPS = ("fori_loop", "scan", "while_loop")
+
+
+@settings(max_examples=250)
+@given(programs(LOOPS), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@settings(max_examples=60)
+@given(programs((*LOOPS, "steps", "plain")), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report_with_plain_code(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000)
+@given(programs((*LOOPS, *LOOPS, "steps", "plain")), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report_of_many(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+@pytest.mark.parametrize("name", BODIES)
+def test_plan_of_each_body(name, policy):
+    for kind in LOOPS:
+        for size in (5, 100):
+            require_plan_is_report(Program((Stage(kind, name, 7),), size, "float64"), policy)
+
+
+SPECIAL = {
+    "a loop nothing depends on": lambda x: (pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x), (x * x).sum())[1],
+    "a loop behind stop_gradient": lambda x: (pb.stop_gradient(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x)) * x).sum(),
+    "a loop of plain values": lambda x: (pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.linspace(0, 1, 100)) * x).sum(),
+    "a leaf nothing depends on": lambda x: pb.fori_loop(0, 6, lambda k, s: (np.sin(s[0]), s[1] * s[1]), (x, x))[0].sum(),
+    "a slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[10:20]).sum(),
+    "a strided slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[::2]).sum(),
+    "a broadcast view enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.broadcast_to(x[:3], (4, 3))).sum(),
+    "no step": lambda x: (pb.fori_loop(0, 0, lambda k, u: np.sin(u) * u, x) * x).sum(),
+    "a while of no step": lambda x: (pb.while_loop(lambda u: False, lambda u: np.sin(u) * u, x) * x).sum(),
+    "the outer code holds what steps hold": lambda x: (x * x * pb.fori_loop(0, 6, lambda k, u: u * u * x, x)).sum(),
+    "xs traced": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, x[None] * np.ones((6, 1)))[1].sum(),
+    "xs plain": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, np.ones((6, 100)))[1].sum(),
+    "complex": lambda x: np.abs(pb.fori_loop(0, 6, lambda k, u: u * (1 + 1j) * np.exp(-u), x * 1j)).sum(),
+}
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_plan_of_special_programs(name, policy):
+    f, x = SPECIAL[name], np.linspace(0.3, 0.8, 100)
+    plan = pb.plan(f, x, policy=policy)
+    _, pull = pb.vjp(f, x, policy=policy)
+    pull(1.0)
+    report = pull.report
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (report.n_forward, report.peak_bytes, report.bytes_by_reason)
+    pull.close()
+    assert pull.report.live_bytes == 0
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+def test_plan_of_a_body_that_changes_with_the_step(policy):
+    def f(x):
+        return np.sum(pb.fori_loop(0, 7, lambda k, u: u * u if k < 6 else np.sin(u) * u * np.exp(u), x))
+
+    x = np.linspace(0.3, 0.8, 5)
+    plan = pb.plan(f, x, policy=policy)
+    _, pull = pb.vjp(f, x, policy=policy)
+    pull(1.0)
+    assert (plan.n_forward, plan.peak_bytes) == (pull.report.n_forward, pull.report.peak_bytes)
+
+
+# Booked is held: against the allocator, in arrays of 400 kB, so that Python objects stay below a quarter of one.
+LENGTH = 50_000
+ARRAY = LENGTH * 8
+OBJECTS = ARRAY // 4
+CONSTANT = np.linspace(0.5, 1.0, LENGTH)
+STEPS = 12
+
+
+@frozen
+class Measured:
+    """A program with the arrays that one step needs besides what is booked: ``states`` in a carry, ``transients`` of a body or a rule.
+
+    No program reads its input but once, by ``x * 1.0``, which holds nothing; so the input, made before the measurement, is in no figure.
+    """
+
+    f: Any
+    states: int
+    transients: int
+
+    @property
+    def working_bytes(self) -> int:
+        """The state entered with, the live one and the next, the largest transients, and the gradient."""
+        return (3 * self.states + self.transients + 1) * ARRAY
+
+
+def unmarked(x):
+    u = x * 1.0
+    for _ in range(STEPS):
+        u = np.sin(u) * u
+    return u.sum()
+
+
+def marked(x):
+    u, c = x * 1.0, x * 0.9
+    for _ in pb.steps(STEPS):
+        u = np.sin(u) * c * CONSTANT
+    return u.sum()
+
+
+def wave(x):
+    c2, zero = (x * 1.0) * 0.3, np.zeros(LENGTH)
+
+    def body(k, carry):
+        before, u, loss = carry
+        after = 2 * u - before
+        after[1:-1] += c2[1:-1] * (u[2:] - 2 * u[1:-1] + u[:-2])
+        after[3] += 1.0
+        return u, after, loss + (after[::5000] ** 2).sum()
+
+    return pb.fori_loop(0, STEPS, body, (zero, np.zeros(LENGTH), 0.0))[2]
+
+
+def captured(x):
+    a = x * 1.0
+    return pb.fori_loop(0, STEPS, lambda k, u: np.sin(u) * a, a * 0.5).sum()
+
+
+def scanned(x):
+    return pb.scan(lambda u, _: (np.sin(u) * u, u[: LENGTH // STEPS]), x * 1.0, length=STEPS)[1].sum()
+
+
+def counted(x):
+    return pb.while_loop(lambda s: s[1] < STEPS, lambda s: (np.sin(s[0]) * s[0], s[1] + 1), (x * 1.0, 0))[0].sum()
+
+
+# The transients of sin(u) * u: its rules make ct * u, ct * sin(u), cos(u), their product, and one sum.
+MEASURED = {
+    "unmarked": Measured(unmarked, 1, 5),
+    "marked": Measured(marked, 1, 5),
+    "fori_loop": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: np.sin(u) * u, x * 1.0).sum(), 1, 5),
+    "of views": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: (np.sin(u) * u)[::-1], (x * 1.0)[::-1]).sum(), 1, 5),
+    "captured": Measured(captured, 1, 5),
+    "in place": Measured(lambda x: pb.fori_loop(0, STEPS, written, x * 1.0).sum(), 1, 5),
+    "constant": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: u * CONSTANT, x * 1.0).sum(), 1, 3),
+    "wave": Measured(wave, 2, 7),  # the cotangents of c2, the Laplacian, three slices of it in buffers of u's size, and two sums
+    "passed": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, s: (np.sin(s[0]) * s[1], s[1]), (x * 1.0, x * 0.9))[0].sum(), 2, 5),
+    "two loops": Measured(
+        lambda x: pb.fori_loop(0, STEPS, lambda k, u: np.sin(u) * u, pb.fori_loop(0, STEPS, lambda k, u: np.cos(u) * u, x * 1.0)).sum(), 1, 5
+    ),
+    "scan": Measured(scanned, 1, 6),  # and the stacked outputs
+    "while_loop": Measured(counted, 2, 5),  # twice the array: a loop of unknown length also keeps the state before the last
+}
+MEASURED_POLICIES = (SAVE_ALL, pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(3))
+
+
+@pytest.fixture
+def allocator():
+    """Bytes now and at the peak since the last call, counted from the start of the test."""
+    gc.collect()
+    tracemalloc.start()
+    base = tracemalloc.get_traced_memory()[0]
+
+    def figures() -> tuple[int, int]:
+        now, peak = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        return now - base, peak - base
+
+    yield figures
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("policy", MEASURED_POLICIES, ids=repr)
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_report_is_what_the_allocator_says(name, policy, allocator):
+    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        pb.vjp(program.f, x, policy=policy)[1].close()  # forms, call sites and caches are made once
+    gc.collect()
+    start = allocator()[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        out, pull = pb.vjp(program.f, x, policy=policy)
+    held, forward_peak = (n - start for n in allocator())
+    live = pull.report.live_bytes
+    assert live <= held <= live + OBJECTS, f"between forward and reverse {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    (gradient,) = pull(np.ones_like(out))
+    after, reverse_peak = (n - start for n in allocator())
+    report = pull.report
+    assert report.live_bytes <= after - gradient.nbytes <= report.live_bytes + OBJECTS, "after the reverse"
+    peak = max(forward_peak, reverse_peak)
+    assert report.peak_bytes <= peak
+    assert peak <= 1.02 * report.peak_bytes + program.working_bytes + OBJECTS, (
+        f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, ledger {report.peak_bytes / ARRAY:.2f}, working {program.working_bytes / ARRAY}"
+    )
+    pull.close()
+    closed = allocator()[0] - start
+    assert 0 <= closed - gradient.nbytes <= OBJECTS, f"closed, {closed / ARRAY:.2f} arrays are held, one of them the gradient"
+
+
+@pytest.mark.parametrize("name", ["fori_loop", "wave"])
+def test_the_first_step_is_not_kept_through_the_sweep(name, allocator):
+    """Step 0 runs on tracers to find what the body captures; where the policy does not record it, its tape goes at once."""
+    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH)
+    _, pull = pb.vjp(program.f, x, policy=pb.Binomial(1))
+    _, forward_peak = allocator()
+    # booked, with the initial state and one snapshot; the state entered with, a copy of it, the next; what a plain step makes
+    plain = {"fori_loop": 1, "wave": 3}[name]
+    assert forward_peak <= pull.report.live_bytes + (2 * program.states + plain) * ARRAY + OBJECTS
+    pull.close()
+
+
+def test_cotangents_of_plain_code_are_booked():
+    """Ten factors, each with a cotangent that waits for its turn."""
+
+    def f(x):
+        factors = [np.sin(x * k) for k in range(10)]
+        z = factors[0]
+        for factor in factors[1:]:
+            z = z * factor
+        return z.sum()
+
+    _, pull = pb.vjp(f, np.linspace(0.1, 1.0, 100))
+    pull(1.0)
+    assert pull.report.bytes_by_reason.get("cotangent", 0) >= 10 * 800
+    plan = pb.plan(f, np.linspace(0.1, 1.0, 100))
+    assert plan.bytes_by_reason == pull.report.bytes_by_reason
+
+
+def test_a_cotangent_buffer_of_traced_xs_is_booked():
+    def f(x):
+        return pb.scan(lambda u, row: (np.sin(u) * row, None), x * 1.0, x[None] * np.ones((STEPS, 1)))[0].sum()
+
+    _, pull = pb.vjp(f, np.linspace(0.1, 1.0, 100), policy=pb.Binomial(2))
+    pull(1.0)
+    assert pull.report.bytes_by_reason["cotangent"] >= (STEPS + 1) * 800
+
+
+def test_a_constant_of_marked_steps_is_held_once():
+    def f(x):
+        u = x * 1.0
+        for _ in pb.steps(STEPS):
+            u = np.sin(u) * CONSTANT
+        return u.sum()
+
+    with pytest.warns(pb.PolicyWarning, match="fori_loop or scan"):
+        _, pull = pb.vjp(f, np.linspace(0.1, 1.0, LENGTH), policy=pb.Binomial(1))
+    assert pull.report.bytes_by_reason["constant"] == ARRAY
+
+
+def test_unmarked_code_is_cut_early():
+    """Sixty records of sin(u) * u hold two arrays each; a policy with one snapshot need not hold half of them at once."""
+
+    def f(x):
+        u = x * 1.0
+        for _ in range(30):
+            u = np.sin(u) * u
+        return u.sum()
+
+    _, pull = pb.vjp(f, np.linspace(0.1, 1.0, 100), policy=pb.Binomial(1))
+    pull(1.0)
+    assert pull.report.peak_bytes <= 16 * 800
