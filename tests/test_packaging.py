@@ -32,6 +32,19 @@ def test_import_loads_nothing_but_the_declared_dependencies() -> None:
     assert {name for name in imported_after("import pullback") if not name.startswith("_")} <= ALLOWED
 
 
+def test_import_leaves_what_only_a_person_needs_for_later() -> None:
+    code = "import sys, pullback; print(*(name for name in sys.modules if name.startswith('pullback.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "pullback.reverse" in loaded
+    assert [name for name in loaded if name.split(".")[1] in {"inspect", "testing", "demos", "cli"}] == []
+
+
+def test_what_is_imported_later_is_listed_and_a_wrong_name_is_refused() -> None:
+    assert set(pullback.__all__) <= set(dir(pullback))
+    with pytest.raises(AttributeError, match="module 'pullback' has no attribute 'gard'"):
+        _ = pullback.gard
+
+
 @pytest.mark.parametrize("module", ["pullback.testing", "pullback.schedules"])
 def test_public_modules_need_no_extra(module: str) -> None:
     assert {name for name in imported_after(f"import {module}") if not name.startswith("_")} <= ALLOWED

@@ -4,7 +4,10 @@
 memory between forward and reverse and what is computed again. The gradient has the same bits under every policy.
 """
 
-from pullback import schedules, testing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pullback import schedules
 from pullback.catalogue import Registry, register, registry
 from pullback.context import using
 from pullback.declare import Composite, Primitive, composite, primitive
@@ -30,8 +33,6 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
-from pullback.inspect.looking import record, saved
-from pullback.inspect.planning import plan
 from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
 from pullback.policies.base import MemoryPolicy
@@ -45,6 +46,32 @@ from pullback.tracer import value
 __version__ = "0.1.0"
 
 registry.extend(CORE)
+
+if TYPE_CHECKING:
+    from pullback import testing
+    from pullback.inspect.looking import record, saved
+    from pullback.inspect.planning import plan
+else:
+    # What only a person looking at a program needs is imported at its first use: it is a quarter of the import, for nothing in a program
+    # that runs. Hidden from type checkers, which would take any name for one that exists.
+    LATER = {
+        "plan": "pullback.inspect.planning",
+        "record": "pullback.inspect.looking",
+        "saved": "pullback.inspect.looking",
+        "testing": "pullback.testing",
+    }
+
+    def __getattr__(name: str) -> Any:
+        """A name of ``LATER``, imported; raises AttributeError for any other."""
+        if name not in LATER:
+            raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+        module = import_module(LATER[name])
+        return module if name == "testing" else getattr(module, name)
+
+    def __dir__() -> list[str]:
+        """The public names, those of ``LATER`` too."""
+        return __all__
+
 
 __all__ = [
     "Binomial",

@@ -13,18 +13,16 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.digests import digest
 from pullback.errors import PolicyError, PolicyWarning
 from pullback.forms import FORMS
-from pullback.handles import Handle, faithful_copy
-from pullback.ledger import Ledger, mib
+from pullback.handles import SMALL, Handle, keep
+from pullback.ledger import Ledger, mib, value_items
 from pullback.program import Entry
 from pullback.recorder import COMPONENT, Const
 from pullback.steps_chain import StepsChain, nbytes_of
 from pullback.sweep import Sweep, sweep
 from pullback.tape import Tape, site_text
 
-_DIGESTED = 1024
 _WARN_BYTES = 1 << 16
 
 
@@ -44,7 +42,8 @@ class PlainChain:
     cuts_itself: bool = True
     """False for a policy that must know the length: a program without marks is then held whole."""
     cutter: "Cutter | None" = None
-    constants: dict[bytes, Any] = field(factory=dict)
+    constants: dict[int, Any] = field(factory=dict)
+    """The copies of larger plain arrays that entries hold, by ``id``."""
     constant_site: int = -1
 
     def open(self, tape: Tape) -> None:
@@ -103,13 +102,11 @@ class PlainChain:
 
     def constant(self, value: Any) -> Any:
         """The held copy of a plain array, one for each distinct content."""
-        if value.nbytes < _DIGESTED:
-            return faithful_copy(value)
-        key = digest(value) + repr(value.strides).encode()
-        held = self.constants.get(key)
-        if held is None:
-            held = self.constants[key] = faithful_copy(value)
-            self.ledger.hold([(id(held), held.nbytes, "constant")])
+        assert self.tape is not None
+        held = keep(self.tape, value)
+        if value.nbytes > SMALL and id(held) not in self.constants:
+            self.constants[id(held)] = held
+            self.ledger.hold(value_items((held,), "constant"))
         return held
 
     # Marks.
@@ -187,7 +184,8 @@ class PlainChain:
         self.entries.clear()
 
     def _release_constants(self) -> None:
-        self.ledger.release([(id(held), held.nbytes, "constant") for held in self.constants.values()])
+        for held in self.constants.values():
+            self.ledger.release(value_items((held,), "constant"))
         self.constants.clear()
 
     def _warn_of_constants(self) -> None:
@@ -215,7 +213,7 @@ class Cutter:
 
     live_bytes: int = 0
     produced: int = 0
-    recent: deque[int] = field(factory=lambda: deque(maxlen=32))
+    recent: deque[int] = field(factory=lambda: deque(maxlen=8))
     watched: dict[int, Any] = field(factory=dict)
 
     def watch(self, handle: Any) -> None:
@@ -234,6 +232,8 @@ class Cutter:
     def wants_cut(self, records: int) -> bool:
         """Whether to cut now, ``records`` after the last cut."""
         self.recent.append(self.live_bytes)
+        if records < 2:
+            self.recent.clear()
         if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
             return False
         self.produced = 0

@@ -1,6 +1,6 @@
 """What is in force in this thread or task: the policy (``using``) and the traces under way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -13,6 +13,7 @@ from pullback.tape import CAPTURED, PAUSED, Tape
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
+_WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
 _SAVE_ALL = SaveAll()
 
 
@@ -80,3 +81,18 @@ def planning() -> Iterator[list[Any]]:
 def planned() -> list[Any] | None:
     """The list of loops being planned, None while programs are run for real."""
     return _PLANNED.get()
+
+
+@contextmanager
+def watching(tell: Callable[[Any], None]) -> Iterator[None]:
+    """Within the block ``tell`` gets the report of every reverse pass as it ends; blocks nest, and each is told."""
+    token = _WATCHERS.set((*_WATCHERS.get(), tell))
+    try:
+        yield
+    finally:
+        _WATCHERS.reset(token)
+
+
+def watchers() -> tuple[Callable[[Any], None], ...]:
+    """Who is to be told of a reverse pass."""
+    return _WATCHERS.get()

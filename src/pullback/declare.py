@@ -289,16 +289,22 @@ def _refuse_captured_arrays(prim: Primitive, fn: Callable[..., Any], operands: t
     if code is None:
         return
     found = dict(zip(code.co_freevars, _cell_contents(function), strict=True))
-    found |= {name: function.__globals__[name] for name in global_names(code) if name in function.__globals__}
+    suspects = {name: function.__globals__[name] for name in code.co_names if _is_array(function.__globals__.get(name))}
+    if suspects:  # rarely: reading the instructions takes longer than all the rest of a declaration
+        found |= {name: value for name, value in suspects.items() if name in global_names(code)}
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     found |= {f"a default ({position})": value for position, value in enumerate(defaults)}
     for name, value in found.items():
-        if isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__"):
+        if _is_array(value):
             message = (
                 f"the rule of {prim.name} for {', '.join(operands)} captures the array {name!r}; nothing counts, guards or recomputes it. "
                 "Make it an operand, a residual of the forward, or a keyword parameter"
             )
             raise DeclarationError(message)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__")
 
 
 def global_names(code: CodeType) -> set[str]:

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-_ROW = 64
+_ROW = 512
 
 
 def digest(value: Any) -> bytes:
-    """Sixty-four column sums of the bits of an array, modulo 2**64, hashed; the shape and dtype are part of it.
+    """The 512 column sums of the bits of an array, modulo 2**64, hashed; the shape and dtype are part of it.
 
-    Any change of a single element changes it, and so do two elements of one row of 64 changing places.
+    Any change of a single element changes it, and so do two elements of one row of 512 changing places.
     """
     if not isinstance(value, np.ndarray):
         return repr(value).encode() if not isinstance(value, np.generic) else value.tobytes()

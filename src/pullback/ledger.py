@@ -46,6 +46,9 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
+    peak_keys: frozenset[Hashable] = frozenset()
+    """What was held at the peak, once the total has fallen from it."""
+    climbing: bool = False
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""
@@ -60,9 +63,12 @@ class Ledger:
         if self.total > self.peak_bytes:
             self.peak_bytes = self.total
             self.at_peak = {name: n for name, n in self.now.items() if n}
+            self.climbing = True
 
     def release(self, items: Iterable[Item]) -> None:
         """One holder fewer for each buffer; the last one takes its bytes off."""
+        if self.climbing:
+            self.climbing, self.peak_keys = False, frozenset(self.held)
         for key, _, _ in items:
             entry = self.held[key]
             entry[0] -= 1
@@ -71,13 +77,18 @@ class Ledger:
                 self.now[entry[2]] -= entry[1]
                 self.total -= entry[1]
 
-    def report(self, tape: Tape | None) -> "Report":
-        """The figures, with what a plain tape holds counted once per buffer."""
+    def plain_bytes(self, tape: Tape | None) -> dict[str, int]:
+        """What a plain tape holds beside what is booked, by reason, each buffer counted once."""
         plain: dict[str, int] = {}
+        booked = self.held if self.climbing else self.peak_keys
         for held in tape_holdings(tape.records) if tape is not None else ():
-            if id(held.buffer) in self.held:
+            if id(held.buffer) in booked or id(held.buffer) in self.held:
                 continue  # booked by a loop or a step region
             plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
+        return plain
+
+    def report(self, plain: dict[str, int]) -> "Report":
+        """The figures, together with those of a plain tape (:meth:`plain_bytes`)."""
         by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
         return Report(
             n_forward=self.n_forward,
@@ -108,11 +119,11 @@ class Report:
 
 def mib(nbytes: float) -> str:
     """Bytes for people: B, KiB, MiB or GiB with three figures."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(nbytes) < 1024:
-            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.3g} {unit}"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(nbytes) < 1024 or unit == "GiB":
+            break
         nbytes /= 1024
-    return f"{nbytes:.3g} GiB"
+    return f"{nbytes:.0f} {unit}" if unit == "B" or abs(nbytes) >= 1000 else f"{nbytes:.3g} {unit}"
 
 
 def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Held]:

@@ -59,6 +59,9 @@ class LoopChain:
     state: list[Any]
     lower: int = 0
     x_at: Callable[[int], Any] = lambda _: None
+    x_active: list[bool] = field(factory=list)
+    """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
+    x_bytes: list[int] = field(factory=list)
     condition: Callable[[list[Any]], bool] | None = None
     on_y: Callable[[int, list[Any]], None] | None = None
     known: set[int] | None = None
@@ -68,6 +71,8 @@ class LoopChain:
     lookback: list[Any] | None = None
     keeps_lookback: bool = False
     lookback_random: tuple[Any, ...] = ()
+    start: list[Any] = field(factory=list)
+    """Where another reverse pass may come: the initial state, kept for it, which then is the snapshot of step 0 too."""
     start_random: tuple[Any, ...] = ()
     """The random states before step 0, which runs as the probe before it is saved."""
     work: StepTape | None = None
@@ -132,7 +137,7 @@ class LoopChain:
         tape.outer = enclosing.outer if enclosing is not None else None
         handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in self.state]
         xs = self.x_at(k)
-        x_leaves = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in xs] if xs is not None else None
+        x_leaves = [open_input(tape, leaf) if active else leaf for leaf, active in zip(xs, self.x_active, strict=True)] if xs is not None else None
         tape.n_inputs = len(tape.records)
         entered, x_entered = [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()]  # before the body writes to them
         with self._enclosing_in(CAPTURED, tape), tracing(tape):
@@ -161,9 +166,8 @@ class LoopChain:
             raise TracerError(message)
 
     def _priced(self, step: StepTape) -> list[Item]:
-        """What the step's tape holds beyond what the enclosing trace holds anyway; a constant read in place is the user's own memory."""
-        known = [buffer_of(value) for _, value in (step.tape.captures or {}).values() if isinstance(value, np.ndarray)]
-        items = record_items(step.tape.records, known)
+        """What the step's tape holds; a constant read in place is the user's own memory."""
+        items = record_items(step.tape.records)
         return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
 
     def _give_ys(self, k: int, ys: list[Any]) -> None:
@@ -235,6 +239,7 @@ class LoopChain:
                 ident, spec = place
                 g = settle(ct, spec, form_of(tape.records[ident]), 0, tape.records[ident][-1], ct)  # type: ignore[arg-type,index]
                 cts[ident] = g if cts[ident] is None else cts[ident] + g
+        self.cts, seeds, y_seeds, ct, g = [], iter(()), iter(()), None, None  # only the sweep holds them now, so it may add to them in place
         sweep(tape, tape.n_inputs, len(tape.records), cts, run)
         self.cts = [None if ident is None else cts[ident] for ident in work.entered]
         if self.x_ct is not None:
@@ -249,7 +254,7 @@ class LoopChain:
         source, random = self.state, self.start_random if self.probe is not None else self.randomness.save()
         if self.lookback is not None and self.keeps_lookback:
             source, random = self.lookback, self.lookback_random
-        leaves = [own(leaf) for leaf in source]
+        leaves = list(self.start) if step == 0 and self.start else [own(leaf) for leaf in source]
         snapshot = Snapshot(leaves, random, value_items(leaves, "snapshot"))
         self.slots[kind, step, tier] = snapshot
         self.ledger.hold(snapshot.items)
@@ -280,6 +285,8 @@ class LoopChain:
     def hold_cotangents(self) -> None:
         """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
         self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs.values()))]
+        rows = [nbytes for nbytes, active in zip(self.x_bytes, self.x_active, strict=True) if active]
+        self.ct_items += [(("cotangent", id(self), "xs", k), nbytes, "cotangent") for k, nbytes in enumerate(rows)]
         self.ledger.hold(self.ct_items)
 
     @staticmethod

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.arrays import buffer_of
 from pullback.context import planned, using
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
 from pullback.handles import Handle, make
+from pullback.ledger import value_items
 from pullback.loop_chain import LoopChain
 from pullback.policies.machine import Machine
 from pullback.recorder import special_form
@@ -40,6 +42,7 @@ class LoopRun:
     sizes: dict[str, int] = field(factory=dict)
     shadow: Any = None
     """While planning: the chain on names of buffers."""
+    start_items: list[Any] = field(factory=list)
     nested: bool = False
     """While planning: whether the body holds a loop of its own."""
 
@@ -50,25 +53,51 @@ class LoopRun:
         if self.n is None and chain.condition is not None and not chain.goes_on(0):
             self.n = 0
             return
+        self.start_items = value_items(self.start, "snapshot")
+        chain.ledger.hold(self.start_items)
         start = chain.state
-        chain.probe = chain.run_recorded(0, stays=True)
-        step, after, _ = chain.probe
-        self.sizes = {
-            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
-            "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
-        }
+        self._probe()
+        if self.start:  # the body's closure keeps what it captures for another reverse pass
+            kept = value_items(chain.captured_values.values(), "snapshot")
+            chain.ledger.hold(kept)
+            self.start_items += kept
         loops = planned()
+        if not any(i is not None for i in (*self.entering, *self.x_entering, *self.known)):
+            self._run_unneeded()
+            return
         if loops is not None:
-            self.nested = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
             self._forward_of_shadow(start)
             loops.append(self)
             return
+        del start  # the executor alone says how long the initial state lives
         chain.ledger.n_forward += 1
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         chain.keeps_lookback = self.n is None
         run_forward(self.schedule, self.machine, chain)
         chain.keeps_lookback, chain.lookback = False, None
         self.n = self.machine.n
+
+    def _probe(self) -> None:
+        """Run step 0 on tracers: what is captured, and what a state and a step's tape cost."""
+        chain = self.chain
+        chain.probe = chain.run_recorded(0, stays=True)
+        step, after, _ = chain.probe
+        self.known = sorted(chain.known or ())
+        self.nested = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
+        self.sizes = {
+            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
+            "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
+        }
+
+    def _run_unneeded(self) -> None:
+        """Nothing traced enters: the loop runs plainly, and holds nothing."""
+        chain = self.chain
+        assert chain.probe is not None
+        unused, after, ys = chain.probe
+        release_records(unused.tape.records)
+        chain._give_ys(0, ys)
+        chain.ledger.n_forward += 1
+        self.n = self._run_rest(after)
 
     def _forward_of_shadow(self, start: list[Any]) -> None:
         """The sweep on names of buffers, after a second recorded step that stands for all later ones."""
@@ -79,13 +108,17 @@ class LoopRun:
         chain.state = after
         goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
         second, last, _ = chain.run_recorded(1, stays=True) if goes_on else chain.probe
-        held = {key for key, _, _ in first.items} & {key for key, _, _ in second.items}
+        captured = list(chain.captured_values.values())
+        places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
+        both = {key for key, _, _ in first.items} & {key for key, _, _ in second.items}
+        held = {key: key if key in places else (id(self), "shared", key) for key in both}
         templates = template_of(first, start, after), template_of(second, after, last) if goes_on else template_of(first, start, after)
         release_records(first.tape.records)
         if goes_on:
             release_records(second.tape.records)
         n = self._run_rest(after)
-        self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held)
+        initial = [id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start]
+        self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held, alive=captured, initial=initial, kept=bool(self.start))
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         run_forward(self.schedule, self.machine, self.shadow)
         self.n = n
@@ -100,10 +133,6 @@ class LoopRun:
             k += 1
         chain.ledger.n_forward = before
         return k
-
-    def connect(self, entering: list[int | None], x_entering: list[int | None], known: list[int], n_leaves: int) -> None:
-        """Say which ids of the enclosing tape enter."""
-        self.entering, self.x_entering, self.known, self.n_leaves = entering, x_entering, known, n_leaves
 
     def reverse(self, cts: list[Any], *, free: bool) -> list[tuple[int, Any]]:
         """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before."""
@@ -129,14 +158,17 @@ class LoopRun:
             chain.randomness.restore(before)
             chain.release()
             chain.x_ct = chain.y_cts = None
+        chain.state = []
         if free:
-            self.start = []
             self.release()
         return sent
 
     def release(self) -> None:
         """The run is over: nothing of it is held any more."""
         self.chain.release()
+        self.chain.state = []
+        self.chain.ledger.release(self.start_items)
+        self.start, self.start_items, self.chain.start = [], [], []
         for handle in self.closure:
             handle._value = None
 

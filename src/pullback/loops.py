@@ -109,16 +109,19 @@ class _Loop:
             return self.init, None
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
-        run = self._start(leaves, self.xs, tape, n)
+        run = self._start(leaves, self.xs, tape, n, [_active_id(leaf, tape) for leaf in leaves], [_active_id(leaf, tape) for leaf in self.xs or ()])
         if run.n == 0:
             return self.init, None
         return self._leave(run, leaves, tape, n)
 
-    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None) -> LoopRun:
+    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None, entering: list[int | None], x_entering: list[int | None]) -> LoopRun:
         chain = self._chain(leaves, xs, tape, n)
+        chain.x_active = [i is not None for i in x_entering]
         start = [_lasting(leaf, value) for leaf, value in zip(leaves, chain.state, strict=True)] if tape.repeatable else []
+        chain.start = start
+        chain.state = list(start) or chain.state
         self.policy = policy_in_force(self.policy)  # a re-run of the loop, in a replay, is under the policy of its first run
-        run = LoopRun(chain, self.policy, n, start, policy_in_force())
+        run = LoopRun(chain, self.policy, n, start, policy_in_force(), entering=entering, x_entering=x_entering, n_leaves=len(leaves))
         run.forward()
         return run
 
@@ -131,6 +134,7 @@ class _Loop:
         )  # fmt: skip
         if xs is not None:
             values = [_value_for(leaf, tape) for leaf in xs]
+            chain.x_bytes = [getattr(value, "nbytes", 0) for value in values]
             chain.x_at = lambda k: [leaf[k] for leaf in values]
         return chain
 
@@ -164,26 +168,24 @@ class _Loop:
     def _leave(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """Record the loop as one operation and hand out its results."""
         chain = run.chain
-        entering = [_active_id(leaf, tape) for leaf in leaves]
-        x_entering = [_active_id(leaf, tape) for leaf in self.xs or ()]
-        known = sorted(chain.known or ())
         results = self._results(run)
-        ids = tuple(i for i in (*entering, *x_entering, *known) if i is not None)
+        ids = tuple(i for i in (*run.entering, *run.x_entering, *run.known) if i is not None)
         if ids:
-            run.connect(entering, x_entering, known, len(chain.state))
             ident = len(tape.records)
             tape.records.append((LOOP.opcode, ids, run, site_here(2)))
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
-                values = [h._value for h in handles] + [chain.captured_values[i] for i in known]
-                tape.chain.note_loop(ident, ids, values, handles + [None] * len(known), self._rerun(run, leaves, tape, n))
+                values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
+                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), self._rerun(run, leaves, tape, n))
             results = [
-                component(tape, ident, k, _handed_out(leaf), len(results)) if carries_derivative(leaf) else leaf for k, leaf in enumerate(results)
+                component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results)) if carries_derivative(leaf) else leaf for k, leaf in enumerate(results)
             ]
         carry = unflatten(self.definition, results[: len(leaves)])
         definition = chain.body.y_definition
         chain.swept()
-        self.ys = []
+        if not ids:
+            run.release()
+        self.ys, self.init, self.xs, chain.on_y = [], None, None, None
         return carry, unflatten(definition, results[len(leaves) :]) if definition is not None else None
 
     def _results(self, run: LoopRun) -> list[Any]:
@@ -194,7 +196,6 @@ class _Loop:
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
         definition, has_xs = self.definition, self.xs is not None
-        self.init, self.xs = None, None
         run.closure = self.held
 
         def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
@@ -206,8 +207,7 @@ class _Loop:
                 if handle._id in by_id:
                     handle._value = by_id[handle._id]
             self.definition = definition
-            again = self._start(starts, xs if has_xs else None, tape, n)
-            again.connect(run.entering, run.x_entering, run.known, run.n_leaves)
+            again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
             again.closure = self.held
             results = self._results(again)
             again.chain.swept()

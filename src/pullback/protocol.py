@@ -14,7 +14,7 @@ from pullback.handles import Handle, tape_of
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.recorder import make_form
 from pullback.tape import site_here, site_text
-from pullback.writes import increment, set_item
+from pullback.writes import increment, set_item, takes_over
 
 CALLERS = registry.callers
 """Ufunc, or name of a primitive, to the fastest way to call it on a tracer. Emptied when the registry changes."""
@@ -217,12 +217,17 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
-    return _write_out(name, handle, compute(handle, other))
+    result = compute(handle, other)
+    if takes_over(handle, result):
+        return handle
+    return _write_out(name, handle, result)
 
 
 def _increments(handle: Any, other: Any) -> bool:
     """True where NumPy's casting and broadcasting allow ``other`` to be added in place."""
     dtype = getattr(other, "dtype", None)
+    if dtype is handle.dtype and other.shape == handle.shape:
+        return True
     if dtype is None:
         return not isinstance(other, complex | list) or handle.dtype.kind == "c"
     if not np.can_cast(np.result_type(handle.dtype, dtype), handle.dtype, "same_kind"):

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.arrays import shared_spec
 from pullback.codegen import make_pull
 from pullback.declare import Primitive
-from pullback.errors import RuleError
+from pullback.errors import NotDifferentiableError, RuleError
 from pullback.forms import FORMS, Form, layout, new_form, rules_for
 from pullback.handles import FREE, FROZEN, SAVED, SHARED, WRITTEN, WRITTEN_SHARED, Handle, faithful_copy, freeze, keep, make, resolve, root_of, tape_of
 from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
@@ -38,7 +38,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     if tape.mode == PAUSED:
         return prim(*values, **params)
     out = _evaluate(prim, values, params)
-    return finish(prim, operands, values, out, params)
+    return finish(prim, operands, values, out, params, tape)
 
 
 def captured(operand: Any, tape: Tape) -> Any:
@@ -68,6 +68,17 @@ def _stand_in(operand: Any) -> Any:
     return make(kind, found[1], found[0], inner, SHARED)
 
 
+def plain_array(array: Any) -> Any:
+    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else by its operators is refused."""
+    if isinstance(array, np.ma.MaskedArray | np.matrix):
+        message = (
+            f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at {site_text(site_here(3))}); "
+            "pass np.asarray(x), and the mask as an array of its own to np.where"
+        )
+        raise NotDifferentiableError(message)
+    return np.asarray(array)
+
+
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
@@ -76,6 +87,8 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
             return operand._value
         tape.outer = operand._tape
         return freeze(operand)
+    if isinstance(operand, np.ndarray) and type(operand) is not np.ndarray:
+        return plain_array(operand)
     return np.asarray(operand) if isinstance(operand, list | tuple) else operand
 
 
@@ -93,9 +106,9 @@ def _spares_residuals(prim: Primitive) -> bool:
     return all(any(not set(rule.values) & set(prim.residuals) for rule in rules) for rules in prim.rules.values())
 
 
-def finish(prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any, params: Mapping[str, Any] = NO_PARAMS) -> Any:
-    """Record a call whose forward has been run, and hand out its result."""
-    tape = tape_of(operands, prim.name)
+def finish(prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any, params: Mapping[str, Any] = NO_PARAMS, tape: Any = None) -> Any:
+    """Record a call whose forward has been run, and hand out its result; ``tape`` is the operands' own, where that is known."""
+    tape = tape_of(operands, prim.name) if tape is None else tape
     out, residuals = _split_residuals(prim, out)
     active = tuple(k for k, o in enumerate(operands) if isinstance(o, Handle) and o._tape is tape and o._id is not None)
     if not active:
@@ -244,7 +257,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
     if prim.view and (_is_view(out) or _shares(out, operands[0]._value)):
         return view_of(operands[0], prim, params, out, ident)
-    handle = make(kinds.weak if type(out) is float else kinds.tracer, out, ident, tape, flag)
+    handle = make(kinds.weak if type(out) in (float, complex) else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
         tape.chain.watch(handle)
     return handle

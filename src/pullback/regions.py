@@ -4,6 +4,7 @@ A region is a chain of view functions from the root, and a last key. The *same* 
 root's strides give the same part of it, so every view NumPy has works without a rule of its own for writing.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from pullback.errors import WriteError
 from pullback.handles import Handle
 
 WHOLE: Any = Ellipsis
+_BASIC = frozenset((int, slice, type(Ellipsis), type(None)))
+_SMALL = 4096
 
 
 @frozen
@@ -59,8 +62,20 @@ class Region:
 
 def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, key: Any) -> Region:
     """The region ``part[key]`` of a root, where ``steps`` lead from the root to ``part``."""
+    if is_basic(key):
+        return Region(steps, key, False)
     fancy = is_fancy(key)
     return Region(steps, key, fancy, fancy and has_repeats(key, part.shape))
+
+
+def is_basic(key: Any) -> bool:
+    """True for an integer, a slice, an ellipsis, None, or a tuple of these, told by their types: what NumPy answers with a view or one element."""
+    if type(key) is not tuple:
+        return type(key) in _BASIC
+    for k in key:  # noqa: SIM110 - a generator costs more than the test
+        if type(k) not in _BASIC:
+            return False
+    return True
 
 
 def is_fancy(key: Any) -> bool:
@@ -72,6 +87,41 @@ def is_fancy(key: Any) -> bool:
 def has_repeats(key: Any, shape: tuple[int, ...]) -> bool:
     """True when an advanced key names some element twice. Boolean masks never do."""
     items = key if isinstance(key, tuple) else (key,)
+    if sum(k.nbytes for k in items if isinstance(k, np.ndarray)) > _SMALL:
+        return _has_repeats(items, shape)
+    return _small_has_repeats(tuple(_Item.of(k) for k in items), shape)
+
+
+@frozen
+class _Item:
+    """An item of a key that can be looked up: an array by its bytes."""
+
+    plain: Any
+    array: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, k: Any) -> "_Item":
+        """An item by value; slices only by being one, since they name no element twice."""
+        if isinstance(k, list):
+            k = np.asarray(k)
+        if isinstance(k, np.ndarray):
+            return cls(None, (k.tobytes(), k.dtype, k.shape))
+        return cls("slice" if isinstance(k, slice) else k)
+
+    def value(self) -> Any:
+        """The item again."""
+        if self.array is None:
+            return slice(None) if self.plain == "slice" else self.plain
+        data, dtype, shape = self.array
+        return np.frombuffer(data, dtype).reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _small_has_repeats(items: tuple[_Item, ...], shape: tuple[int, ...]) -> bool:
+    return _has_repeats(tuple(item.value() for item in items), shape)
+
+
+def _has_repeats(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     axis, arrays, extents = 0, [], []
     for k in items:
         if k is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.arrays import spec_of
 from pullback.chains import PlainChain
-from pullback.context import policy_in_force
+from pullback.context import policy_in_force, watchers
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle
@@ -105,6 +105,8 @@ class Pull:
         traced.require_unchanged()
         began = time.perf_counter()
         tape = traced.tape
+        told = watchers()
+        plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
         cts: list[Any] = [None] * len(tape.records)
         run = Sweep(outer=tape.outer, frees=free)
         for out, seed in zip(outs, seeds, strict=True):
@@ -117,6 +119,8 @@ class Pull:
         else:
             self._chain.reverse(cts, run)
         self.ledger.elapsed_seconds += time.perf_counter() - began
+        for tell in told:
+            tell(self.ledger.report(plain))
         return [_given_out(cts, k, given) for k, given in enumerate(traced.inputs)]
 
     def _open(self) -> Traced:
@@ -128,7 +132,7 @@ class Pull:
     @property
     def report(self) -> Report:
         """What was held between forward and reverse, by reason, and what the reverse did."""
-        return self.ledger.report(self._traced.tape if self._traced is not None else None)
+        return self.ledger.report(self.ledger.plain_bytes(self._traced.tape if self._traced is not None else None))
 
     def close(self) -> None:
         """Release everything held for the reverse."""
@@ -137,6 +141,7 @@ class Pull:
         self._traced, self.out_leaves = None, []
         if self._chain is not None:
             self._chain.close()
+            self._chain = None
 
 
 def forward(

@@ -48,17 +48,24 @@ class ShadowChain:
     ledger: Ledger
     n: int
     unknown: bool
-    shared: set[Key]
-    """Buffers that both recorded steps hold: loop-invariant constants."""
+    shared: dict[Key, Key]
+    """Buffers that both recorded steps hold, by what they are booked as: captured values and loop-invariant constants."""
+    alive: list[Any]
+    """The captured values, so that no other buffer takes their place in memory while they are booked by it."""
+    initial: list[Key | None]
+    """The buffers of the initial state, by which the ledger knows them."""
+    kept: bool
+    """Whether the initial state is kept for another reverse pass: it is the snapshot of step 0 then."""
     cursor: int = 0
     state: list[Key] = field(factory=list)
     lookback: list[Key] | None = None
     work: list[Item] | None = None
+    starts: list[Key] = field(factory=list)
     slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     serial: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.state = self._fresh(len(self.first.sizes))
+        self.state = self.starts = [self._fresh(1)[0] if key is None else key for key in self.initial]
 
     def _fresh(self, count: int) -> list[Key]:
         self.serial += count
@@ -101,7 +108,7 @@ class ShadowChain:
             elif kind == "out":
                 key = self.state[number]
             else:
-                key = number if number in self.shared else names.setdefault(place, self._fresh(1)[0])
+                key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
         self.work, self.cursor = items, step + 1
         self.ledger.hold(items)
@@ -117,7 +124,7 @@ class ShadowChain:
         if kind == "tape":
             self.slots[kind, step, tier], self.work = self.work, None
             return
-        keys = self._fresh(len(self.state))
+        keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
         items = [(key, nbytes, "snapshot") for key, nbytes in zip(keys, self._sizes(step), strict=True) if nbytes]
         self.slots[kind, step, tier] = (keys, items)
         self.ledger.hold(items)

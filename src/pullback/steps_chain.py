@@ -70,6 +70,7 @@ class StepsChain:
         self.machine = Machine(self.n)
         if self.repeatable:
             self.initial = self._open(0)
+            self.initial.booked = True
         self._proceed(0)
 
     def cut(self) -> None:

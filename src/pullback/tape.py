@@ -109,18 +109,24 @@ _KNOWN_FILES: dict[str, bool] = {}
 
 def intern_site(frame: FrameType) -> int:
     """The id of the user's call site at or above ``frame``: frames inside pullback, its plugins and NumPy are passed over."""
-    while _is_library(frame.f_code.co_filename) and frame.f_back is not None:
+    while True:
+        sites = _SITES_OF.get(id(frame.f_code))
+        if sites is None:
+            sites = _sites_of(frame.f_code)
+        if sites:
+            return sites[frame.f_lasti]
+        if frame.f_back is None:
+            return 0  # no user is on the stack
         frame = frame.f_back
-    return _sites_of(frame.f_code)[frame.f_lasti]
 
 
 def find_site(tape: Tape, frame: FrameType) -> int:
     """As :func:`intern_site`; the tape remembers the sites of the user's code, so that its next call there finds its own at once."""
-    code = frame.f_code
-    if _is_library(code.co_filename):
+    sites = _sites_of(frame.f_code)
+    if not sites:
         return intern_site(frame)
-    tape.code, tape.sites = code, _sites_of(code)
-    return tape.sites[frame.f_lasti]
+    tape.code, tape.sites = frame.f_code, sites
+    return sites[frame.f_lasti]
 
 
 def site_here(depth: int) -> int:
@@ -129,15 +135,16 @@ def site_here(depth: int) -> int:
 
 
 def _sites_of(code: CodeType) -> Sequence[int]:
+    """The call sites of a code object by instruction offset; none for a library's."""
     sites = _SITES_OF.get(id(code))
     if sites is None:
         with _LOCK:
-            if id(code) in _SITES_OF:
-                return _SITES_OF[id(code)]
-            start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
-            _SITES.append((code, start))
-            _STARTS.append(start)
-            sites = _SITES_OF[id(code)] = list(range(start, start + len(code.co_code)))
+            if id(code) not in _SITES_OF:
+                start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
+                _SITES.append((code, start))
+                _STARTS.append(start)
+                _SITES_OF[id(code)] = () if _is_library(code.co_filename) else list(range(start, start + len(code.co_code)))
+            sites = _SITES_OF[id(code)]
     return sites
 
 

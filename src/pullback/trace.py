@@ -11,7 +11,7 @@ from pullback.context import next_level, tracing, using
 from pullback.digests import digest
 from pullback.errors import ConstantChangedError, NotDifferentiableError, PullbackError
 from pullback.handles import SHARED, Handle, freeze, make, resolve
-from pullback.recorder import INPUT
+from pullback.recorder import INPUT, plain_array
 from pullback.structures import flatten, map_leaves, paths, unflatten
 from pullback.tape import REPLAYABLE, Tape, site_here
 from pullback.tracer import KINDS, Tracer
@@ -141,7 +141,7 @@ def open_input(tape: Tape, leaf: Any) -> Any:
         tape.outer = leaf._tape
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
-        leaf = np.asarray(leaf)
+        leaf = plain_array(leaf)
     if type(leaf) is complex:
         leaf = np.complex128(leaf)
     handle = make(KINDS.weak if isinstance(leaf, float) and not isinstance(leaf, np.generic) else Tracer, leaf, ident, tape, SHARED)

@@ -13,9 +13,10 @@ import numpy as np
 
 from pullback.catalogue import registry
 from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, spec_of_handle, tape_of
-from pullback.primitives.indexing import getitem
+from pullback.primitives.indexing import getitem, read
 from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion, ufunc
 from pullback.recorder import Const, call, finish, hold
+from pullback.regions import is_basic
 from pullback.tape import PAUSED, find_site
 from pullback.writes import set_item
 
@@ -208,10 +209,10 @@ class Tracer(Handle):
 
     # Indexing.
     def __getitem__(self, key: Any) -> Any:
-        return call(getitem, (self,), {"key": _own_key(key, self)})
+        return read(self, key) if is_basic(key) else call(getitem, (self,), {"key": _own_key(key, self)})
 
     def __setitem__(self, key: Any, new: Any) -> None:
-        set_item(self, _own_key(key, self), new)
+        set_item(self, key if is_basic(key) else _own_key(key, self), new)
 
     def fill(self, new: Any) -> None:
         """Every element becomes ``new``."""
@@ -330,7 +331,7 @@ class Weak(Tracer):
 
     def _with(self, name: str, other: Any, *, turned: bool = False) -> Any:
         """The operator on Python floats where both are; else on arrays."""
-        floats = type(other) in (float, int, Weak)
+        floats = type(other) in (float, int, complex, Weak)
         operation = registry.named(f"float_{name}") if floats else caller(name)
         return operation(other, self) if turned else operation(self, other)
 
@@ -357,6 +358,15 @@ class Weak(Tracer):
 
     def __rtruediv__(self, other: Any) -> Any:
         return self._with("divide", other, turned=True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._with("remainder", other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._with("remainder", other, turned=True)
+
+    def __pos__(self) -> Any:
+        return registry.named("float_positive")(self)
 
     def __neg__(self) -> Any:
         return registry.named("float_negative")(self)

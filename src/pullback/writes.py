@@ -5,6 +5,7 @@ once and later writes stay in place. Adjoint of a set: the region of the cotange
 an increment: the region is read, the rest passes untouched.
 """
 
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pullback.forms import Form
 from pullback.handles import FREE, FROZEN, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
 from pullback.recorder import special_form, captured, form_of
 from pullback.regions import Region, is_fancy, region_at, require_writable
-from pullback.settle import join, settle
+from pullback.settle import PULLED, join, settle
 from pullback.tape import PAUSED, site_here, site_text
 
 
@@ -78,7 +79,8 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if tape.mode == PAUSED:
         message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
         raise WriteError(message)
-    require_writable(handle._value, "the target of a write", site_text(site_here(2)))
+    if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
+        require_writable(handle._value, "the target of a write", site_text(site_here(2)))
     if tape.mode:
         if root._id is None:
             _create(root)
@@ -95,6 +97,24 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         _record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
         handle._written_in = _stamp(root)
+
+
+def takes_over(handle: Any, result: Any) -> bool:
+    """Where an in-place operation has given an array of the very layout of the handle's own: the handle becomes that array, and nothing is copied.
+
+    False for a view, whose array must change with it, and wherever shape, dtype or strides would.
+    """
+    tape = handle._tape
+    if type(result) is not tape.kinds.tracer or result._tape is not tape or type(handle) not in (tape.kinds.tracer, tape.kinds.buffer):
+        return False
+    old, new = handle._value, result._value
+    if type(old) is not np.ndarray or type(new) is not np.ndarray or old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
+        return False
+    if handle._flag not in (FREE, WRITTEN):
+        _refuse_captured(handle)
+    handle._value, handle._id, handle._flag = new, result._id, result._flag
+    handle.__class__ = tape.kinds.tracer
+    return True
 
 
 def _fits(region: Region, source: Any, target: Any) -> bool:
@@ -173,7 +193,7 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
         return freeze(ct)
-    if ident in sweep.owned and (strides is None or ct.strides == strides):
+    if (ident in sweep.owned or (type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable)) and (strides is None or ct.strides == strides):
         return ct
     buffer = empty_with_strides(ct.shape, ct.dtype, strides)
     buffer[...] = ct

@@ -29,6 +29,7 @@ def total(carry):
 def written(k, u):
     u[1:] *= u[:-1]
     u += np.sin(u)
+    u *= 0.5
     return u
 
 
@@ -178,7 +179,7 @@ SPECIAL = {
     "the outer code holds what steps hold": lambda x: (x * x * pb.fori_loop(0, 6, lambda k, u: u * u * x, x)).sum(),
     "xs traced": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, x[None] * np.ones((6, 1)))[1].sum(),
     "xs plain": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, np.ones((6, 100)))[1].sum(),
-    "complex": lambda x: np.abs(pb.fori_loop(0, 6, lambda k, u: u * (1 + 1j) * np.exp(-u), x * 1j)).sum(),
+    "complex": lambda x: np.abs(pb.fori_loop(0, 6, lambda k, u: u * (0.6 + 0.4j) * np.cos(u), x * 1j)).sum(),
 }
 
 
@@ -219,7 +220,7 @@ STEPS = 12
 class Measured:
     """A program with the arrays that one step needs besides what is booked: ``states`` in a carry, ``transients`` of a body or a rule.
 
-    No program reads its input but once, by ``x * 1.0``, which holds nothing; so the input, made before the measurement, is in no figure.
+    No program reads its input but by ``x * 1.0``, which saves nothing; where a policy holds the input itself, to begin again, it is not added.
     """
 
     f: Any
@@ -311,7 +312,7 @@ def allocator():
 @pytest.mark.parametrize("policy", MEASURED_POLICIES, ids=repr)
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_report_is_what_the_allocator_says(name, policy, allocator):
-    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH)
+    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH).copy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.PolicyWarning)
         pb.vjp(program.f, x, policy=policy)[1].close()  # forms, call sites and caches are made once
@@ -321,16 +322,19 @@ def test_the_report_is_what_the_allocator_says(name, policy, allocator):
         warnings.simplefilter("ignore", pb.PolicyWarning)
         out, pull = pb.vjp(program.f, x, policy=policy)
     held, forward_peak = (n - start for n in allocator())
-    live = pull.report.live_bytes
+    own = x.nbytes if id(x) in pull.ledger.held else 0  # made before the measurement
+    live = pull.report.live_bytes - own
     assert live <= held <= live + OBJECTS, f"between forward and reverse {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
     (gradient,) = pull(np.ones_like(out))
     after, reverse_peak = (n - start for n in allocator())
     report = pull.report
-    assert report.live_bytes <= after - gradient.nbytes <= report.live_bytes + OBJECTS, "after the reverse"
-    peak = max(forward_peak, reverse_peak)
-    assert report.peak_bytes <= peak
-    assert peak <= 1.02 * report.peak_bytes + program.working_bytes + OBJECTS, (
-        f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, ledger {report.peak_bytes / ARRAY:.2f}, working {program.working_bytes / ARRAY}"
+    live = report.live_bytes - own
+    assert live <= after - gradient.nbytes <= live + OBJECTS, f"after the reverse {after / ARRAY - 1:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    peak, booked = max(forward_peak, reverse_peak), report.peak_bytes - own
+    assert booked <= peak, f"the ledger says {booked / ARRAY:.2f} arrays at the peak, the allocator {peak / ARRAY:.2f}"
+    assert peak <= 1.02 * booked + program.working_bytes + OBJECTS, (
+        f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, "
+        f"ledger {booked / ARRAY:.2f}, working memory {program.working_bytes / ARRAY:.0f}"
     )
     pull.close()
     closed = allocator()[0] - start
@@ -340,11 +344,11 @@ def test_the_report_is_what_the_allocator_says(name, policy, allocator):
 @pytest.mark.parametrize("name", ["fori_loop", "wave"])
 def test_the_first_step_is_not_kept_through_the_sweep(name, allocator):
     """Step 0 runs on tracers to find what the body captures; where the policy does not record it, its tape goes at once."""
-    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH)
+    program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH).copy()
     _, pull = pb.vjp(program.f, x, policy=pb.Binomial(1))
     _, forward_peak = allocator()
     # booked, with the initial state and one snapshot; the state entered with, a copy of it, the next; what a plain step makes
-    plain = {"fori_loop": 1, "wave": 3}[name]
+    plain = {"fori_loop": 1, "wave": 4}[name]
     assert forward_peak <= pull.report.live_bytes + (2 * program.states + plain) * ARRAY + OBJECTS
     pull.close()
 
@@ -382,8 +386,7 @@ def test_a_constant_of_marked_steps_is_held_once():
             u = np.sin(u) * CONSTANT
         return u.sum()
 
-    with pytest.warns(pb.PolicyWarning, match="fori_loop or scan"):
-        _, pull = pb.vjp(f, np.linspace(0.1, 1.0, LENGTH), policy=pb.Binomial(1))
+    _, pull = pb.vjp(f, np.linspace(0.1, 1.0, LENGTH), policy=pb.Binomial(1))
     assert pull.report.bytes_by_reason["constant"] == ARRAY
 
 

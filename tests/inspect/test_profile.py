@@ -230,6 +230,47 @@ def test_json_keeps_every_figure():
     assert read["rows"][0] == json.loads(json.dumps({name: getattr(found.rows[0], name) for name in read["rows"][0]}))
 
 
+# -------------------------------------------------------------------------------------------------------- within a block
+
+
+def test_a_block_observes_the_gradients_within_it():
+    x = np.linspace(0.1, 1.0, 50)
+    pb.grad(growth)(x)
+    with profile() as p:
+        pb.grad(growth, policy=pb.Binomial(3))(x)
+        pb.value_and_grad(growth)(x)
+    pb.grad(growth)(x)
+    _, pull = pb.vjp(growth, x)
+    pull(1.0)
+    assert p.n_passes == 2
+    assert p.n_forward == 5 * N - 35 + N
+    assert p.seconds > 0
+    assert p.peak_bytes == sum(p.bytes_by_reason.values())
+    assert 0.9 * pull.report.peak_bytes < p.peak_bytes <= pull.report.peak_bytes  # a pull that may be called again holds a little more
+    assert str(p).startswith(f"2 reverse passes, {p.n_forward} forward steps, ")
+
+
+def test_plain_code_within_a_block_is_counted_though_its_tape_is_freed():
+    with profile() as p:
+        pb.grad(lambda x: np.sum(np.sin(np.exp(x))))(np.ones(1000))
+    assert p.peak_bytes == 8000  # exp saves its output, which is the array that sin saves
+    assert set(p.bytes_by_reason) == {"saved"}
+
+
+def test_blocks_nest_and_end_with_an_error():
+    def fails():
+        with profile() as inner:
+            pb.grad(np.sin)(1.0)
+            raise ZeroDivisionError(str(inner.n_passes))
+
+    with profile() as outer:
+        with pytest.raises(ZeroDivisionError, match=r"^1$"):
+            fails()
+        pb.grad(np.sin)(1.0)
+    assert outer.n_passes == 2
+    assert str(profile()) == "0 reverse passes, 0 forward steps, 0 s; the largest held 0 B (nothing)"
+
+
 # ------------------------------------------------------------------------------------------------------------------- RSS
 
 

@@ -8,6 +8,7 @@ from tests.primitives.case import Case
 
 from pullback.primitives.elementwise import i1, pow_operator
 from pullback.primitives.masked import masked_divide, masked_multiply
+from pullback.primitives.versions import available
 
 _rng = np.random.default_rng(11)
 ANY = np.array([[-1.3, -0.4, 0.35], [0.6, 1.7, -2.2]])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from attrs import asdict, define, evolve, field, frozen
@@ -24,6 +24,7 @@ from pullback.inspect.measuring import (
 )
 from pullback.inspect.planning import plan
 from pullback.inspect.tables import Column, Table
+from pullback.inspect.watching import Watch
 from pullback.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
@@ -124,6 +125,9 @@ class Profile:
         return str(self.table())
 
 
+@overload
+def profile() -> Watch: ...
+@overload
 def profile(
     f: Callable[..., Any],
     *args: Any,
@@ -134,14 +138,30 @@ def profile(
     dot_product: bool = False,
     rss: bool = False,
     progress: Progress | None = None,
-) -> Profile:
+) -> Profile: ...
+def profile(
+    f: Callable[..., Any] | None = None,
+    *args: Any,
+    policies: Sequence[MemoryPolicy] | None = None,
+    argnums: int | Sequence[int] = 0,
+    repeat: int = 3,
+    taylor: bool = False,
+    dot_product: bool = False,
+    rss: bool = False,
+    progress: Progress | None = None,
+) -> Profile | Watch:
     """A :class:`Profile`: the gradient of ``f(*args)`` under each policy, what it held, what it executed, how long it took.
 
     Default policies: save-all, recompute, binomial with 10 and with 30 snapshots. Each gradient is computed ``repeat`` times
     and compared, bit for bit, with the first one of save-all (of the first policy where save-all is not among them).
     ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and a ``f`` that
     can be pickled) add their columns. ``progress(what, done, total)`` is called as each part begins. Raises what ``vjp`` raises.
+
+    Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
+    :class:`pullback.inspect.watching.Watch`.
     """
+    if f is None:
+        return Watch()
     chosen = tuple(DEFAULT_POLICIES if policies is None else policies)
     if not chosen or repeat < 1:
         raise ValueError(f"profile needs a policy and a run, got {len(chosen)} policies and repeat={repeat}; pass at least one of each")

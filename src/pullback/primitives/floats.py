@@ -21,6 +21,8 @@ FLOATS = (
     _on_floats(operator.sub, elementwise.subtract),
     _on_floats(operator.mul, elementwise.multiply),
     _on_floats(operator.truediv, elementwise.divide),
+    _on_floats(operator.mod, elementwise.remainder),
+    _on_floats(operator.pos, elementwise.positive),
     _on_floats(operator.neg, elementwise.negative),
     _on_floats(abs, elementwise.absolute),
 )

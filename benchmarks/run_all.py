@@ -1,0 +1,160 @@
+"""All benchmarks one after the other, and ``RESULTS.md`` written from what they measured: no figure in it is typed by hand.
+
+    python benchmarks/run_all.py [--quick] [--json DIRECTORY] [--results PATH]
+
+Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named). ``--quick`` checks that everything
+runs and writes no results unless ``--results`` says where.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from harness import Row, table
+
+HERE = Path(__file__).resolve().parent
+
+
+@frozen
+class Figure:
+    """A figure to hold: what it is about, the value in the rows, and the limit it is to stay under."""
+
+    text: str
+    value: Callable[[Sequence[Row]], float | None] = field(repr=False)
+    limit: float
+    unit: str = ""
+
+    def line(self, rows: Sequence[Row]) -> str:
+        """A row of the table of figures."""
+        got = self.value(rows)
+        verdict = "not measured" if got is None else "held" if got <= self.limit else "**not reached**"
+        shown = "" if got is None else f"{got:.3g}{self.unit}"
+        return f"| {self.text} | {shown} | {self.limit:g}{self.unit} | {verdict} |"
+
+
+def pick(column: str, *, greatest: bool = True, **wanted: Any) -> Callable[[Sequence[Row]], float | None]:
+    """The greatest (or least) value of a column among the rows that have all the wanted values."""
+
+    def value(rows: Sequence[Row]) -> float | None:
+        found = [row[column] for row in rows if row.get(column) is not None and all(row.get(k) == v for k, v in wanted.items())]
+        return None if not found else float(max(found) if greatest else min(found))
+
+    return value
+
+
+def unequal(rows: Sequence[Row]) -> float:
+    """How many rows predict other bytes than were held."""
+    return float(sum(row.get("equal") == "False" for row in rows))
+
+
+def peaks_beyond_hand(rows: Sequence[Row]) -> float:
+    """The most arrays by which a peak exceeds the handwritten version's, to a tenth."""
+    hand = {(r["n"], r["operands"]): r["peak_arrays"] for r in rows if r["candidate"] == "hand"}
+    return round(max(float(r["peak_arrays"] - hand[r["n"], r["operands"]]) for r in rows if r["candidate"] == "pullback"), 1)
+
+
+def unevenness(rows: Sequence[Row]) -> float:
+    """The greatest ratio of the cost of a row at the larger size to that at the smaller."""
+    return max(float(value) for row in rows for key, value in row.items() if key.startswith("x ") and value is not None)
+
+
+US = {"candidate": "pullback"}
+BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
+    "overhead": ("Overhead: 999 operations on 4 elements", (
+        *(Figure(f"{kind} operands, over handwritten", pick("x hand", operands=kind, **US), 3.0, " x") for kind in ("const", "traced", "scalar")),
+        Figure("greatest ratio to torch eager", pick("x torch", **US), 0.4, " x"),
+        Figure("greatest ratio to autograd", pick("x autograd", **US), 0.22, " x"),
+    )),
+    "elementwise": ("Elementwise, 1e5 and 1e6 elements", (
+        *(
+            Figure(f"n = {n}, {kind} operands, over handwritten", pick("x hand", n=n, operands=kind, **US), 1.35, " x")
+            for n in (100_000, 1_000_000) for kind in ("scalar", "traced")
+        ),
+        Figure("peak arrays beyond the handwritten version's", peaks_beyond_hand, 0.0),
+    )),
+    "wave": ("Wave, 256 x 256, `fori_loop`", (
+        Figure("save-all over a handwritten adjoint", pick("x hand", what="save-all", **US), 1.35, " x"),
+        Figure("binomial(20) over a handwritten adjoint on its schedule", pick("x hand", what="binomial(20)", **US), 1.25, " x"),
+        Figure("rows where the plan is not the ledger's peak", unequal, 0.0),
+        Figure("4000 steps, Binomial(20), ledger", pick("ledger_MiB", steps=4000), 26.0, " MiB"),
+        Figure("4000 steps, Binomial(20), tracemalloc", pick("tracemalloc_MiB", steps=4000), 26.0, " MiB"),
+    )),
+    "rows": ("Rows in a loop", (Figure("cost of a row at 40 000 rows over that at 1000", unevenness, 1.25, " x"),)),
+    "tape": ("The tape at 1e6 records", (
+        Figure("bytes per record", pick("bytes_per_record"), 160.0, " B"),
+        Figure("traversal per record, pulls included", pick("us_per_record", what="sweep with pulls"), 0.15, " us"),
+    )),
+    "schedules": ("Schedules", (
+        Figure("slowest action", pick("us_per_action", what="plan"), 3.0, " us"),
+        Figure("slowest first action", pick("first_action_ms"), 10.0, " ms"),
+        Figure("greatest planner memory, Binomial(1000) included", lambda rows: max(r["peak_planner_bytes"] for r in rows if "peak_planner_bytes" in r) / 1024, 256.0, " KiB"),
+    )),
+    "import": ("Import", (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
+}  # fmt: skip
+
+
+def run(name: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+    """The JSON of one benchmark, run in a process of its own."""
+    path = folder / f"{name}.json"
+    command = [sys.executable, str(HERE / f"bench_{name}.py"), *(["--quick"] if quick else []), "--json", str(path)]
+    print(f"== {name}", flush=True)
+    subprocess.run(command, check=True, env=os.environ)  # noqa: S603  our own scripts
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+def section(name: str, measured: dict[str, Any]) -> str:
+    """The part of the results for one benchmark: the figures, then the whole table."""
+    title, figures = BENCHMARKS[name]
+    rows = measured["rows"]
+    shapes = {tuple(row): None for row in rows}
+    tables = [table([row for row in rows if tuple(row) == columns]) for columns in shapes]
+    lines = [
+        f"## {title}", "", f"`python benchmarks/bench_{name}.py`", "",
+        "| figure | measured | at most | |", "|---|---|---|---|", *(figure.line(rows) for figure in figures), "",
+        *(f"```text\n{text}\n```\n" for text in tables),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def results(measured: dict[str, dict[str, Any]]) -> str:
+    """The whole text of ``RESULTS.md``."""
+    machine = next(iter(measured.values()))["machine"]
+    facts = ", ".join(f"{name} {value}" for name, value in machine.items())
+    remarks = (HERE / "REMARKS.md").read_text(encoding="utf-8") if (HERE / "REMARKS.md").exists() else ""
+    head = [
+        "# Results", "",
+        "Written by `python benchmarks/run_all.py`; every number is as measured there. Times are the least CPU time of several interleaved rounds in one "
+        "process, one thread; ratios are what to quote.", "", f"Machine: {facts}.", "",
+    ]  # fmt: skip
+    return "\n".join([*head, *(section(name, found) for name, found in measured.items()), remarks]).rstrip() + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="all benchmarks, and RESULTS.md from what they measured")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes: a check that everything runs")
+    parser.add_argument("--json", type=Path, metavar="DIRECTORY", help="keep the JSON of each benchmark here")
+    parser.add_argument("--results", type=Path, metavar="PATH", help="where to write the results (benchmarks/RESULTS.md)")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS), help="these benchmarks alone; the others' JSON is taken from --json")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.json or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = {name: run(name, folder, quick=options.quick) for name in options.only}
+        kept = {n: json.loads((folder / f"{n}.json").read_text(encoding="utf-8")) for n in BENCHMARKS if n not in fresh and (folder / f"{n}.json").exists()}
+    target = options.results or (None if options.quick else HERE / "RESULTS.md")
+    if target is not None:
+        found = fresh | kept
+        target.write_text(results({name: found[name] for name in BENCHMARKS if name in found}), encoding="utf-8")
+        print(f"written: {target}")
+
+
+if __name__ == "__main__":
+    main()

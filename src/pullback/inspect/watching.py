@@ -1,0 +1,58 @@
+"""``with profile() as p``: what the gradients computed within a block held and did."""
+
+from contextlib import ExitStack
+from typing import Self
+
+from attrs import define, field
+
+from pullback.context import watching
+from pullback.ledger import Report, mib
+
+
+@define(eq=False)
+class Watch:
+    """Figures of every reverse pass within the block, of this thread or task; they stay when it has ended. Prints as a sentence.
+
+    Nothing is kept of a single pass but the report of the largest, so a training loop may run inside.
+    """
+
+    n_passes: int = 0
+    n_forward: int = 0
+    """Forward steps executed, in all passes."""
+    seconds: float = 0.0
+    """Spent in reverse passes."""
+    largest: Report | None = None
+    """Of the pass that held most."""
+    _block: ExitStack = field(factory=ExitStack, repr=False)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that one pass held."""
+        return self.largest.peak_bytes if self.largest is not None else 0
+
+    @property
+    def bytes_by_reason(self) -> dict[str, int]:
+        """What that was held for."""
+        return dict(self.largest.bytes_by_reason) if self.largest is not None else {}
+
+    def note(self, report: Report) -> None:
+        """A reverse pass has ended."""
+        self.n_passes += 1
+        self.n_forward += report.n_forward
+        self.seconds += report.seconds
+        if self.largest is None or report.peak_bytes > self.largest.peak_bytes:
+            self.largest = report
+
+    def __enter__(self) -> Self:
+        self._block.enter_context(watching(self.note))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._block.close()
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{reason} {mib(n)}" for reason, n in self.bytes_by_reason.items())
+        return (
+            f"{self.n_passes} reverse {'pass' if self.n_passes == 1 else 'passes'}, {self.n_forward} forward steps, {self.seconds:.3g} s; "
+            f"the largest held {mib(self.peak_bytes)} ({parts or 'nothing'})"
+        )

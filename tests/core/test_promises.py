@@ -1,0 +1,412 @@
+"""Promises: what a record declares is enough for its pullback; nothing is left; what is not used costs nothing."""
+
+import gc
+import operator
+import warnings
+import weakref
+from importlib import import_module
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.primitives.case import Case
+
+import pullback as pb
+from pullback.arrays import buffer_of, carries_derivative
+from pullback.forms import FORMS
+from pullback.handles import Handle, plain_value
+from pullback.ledger import tape_holdings
+from pullback.structures import flatten, unflatten
+from pullback.testing.bits import same_bits
+from pullback.testing.differences import random_like
+
+TABLES = Path(__file__).parent.parent / "primitives"
+CASES: tuple[Case, ...] = tuple(case for path in sorted(TABLES.glob("cases_*.py")) for case in import_module(f"tests.primitives.{path.stem}").CASES)
+X = np.array([0.3, -0.7, 1.1])
+POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2))
+
+
+# Declared is enough: every array that a handle of the forward stood for, and that no record holds, is overwritten before the reverse.
+@pytest.fixture
+def handles(monkeypatch):
+    """Every handle made, with its value kept alive."""
+    made = []
+
+    def new(kind):
+        handle = object.__new__(kind)
+        made.append(handle)
+        return handle
+
+    monkeypatch.setattr(Handle, "__new__", new, raising=False)
+    yield made
+    made.clear()
+
+
+def held_buffers(records):
+    """Ids of the buffers that records hold, those of the loops among them included."""
+    held = {id(item.buffer) for item in tape_holdings(records)}
+    for record in records:
+        if record is None or not FORMS[record[0]].wide:
+            continue
+        run = record[2]
+        values = [*run.start, *run.chain.state, *(handle._value for handle in run.closure)]
+        steps = [run.chain.work] if run.chain.work is not None else []
+        for found in run.chain.slots.values():
+            if hasattr(found, "leaves"):
+                values += found.leaves
+            else:
+                steps.append(found)
+        held |= {id(buffer_of(value)) for value in values if isinstance(value, np.ndarray)}
+        for step in steps:
+            held |= held_buffers(step.tape.records)
+    return held
+
+
+def poison(pull, handles):
+    """Overwrite what is not held, the user's own inputs too; how many buffers that were."""
+    traced = pull._traced
+    held = held_buffers(traced.tape.records)
+    for chain in pull._chain.chains if pull._chain is not None else ():  # what a checkpoint read at its entry
+        held |= {id(buffer_of(value)) for live in chain.opened.values() for value in live.values.values() if isinstance(value, np.ndarray)}
+    traced.inputs = [attrs.evolve(given, before=None) for given in traced.inputs]  # the digest of an input would see it
+    values = [plain_value(handle) if type(handle) is not handle._tape.kinds.view else handle._value for handle in handles if hasattr(handle, "_value")]
+    count = 0
+    for value in {id(v): v for v in values}.values():
+        if not isinstance(value, np.ndarray):
+            continue
+        buffer = buffer_of(value)
+        if id(buffer) in held or buffer.dtype.kind not in "fc" or not buffer.size:
+            continue
+        buffer.flags.writeable = True
+        buffer[...] = np.nan
+        count += 1
+    return count
+
+
+def require_enough(f, xs, handles):
+    """The gradient after poisoning has the bits of the one before; the number of buffers overwritten."""
+    with np.errstate(all="ignore"):
+        outs, pull = pb.vjp(f, *(x.copy() for x in xs))
+        rng = np.random.default_rng(3)
+        cts = tuple(random_like(rng, out) for out in outs)
+        expected = pull(cts)
+        pull.close()
+        handles.clear()
+        _, again = pb.vjp(f, *(x.copy() for x in xs))
+        count = poison(again, handles)
+        found = again(cts)
+        handles.clear()
+    assert same_bits(found, expected), "a pullback read what its record does not hold"
+    return count
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_declared_is_enough_in_every_case(case, handles):
+    leaves, definition = flatten(case.args)
+    places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc"]
+
+    def f(*xs):
+        full = list(leaves)
+        for place, x in zip(places, xs, strict=True):
+            full[place] = x * 1.0  # an intermediate value that nobody else holds
+        return tuple(leaf for leaf in flatten(case.fn(*unflatten(definition, full)))[0] if carries_derivative(leaf))
+
+    count = require_enough(f, [leaves[k].copy(order="K") for k in places], handles)
+    assert count or not any(leaves[k].size for k in places)
+
+
+def test_poison_reaches_a_rule_that_cheats(handles):
+    """The check itself: a rule that keeps its operand behind the tape's back gives other bits."""
+    seen = []
+
+    def forward(x):
+        seen.append(x)
+        return x * x
+
+    cheat = pb.primitive(forward, name="cheat")
+
+    @cheat.vjp("x")
+    def _(ct):
+        return 2 * ct * seen[-1]
+
+    with pytest.raises(AssertionError, match="read what its record does not hold"):
+        require_enough(lambda x: (cheat(x * 1.0),), [X], handles)
+
+
+OPERATIONS = {
+    "sin": lambda a, b: np.sin(a),
+    "exp": lambda a, b: np.exp(-a * a),
+    "multiply": operator.mul,
+    "add": operator.add,
+    "divide": lambda a, b: a / (1.5 + b * b),
+    "where": lambda a, b: np.where(a > b, a, b * b),
+    "maximum": np.maximum,
+    "roll": lambda a, b: np.roll(a, 1) * b[::-1],
+    "cumsum": lambda a, b: np.cumsum(a) / (2 + np.max(b)),
+    "loop": lambda a, b: pb.fori_loop(0, 4, lambda k, u: np.sin(u) * b, a),
+    "scan": lambda a, b: pb.scan(lambda u, _: (np.tanh(u) * b, u * u), a, length=3)[1].sum(axis=0),
+    "write": lambda a, b: written(a, b),
+    "view": lambda a, b: viewed(a, b),
+    "checkpoint": lambda a, b: pb.checkpoint(lambda s, t: np.sin(s * t) * s)(a, b),
+}
+
+
+def written(a, b):
+    c = np.zeros_like(a)
+    c[1:] = a[:-1] * b[1:]
+    c[0] = b[-1]
+    c *= a
+    return c
+
+
+def viewed(a, b):
+    c = a * 2.0
+    v = c[1:]
+    d = v * b[1:]
+    v[...] = np.cos(d)
+    return c * np.concatenate([d, a[:1]])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8))
+def test_declared_is_enough_in_drawn_programs(steps):
+    made = []
+
+    def f(x, y):
+        values = [x * 1.0, y * 1.0]
+        for name, i, j in steps:
+            values.append(OPERATIONS[name](values[i % len(values)], values[j % len(values)]))
+        return values[-1], values[-2]
+
+    def new(kind):
+        handle = object.__new__(kind)
+        made.append(handle)
+        return handle
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Handle, "__new__", new, raising=False)
+        require_enough(f, [X, X[::-1].copy()], made)
+
+
+# Nothing left.
+class Ledgers:
+    """The ledger of each trace that passes, with what it holds when looked at."""
+
+    def __init__(self):
+        self.found = []
+
+    def see(self, x):
+        self.found.append(x._tape.ledger)
+        return x
+
+    def total(self):
+        return sum(ledger.total for ledger in self.found)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_the_ledger_is_empty_when_grad_returns(policy):
+    def used(x):
+        return pb.fori_loop(0, 5, lambda k, u: np.sin(u) * x, x * 2).sum()
+
+    def unused(x):
+        pb.fori_loop(0, 5, lambda k, u: np.sin(u) * x, x * 2)
+        return np.sum(x * x)
+
+    def stopped(x):
+        return np.sum(x * pb.stop_gradient(pb.fori_loop(0, 5, lambda k, u: np.sin(u) * x, x * 2)))
+
+    def plain(x):
+        return np.sum(x * pb.fori_loop(0, 5, lambda k, u: np.sin(u), X))
+
+    def nested(x):
+        return pb.scan(lambda u, _: (pb.fori_loop(0, 3, lambda j, v: np.sin(v) * u, u), u[:2]), x, length=5)[1].sum()
+
+    def marked(x):
+        u = x * 1.0
+        for _ in pb.steps(5):
+            u = np.sin(u) * x
+        return u.sum()
+
+    def checked(x):
+        return np.sum(pb.checkpoint(lambda a: np.sin(a) * a)(x * 2) * x)
+
+    def unmarked(x):
+        u = x * 1.0
+        for _ in range(20):
+            u = np.sin(u) * x
+        return u.sum()
+
+    for f in (used, unused, stopped, plain, nested, marked, checked, unmarked):
+        ledgers = Ledgers()
+        gc.collect()
+        gc.disable()
+        try:
+            pb.grad(lambda x, f=f, see=ledgers.see: f(see(x)), policy=policy)(X)
+        finally:
+            gc.enable()
+        assert ledgers.found
+        assert ledgers.total() == 0, f"{f.__name__}: {ledgers.total()} bytes are still booked"
+
+
+# What is not used costs nothing.
+def counting(name, arity):
+    """A product of ``arity`` operands whose rules count their calls."""
+    calls = {}
+    names = "xyz"[:arity]
+    namespace = {"operator": operator}
+    exec(f"def forward({', '.join(names)}):\n    return {' * '.join(names)}", namespace)  # noqa: S102 - the operands are named by arity
+    prim = pb.primitive(namespace["forward"], name=name)
+    for operand in names:
+        others = [n for n in names if n != operand]
+
+        def rule(ct, *values, operand=operand):
+            calls[operand] = calls.get(operand, 0) + 1
+            for v in values:
+                ct = ct * v
+            return ct
+
+        prim.vjp(operand, saves=tuple(others), fn=rule)
+    return prim, calls
+
+
+def test_only_active_operands_have_their_rules_called():
+    product, calls = counting("product", 3)
+    y, z = X + 1, X + 2
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(product(x, y, z)))(X), y * z)
+    assert calls == {"x": 1}
+    pb.grad(lambda y: np.sum(product(X, y, z)))(y)
+    assert calls == {"x": 1, "y": 1}
+    pb.grad(lambda x, y: np.sum(product(x, y, pb.stop_gradient(x))), argnums=1)(X, y)
+    assert calls == {"x": 1, "y": 2}
+    pb.grad(lambda x, y: np.sum(product(x, y, np.zeros_like(x))), argnums=(0, 1))(X, y)
+    assert calls == {"x": 2, "y": 3}
+
+
+def test_disconnected_records_have_no_rule_called():
+    product, calls = counting("product", 2)
+
+    def f(x):
+        y = product(x, x)  # used by nothing
+        z = product(y, y)
+        w = product(z, x)
+        pb.stop_gradient(w)
+        return np.sum(x * pb.value(z).sum()) + np.argmax(product(x, x))
+
+    pb.grad(f)(X)
+    assert calls == {}
+
+
+def test_unused_outputs_have_no_rule_called():
+    def forward(x):
+        return np.sin(x), np.cos(x)
+
+    given = []
+    both = pb.primitive(forward, name="sincos", outputs=("s", "c"))
+
+    @both.vjp("x")
+    def _(ct, x):
+        given.append(tuple(c is not None for c in ct))
+        return sum(c * d for c, d in zip(ct, (np.cos(x), -np.sin(x)), strict=True) if c is not None)
+
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(both(x)[0]))(X), np.cos(X))
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(both(x)[1]))(X), -np.sin(X))
+    pb.grad(lambda x: (both(x), np.sum(x))[1])(X)
+    assert given == [(True, False), (False, True)]
+
+
+def test_a_joint_rule_is_told_what_is_needed():
+    product = pb.primitive(lambda x, y: x * y, name="joint_product")
+    asked = []
+
+    @product.vjp("x", "y")
+    def _(ct, x, y, needed):
+        asked.append(needed)
+        return (ct * y if "x" in needed else None), (ct * x if "y" in needed else None)
+
+    y = X + 1
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(product(x, y)))(X), y)
+    np.testing.assert_allclose(pb.grad(lambda y: np.sum(product(X, y)))(y), X)
+    gx, gy = pb.grad(lambda x, y: np.sum(product(x, y)), argnums=(0, 1))(X, y)
+    np.testing.assert_allclose(gx, y)
+    np.testing.assert_allclose(gy, X)
+    assert asked == [frozenset({"x"}), frozenset({"y"}), frozenset({"x", "y"})]
+
+
+HOLDS_NOTHING = {
+    "multiply": lambda a, c: a * c,
+    "multiply from the right": lambda a, c: c * a,
+    "divide": lambda a, c: a / c,
+    "add": lambda a, c: a + c,
+    "subtract": lambda a, c: c - a,
+    "where": lambda a, c: np.where(c > 0, a, c),
+    "in place": lambda a, c: operator.imul(a + 0.0, c),
+    "concatenate": lambda a, c: np.concatenate([a, c]),
+    "mean": lambda a, c: a.mean() * c,
+    "reshape": lambda a, c: a.reshape(-1, 1) * c,
+    "slice": lambda a, c: a[1:] * 2.0,
+    "buffer": lambda a, c: a * np.ones_like(a),
+}
+
+
+@pytest.mark.parametrize("name", HOLDS_NOTHING)
+def test_the_partner_of_a_constant_is_not_held(name):
+    seen = []
+
+    def f(x):
+        a = x * 1.0
+        seen.append(weakref.ref(pb.value(a) if pb.value(a).base is None else pb.value(a).base))
+        return HOLDS_NOTHING[name](a, X + 2).sum()
+
+    _, pull = pb.vjp(f, X)
+    assert seen[0]() is None, f"{name} holds the operand whose partner carries no derivative"
+    assert not any(row.reason != "constant" for row in pb.saved(f, X))
+    pull.close()
+
+
+def test_a_loop_that_nothing_depends_on_is_not_swept():
+    ran = []
+
+    def body(k, u):
+        ran.append(k)
+        return np.sin(u) * u
+
+    for policy in POLICIES:
+        for f in (
+            lambda x: (pb.fori_loop(0, 6, body, x), np.sum(x * x))[1],
+            lambda x: np.sum(pb.stop_gradient(pb.fori_loop(0, 6, body, x)) * x),
+            lambda x: np.sum(pb.fori_loop(0, 6, body, X) * x),
+        ):
+            ran.clear()
+            pb.grad(f, policy=policy)(X)
+            assert ran == list(range(6)), f"{policy!r}: {ran}"
+
+
+def test_plain_xs_of_a_scan_are_no_inputs():
+    product, calls = counting("product", 2)
+    rows = np.ones((6, 3))
+
+    def f(x):
+        return pb.scan(lambda u, row: (product(u, row), None), x * 1.0, rows)[0].sum()
+
+    _, pull = pb.vjp(f, X)
+    assert pull.report.bytes_by_reason.get("saved", 0) == 0, "each step holds its carry for the cotangent of a plain row"
+    pull(1.0)
+    assert calls == {"x": 6}
+
+
+def test_work_without_tracers_is_not_recorded():
+    graph = pb.record(lambda x: np.sum(x * np.sin(np.ones_like(x)) * np.cumsum(X)), X)
+    assert [node.name for node in graph.nodes if node.name not in ("input",)] == ["multiply", "multiply", "reduce_sum"]
+
+
+def test_no_warning_and_no_rule_for_integers():
+    def f(x):
+        k = np.argsort(x)
+        return np.sum(x[k] * k) + x.shape[0] * (x > 0).sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(pb.grad(f)(X), [0, 1, 2])
