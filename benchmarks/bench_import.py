@@ -2,7 +2,8 @@
 
     python benchmarks/bench_import.py [--quick] [--json PATH]
 
-Figure to hold: ``import pullback`` under 150 ms, NumPy's own import included. CPU time of the child processes, least of several, interleaved.
+Figure to hold: ``import pullback`` under 150 ms, NumPy's own import included. CPU time of the child processes, least of
+several, interleaved.
 """
 
 import os
@@ -13,11 +14,16 @@ import tempfile
 
 from harness import arguments, one_thread, print_table, write_json
 
-PROGRAMS = {"nothing": "pass", "numpy": "import numpy", "numpy, attrs, optree": "import numpy, attrs, optree", "pullback": "import pullback"}
+PROGRAMS = {
+    "nothing": "pass",
+    "numpy": "import numpy",
+    "numpy, attrs, optree": "import numpy, attrs, optree",
+    "pullback": "import pullback",
+}
 
 
 def child_seconds(program: str, cache: str) -> float:
-    """CPU seconds of one fresh interpreter that runs ``program``, with compiled modules kept in ``cache`` as an installed package keeps them."""
+    """CPU seconds of one fresh interpreter that runs ``program``, compiled modules kept in ``cache`` as where it is installed."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)  # noqa: S603  our own interpreter and text

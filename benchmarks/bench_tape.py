@@ -1,10 +1,10 @@
-"""The tape at a million records: bytes of bookkeeping per record, and microseconds of traversal per record, the pullbacks' own work taken out.
+"""The tape at a million records: bytes of bookkeeping and microseconds of traversal per record, the pullbacks' own work taken out.
 
     python benchmarks/bench_tape.py [--quick] [--json PATH]
 
-Figures to hold: at most 160 bytes and 0.15 us of traversal per record at 1e6 records. The chain is ``x = x + 1.0`` on a NumPy scalar: its
-records save nothing and its rule hands the cotangent on, so what remains is the tape. Bytes are tracemalloc's over what the tape holds after the trace.
-"""
+Figures to hold: at most 160 bytes and 0.15 us of traversal per record at 1e6 records. The chain is ``x = x + 1.0`` on a NumPy scalar:
+its records save nothing and its rule hands the cotangent on, so what remains is the tape. Bytes are tracemalloc's over what the tape
+holds after the trace."""
 
 import gc
 import tracemalloc

@@ -2,10 +2,9 @@
 
     python benchmarks/bench_wave.py [--quick] [--json PATH]
 
-Figures to hold, at 500 steps: everything saved at most 1.35 times a handwritten NumPy adjoint; ``Binomial(20)`` at most 1.25 times a handwritten adjoint
-that runs the same schedule; the ledger's peak equal to ``plan`` to the byte. At 4000 steps ``Binomial(20)`` under 26 MiB of arrays, by the ledger
-and by tracemalloc.
-"""
+Figures to hold, at 500 steps: everything saved at most 1.35 times a handwritten NumPy adjoint; ``Binomial(20)`` at most 1.25 times a
+handwritten adjoint that runs the same schedule; the ledger's peak equal to ``plan`` to the byte. At 4000 steps ``Binomial(20)`` under
+26 MiB of arrays, by the ledger and by tracemalloc."""
 
 import sys
 from collections.abc import Callable
@@ -32,7 +31,8 @@ def problem_of(n: int, n_steps: int) -> tuple[np.ndarray[Any, Any], WaveProblem]
     data = 1e-3 * np.random.default_rng(0).normal(size=(n_steps, receivers.size))
     return c, WaveProblem(
         dx=dx, dt=dt, n_steps=n_steps, field_shape=(n, n), wavelet=ricker(n_steps, dt, 8.0, 0.15), source_index=(16, n // 2),
-        receiver_index=(..., np.full(receivers.size, 18), receivers), damp=damp, gain=gain, data=data, scale=0.5 / float(np.sum(data * data)),
+        receiver_index=(..., np.full(receivers.size, 18), receivers), damp=damp, gain=gain, data=data,
+        scale=0.5 / float(np.sum(data * data)),
     )  # fmt: skip
 
 
@@ -64,7 +64,9 @@ def time_rows(n: int, n_steps: int, rounds: int) -> list[Row]:
         np.testing.assert_allclose(our_value, value, rtol=1e-9)
         np.testing.assert_allclose(our_gradient, gradient, rtol=1e-7, atol=1e-9 * float(np.abs(gradient).max()))
         labels = {"n": n, "steps": n_steps, "what": name}
-        timed = compare({"hand": hand, "pullback": us, "forward only": lambda: wave_adjoint.misfit_only(c, problem)}, rounds=rounds, labels=labels)
+        timed = compare(
+            {"hand": hand, "pullback": us, "forward only": lambda: wave_adjoint.misfit_only(c, problem)}, rounds=rounds, labels=labels
+        )
         rows += timed.rows(operations=n_steps)
     return rows
 

@@ -2,9 +2,8 @@
 
     python benchmarks/run_all.py [--quick] [--json DIRECTORY] [--results PATH]
 
-Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named). ``--quick`` checks that everything
-runs and writes no results unless ``--results`` says where.
-"""
+Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named). ``--quick`` checks that
+everything runs and writes no results unless ``--results`` says where."""
 
 import argparse
 import json
@@ -65,10 +64,18 @@ def unevenness(rows: Sequence[Row]) -> float:
     return max(float(value) for row in rows for key, value in row.items() if key.startswith("x ") and value is not None)
 
 
+def planner_kib(rows: Sequence[Row]) -> float:
+    """The greatest memory of a planner."""
+    return max(float(row["peak_planner_bytes"]) for row in rows if "peak_planner_bytes" in row) / 1024
+
+
 US = {"candidate": "pullback"}
 BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     "overhead": ("Overhead: 999 operations on 4 elements", (
-        *(Figure(f"{kind} operands, over handwritten", pick("x hand", operands=kind, **US), 3.0, " x") for kind in ("const", "traced", "scalar")),
+        *(
+            Figure(f"{kind} operands, over handwritten", pick("x hand", operands=kind, **US), 3.0, " x")
+            for kind in ("const", "traced", "scalar")
+        ),
         Figure("greatest ratio to torch eager", pick("x torch", **US), 0.4, " x"),
         Figure("greatest ratio to autograd", pick("x autograd", **US), 0.22, " x"),
     )),
@@ -94,7 +101,7 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     "schedules": ("Schedules", (
         Figure("slowest action", pick("us_per_action", what="plan"), 3.0, " us"),
         Figure("slowest first action", pick("first_action_ms"), 10.0, " ms"),
-        Figure("greatest planner memory, Binomial(1000) included", lambda rows: max(r["peak_planner_bytes"] for r in rows if "peak_planner_bytes" in r) / 1024, 256.0, " KiB"),
+        Figure("greatest planner memory, Binomial(1000) included", planner_kib, 256.0, " KiB"),
     )),
     "import": ("Import", (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip
@@ -131,8 +138,8 @@ def results(measured: dict[str, dict[str, Any]]) -> str:
     remarks = (HERE / "REMARKS.md").read_text(encoding="utf-8") if (HERE / "REMARKS.md").exists() else ""
     head = [
         "# Results", "",
-        "Written by `python benchmarks/run_all.py`; every number is as measured there. Times are the least CPU time of several interleaved rounds in one "
-        "process, one thread; ratios are what to quote.", "", f"Machine: {facts}.", "",
+        "Written by `python benchmarks/run_all.py`; every number is as measured there. Times are the least CPU time of several interleaved",
+        "rounds in one process, one thread; ratios are what to quote.", "", f"Machine: {facts}.", "",
     ]  # fmt: skip
     return "\n".join([*head, *(section(name, found) for name, found in measured.items()), remarks]).rstrip() + "\n"
 
@@ -142,13 +149,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes: a check that everything runs")
     parser.add_argument("--json", type=Path, metavar="DIRECTORY", help="keep the JSON of each benchmark here")
     parser.add_argument("--results", type=Path, metavar="PATH", help="where to write the results (benchmarks/RESULTS.md)")
-    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS), help="these benchmarks alone; the others' JSON is taken from --json")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=list(BENCHMARKS),
+        default=list(BENCHMARKS),
+        help="these benchmarks alone; the others' JSON is taken from --json",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.json or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         fresh = {name: run(name, folder, quick=options.quick) for name in options.only}
-        kept = {n: json.loads((folder / f"{n}.json").read_text(encoding="utf-8")) for n in BENCHMARKS if n not in fresh and (folder / f"{n}.json").exists()}
+        kept = {
+            n: json.loads((folder / f"{n}.json").read_text(encoding="utf-8"))
+            for n in BENCHMARKS
+            if n not in fresh and (folder / f"{n}.json").exists()
+        }
     target = options.results or (None if options.quick else HERE / "RESULTS.md")
     if target is not None:
         found = fresh | kept

@@ -127,6 +127,10 @@ _SITE = """{pad}frame = getframe({depth})
 """
 
 
+# A handle of a trace whose loop records a step is replaced by what stands for it in that step.
+_CAPTURED = "    if type({0}) in served and {0}._tape.mode == 4:\n        {0} = captured({0}, None)\n"
+
+
 @define
 class Variant:
     """How a generated caller meets its operands: ``narrow`` for tracers alone, or for tracers and views mixed."""
@@ -168,7 +172,7 @@ def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) 
     wide, narrow = f"{name}_views", name
     last = f"call(prim, ({operands},), {{}})"
     for variant, called in ((Variant(prim, forms, True, last), wide), (Variant(prim, forms, False, f"{wide}({operands})"), narrow)):
-        source = f"def {called}({operands}):\n{body(variant)}{variant.leave('    ')}"
+        source = f"def {called}({operands}):\n{''.join(map(_CAPTURED.format, operands.split(', '))) if variant.wide else ''}{body(variant)}{variant.leave('    ')}"
         namespace[called] = compile_function(called, source, namespace)
     made: Callable[..., Any] = namespace[name]
     return made

@@ -133,6 +133,8 @@ def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator
         if record is None:
             continue
         form = FORMS[record[0]]
+        if not form.saved:
+            continue
         for name, value in zip(form.saved, form.saved_values(record), strict=True):
             for part in value if isinstance(value, tuple) else (value,):
                 yield from _held(part, name, form, record[-1], ident, seen)

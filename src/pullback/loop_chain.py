@@ -77,6 +77,8 @@ class LoopChain:
     """The random states before step 0, which runs as the probe before it is saved."""
     work: StepTape | None = None
     slots: dict[tuple[str, int, str], Any] = field(factory=dict)
+    taped: set[int] = field(factory=set)
+    """Steps whose tape is in a slot."""
     expected: dict[int, tuple[bytes, ...]] = field(factory=dict)
     """Digests of states that a re-run must reach again."""
     n_reached: int = 0
@@ -211,7 +213,7 @@ class LoopChain:
         if self.lookback is not None:
             self.state, self.lookback = self.lookback, None
             self.randomness.restore(self.lookback_random)
-        if step > 0 and not any(kind == "tape" and held == step - 1 for kind, held, _ in self.slots):
+        if step > 0 and step - 1 not in self.taped:
             self.expected.setdefault(step, self._digest(self.state))
         if self.probe is not None and step == 0:
             made, self.probe = self.probe, None
@@ -250,6 +252,7 @@ class LoopChain:
         """A snapshot copies the live state; a tape moves out of WORK."""
         if kind == "tape":
             self.slots[kind, step, tier], self.work = self.work, None
+            self.taped.add(step)
             return
         source, random = self.state, self.start_random if self.probe is not None else self.randomness.save()
         if self.lookback is not None and self.keeps_lookback:
@@ -273,6 +276,8 @@ class LoopChain:
         found = self.slots.pop((kind, step, tier))
         if isinstance(found, Snapshot):
             self.ledger.release(found.items)
+        else:
+            self.taped.discard(step)
 
     # Bookkeeping and verification.
     def swept(self) -> None:
@@ -310,6 +315,7 @@ class LoopChain:
 
     def release(self) -> None:
         """Drop everything still held, and settle the ledger."""
+        self.taped.clear()
         for key in list(self.slots):
             if key[0] == "tape":
                 self._drop(self.slots.pop(key))

@@ -7,15 +7,16 @@ from attrs import define, field
 
 from pullback.arrays import buffer_of
 from pullback.context import planned, using
+from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
 from pullback.handles import Handle, make
 from pullback.ledger import value_items
-from pullback.loop_chain import LoopChain
+from pullback.loop_chain import LoopChain, StepTape
 from pullback.policies.machine import Machine
 from pullback.recorder import special_form
 from pullback.settle import join
-from pullback.shadow import ShadowChain, template_of
+from pullback.shadow import ShadowChain, Template, template_of
 
 
 @define(eq=False)
@@ -43,8 +44,8 @@ class LoopRun:
     shadow: Any = None
     """While planning: the chain on names of buffers."""
     start_items: list[Any] = field(factory=list)
-    nested: bool = False
-    """While planning: whether the body holds a loop of its own."""
+    uneven: bool = False
+    """While planning: whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a leaf."""
 
     def forward(self) -> None:
         """The initial sweep: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the schedule runs."""
@@ -83,7 +84,7 @@ class LoopRun:
         chain.probe = chain.run_recorded(0, stays=True)
         step, after, _ = chain.probe
         self.known = sorted(chain.known or ())
-        self.nested = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
+        self.uneven = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
             "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
@@ -107,7 +108,9 @@ class LoopRun:
         chain._give_ys(0, ys)
         chain.state = after
         goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
+        random = chain.randomness.save()
         second, last, _ = chain.run_recorded(1, stays=True) if goes_on else chain.probe
+        self.uneven = self.uneven or not _plain_passage(chain, last)
         captured = list(chain.captured_values.values())
         places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
         both = {key for key, _, _ in first.items} & {key for key, _, _ in second.items}
@@ -116,12 +119,26 @@ class LoopRun:
         release_records(first.tape.records)
         if goes_on:
             release_records(second.tape.records)
+            self._compare_third(last, templates[1], _constants(first) & _constants(second), _constants(first))
+        chain.randomness.restore(random)
         n = self._run_rest(after)
         initial = [id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start]
         self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held, alive=captured, initial=initial, kept=bool(self.start))
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         run_forward(self.schedule, self.machine, self.shadow)
         self.n = n
+
+    def _compare_third(self, state: list[Any], later: Template, shared: set[Any], first: set[Any]) -> None:
+        """A third recorded step must hold what the second does."""
+        chain = self.chain
+        chain.state = state
+        if not (self.n > 2 if self.n is not None else chain.goes_on(2)):
+            return
+        third, after, _ = chain.run_recorded(2, stays=True)
+        release_records(third.tape.records)
+        found = template_of(third, state, after)
+        self.uneven = self.uneven or (found.shape, found.passes, found.sizes) != (later.shape, later.passes, later.sizes)
+        self.uneven = self.uneven or _constants(third) & first != shared
 
     def _run_rest(self, after: list[Any]) -> int:
         """Run the steps after the first on plain arrays, holding nothing, so that the program goes on with true values; the length."""
@@ -169,6 +186,7 @@ class LoopRun:
         self.chain.state = []
         self.chain.ledger.release(self.start_items)
         self.start, self.start_items, self.chain.start = [], [], []
+        self.chain.body.call = _over  # the closure holds handles of the tape that holds this run
         for handle in self.closure:
             handle._value = None
 
@@ -200,6 +218,23 @@ class LoopRun:
 
         self.chain.x_ct = take if self.x_entering else None
         return sums
+
+
+def _constants(step: StepTape) -> set[Any]:
+    return {key for key, _, reason in step.items if reason == "constant"}
+
+
+def _over(*_: Any) -> Any:
+    message = "this loop was released; call vjp again"
+    raise TracerError(message)
+
+
+def _plain_passage(chain: LoopChain, leaves: list[Any]) -> bool:
+    """Whether the leaves after a recorded step have buffers of their own, as those of a plain step have."""
+    buffers = [id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)]
+    captured = {id(buffer_of(value)) for value in chain.captured_values.values() if isinstance(value, np.ndarray)}
+    views = any(isinstance(leaf, np.ndarray) and leaf.base is not None for leaf in leaves)
+    return not views and len(set(buffers)) == len(buffers) and not captured & set(buffers)
 
 
 def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

@@ -207,8 +207,11 @@ class Unsupported:
 
 def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all their views."""
-    tape = tape_of((handle, other), f"numpy.{name}")
     value = handle._value
+    if not handle._tape.mode and type(value) is np.ndarray and name in ("add", "subtract") and _plainly_increments(handle, value, other):
+        increment(handle, other, sign=1 if name == "add" else -1)
+        return handle
+    tape = tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(name) or registry.named(name)
     if not isinstance(value, np.ndarray | Handle) or (isinstance(value, Handle) and value.shape == () and not hasattr(value, "_parent")):
         return compute(handle, other)
@@ -221,6 +224,15 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if takes_over(handle, result):
         return handle
     return _write_out(name, handle, result)
+
+
+def _plainly_increments(handle: Any, value: Any, other: Any) -> bool:
+    """The common case of :func:`_increments`, where nothing is cast or broadcast: one shape, one dtype, one trace; a number into floats."""
+    if isinstance(other, Handle):
+        other = other._value if other._tape is handle._tape and type(other) is not other._tape.kinds.view else None
+    if type(other) is np.ndarray:
+        return bool(other.dtype is value.dtype and other.shape == value.shape)
+    return type(other) in (float, int) and value.dtype.kind in "fc"
 
 
 def _increments(handle: Any, other: Any) -> bool:

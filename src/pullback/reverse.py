@@ -134,6 +134,9 @@ class Pull:
         """What was held between forward and reverse, by reason, and what the reverse did."""
         return self.ledger.report(self.ledger.plain_bytes(self._traced.tape if self._traced is not None else None))
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Release everything held for the reverse."""
         if self._traced is not None:

@@ -25,6 +25,11 @@ class Template:
     sizes: list[int]
     """Bytes of the leaves before the step."""
 
+    @property
+    def shape(self) -> list[tuple[Any, int, str]]:
+        """The items without the names of their buffers, to compare one step with another."""
+        return [(place if place[0] != "inner" else "inner", nbytes, reason) for place, nbytes, reason in self.items]
+
 
 def template_of(step: Any, before: list[Any], after: list[Any]) -> Template:
     """The template of a recorded step from its booked items and the state leaves around it."""

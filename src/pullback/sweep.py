@@ -6,7 +6,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.errors import PullbackError
-from pullback.forms import PULLS
+from pullback.forms import PULLS, release_records
 from pullback.handles import FREE, Handle, make
 from pullback.recorder import called_at, form_of
 from pullback.regions import winners
@@ -59,6 +59,8 @@ def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None
                 if lift is not None and not isinstance(ct, Handle):
                     ct = lifted(ct, lift)
                 pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
+            elif free:
+                release_records(records[i : i + 1])
             if free:
                 records[i] = None
     except PullbackError:

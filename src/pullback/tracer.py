@@ -15,7 +15,7 @@ from pullback.catalogue import registry
 from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, spec_of_handle, tape_of
 from pullback.primitives.indexing import getitem, read
 from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion, ufunc
-from pullback.recorder import Const, call, finish, hold
+from pullback.recorder import Const, call, captured, finish, hold
 from pullback.regions import is_basic
 from pullback.tape import PAUSED, find_site
 from pullback.writes import set_item
@@ -378,7 +378,7 @@ class Weak(Tracer):
 KINDS = Kinds(Tracer, View, Buffer, Weak)
 _CALLER_NAMES = {
     "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
-    "find_site": find_site, "call": call, "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle,
+    "find_site": find_site, "call": call, "captured": captured, "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle,
     "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
 

@@ -367,6 +367,41 @@ def a_recurrence_over_rows(u):
     return o
 
 
+@snippet(M)
+def ravel_of_a_strided_line_is_a_copy(a):
+    b = a * 1
+    line = b[..., 0]
+    r, v = line.ravel(), line.reshape(-1)
+    b[...] = a * 5
+    return np.sum(r * r) + np.sum(v * r)
+
+
+@snippet(V)
+def an_increment_of_the_argument_comes_first(x):
+    np.add.at(x, -1, 10.0)
+    np.copyto(x, x)
+    x *= x
+    return x * 0.5
+
+
+@snippet(V)
+def a_fancy_read_of_a_buffer_is_a_copy(x):
+    b = np.ones_like(x)
+    c = b[[0, 1]]
+    c *= 5
+    b[np.array([0, 1])] *= 2.0
+    return np.sum(b * x) + np.sum(c * x[:2])
+
+
+@snippet(V[:1])
+def a_value_with_an_axis_too_many(x):
+    y = x + x
+    y[..., -1] = x
+    z = np.zeros_like(x, shape=(2, 3))
+    z[1] = (x * x).reshape(1, 1, 1)
+    return np.sum(y * y) + np.sum(z * z)
+
+
 @pytest.mark.parametrize(("f", "x"), SNIPPETS, ids=lambda value: getattr(value, "__name__", ""))
 def test_snippet(f, x):
     argument, plain = x.copy(order="K"), f(x.copy(order="K"))

@@ -311,3 +311,13 @@ def test_a_python_float_stays_weak(name, policy):
     h = 1e-3
     slope = np.sum(a.astype(float) * np.real(WEAK[name](0.5 + h) - WEAK[name](0.5 - h))) / (2 * h)
     np.testing.assert_allclose(gradient, slope, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(1)], ids=repr)
+@pytest.mark.parametrize("how", [lambda z: z * z, lambda z: z / (z + 1), lambda z: z**2, lambda z: np.multiply(z, z)])
+def test_scalars_are_computed_as_numpy_computes_them(how, policy, rng):
+    """NumPy's operators on its scalars round differently from its ufuncs; which one is called is the user's choice."""
+    for _ in range(50):
+        z = np.complex128(complex(*rng.normal(size=2)))
+        value, _ = pb.value_and_grad(lambda z: np.real(how(z)), policy=policy)(z)
+        assert value == np.real(how(z))

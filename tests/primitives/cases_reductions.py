@@ -99,7 +99,9 @@ def _ufunc_methods() -> tuple[Case, ...]:
         Case("logaddexp.reduce", np.logaddexp.reduce, (CUBE,), ("logaddexp.reduce", "reduce_logaddexp")),
         Case("logaddexp.reduce of 1000s", lambda x: np.logaddexp.reduce(x + 1000.0), (LINE,), ("logaddexp.reduce", "reduce_logaddexp")),
         Case(
-            "logaddexp.reduce where initial", lambda x: np.logaddexp.reduce(x, axis=1, where=MASK, initial=0.2), (CUBE,),
+            "logaddexp.reduce where initial",
+            lambda x: np.logaddexp.reduce(x, axis=1, where=MASK, initial=0.2),
+            (CUBE,),
             ("logaddexp.reduce", "reduce_logaddexp_where"),
         ),
         Case("add.accumulate", np.add.accumulate, (CUBE,), ("add.accumulate", "scan_sum")),
@@ -141,9 +143,7 @@ def _scans() -> tuple[Case, ...]:
             Case(f"{f.__name__} axis", lambda x, f=f: f(x, axis=-2), (CUBE,), covers),
             Case(f"{f.__name__} initial", lambda x, f=f: f(x, axis=1, include_initial=True), (CUBE,), covers),
         ]
-    rows += [
-        Case(f"diff n={n} axis={a}", lambda x, n=n, a=a: np.diff(x, n, a), (CUBE,), ("diff",)) for n in (0, 1, 2, 9) for a in (0, -1)
-    ]
+    rows += [Case(f"diff n={n} axis={a}", lambda x, n=n, a=a: np.diff(x, n, a), (CUBE,), ("diff",)) for n in (0, 1, 2, 9) for a in (0, -1)]
     rows += [
         Case("diff prepend append", lambda x, p, a: np.diff(x, prepend=p, append=a), (CUBE, CUBE[:, :, :2], LINE[0]), ("diff",)),
         Case("diff of nothing", lambda x: np.diff(x, axis=0), (EMPTY,), ("diff",)),

@@ -11,8 +11,8 @@ from pullback.executor import run_reverse
 from pullback.handles import Handle
 from pullback.ledger import mib
 from pullback.policies.base import MemoryPolicy
-from pullback.reverse import forward, vjp
 from pullback.recorder import form_of
+from pullback.reverse import forward, vjp
 from pullback.structures import flatten, map_leaves
 
 
@@ -33,17 +33,17 @@ class Plan:
 def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says afterwards.
 
-    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule is carried out on
-    names of buffers, every step of a loop being taken to hold what the second does (a body that does different things at different steps holds
-    other amounts). A program whose plain code a policy governs (marked steps, or no
-    marks at all), or a loop inside a loop, is run forward and reverse, since its steps need not resemble each other.
+    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule is carried
+    out on names of buffers, every later step of a loop being taken to hold what the second and third do. A program whose plain code a
+    policy governs (marked steps, or no marks at all), a loop inside a loop, or a loop whose second and third steps differ, is run forward
+    and reverse instead.
     """
     chosen = policy_in_force(policy)
     with planning() as loops:
         traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
     ledger = pull.ledger
     chain = traced.chain
-    if (chain is not None and chain.chains) or any(loop.nested for loop in loops):
+    if (chain is not None and chain.chains) or any(loop.uneven for loop in loops):
         pull.close()
         return _measured(f, args, chosen)
     reached = _reached(traced)
@@ -78,4 +78,3 @@ def _measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy
     report = pull.report
     pull.close()
     return Plan(policy, report.n_forward, report.peak_bytes, report.bytes_by_reason)
-

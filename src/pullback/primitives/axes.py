@@ -15,7 +15,7 @@ BACKWARDS = slice(None, None, -1)
 
 @lru_cache(maxsize=1024)
 def kept_shape(shape: Shape, axis: Axis) -> Shape:
-    """``shape`` with 1 in the place of every reduced axis, as ``keepdims=True`` gives it; NumPy lets a 0-d array be reduced along axis 0 or -1."""
+    """``shape`` with 1 in the place of every reduced axis, as ``keepdims=True`` gives it; a 0-d array may be reduced along axis 0 or -1."""
     if not shape:
         return shape
     reduced = range(len(shape)) if axis is None else normalize_axis_tuple(axis, len(shape))

@@ -7,9 +7,9 @@ import numpy as np
 
 from pullback.arrays import INEXACT, spec_of
 from pullback.declare import Composite, composite
+from pullback.errors import ConversionError
 from pullback.handles import FREE, Handle, make, resolve, tape_of
 from pullback.recorder import captured
-from pullback.errors import ConversionError
 from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import set_item
 
@@ -37,7 +37,7 @@ zeros_like, empty_like, ones_like = _like(np.zeros_like), _like(np.empty_like), 
 
 
 @composite(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **kwargs: Any) -> Any:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **_device: Any) -> Any:
     """A buffer of the shape of ``a`` filled with ``fill_value``; either may be traced."""
     template = a if isinstance(a, Handle) else fill_value
     if isinstance(a, Handle):

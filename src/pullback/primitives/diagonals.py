@@ -12,9 +12,7 @@ diagonal = primitive(
     name="view_diagonal",
     view=True,
     linear=("x",),
-    vjps={
-        "x": lambda ct, x_spec, offset, axis1, axis2: place_diagonal(ct, shape=x_spec.shape, offset=offset, axis1=axis1, axis2=axis2)
-    },
+    vjps={"x": lambda ct, x_spec, offset, axis1, axis2: place_diagonal(ct, shape=x_spec.shape, offset=offset, axis1=axis1, axis2=axis2)},
 )
 
 
@@ -81,4 +79,4 @@ def np_triu(m: Any, k: int = 0) -> Any:
 
 DIAGONALS: tuple[Primitive | Composite, ...] = (
     diagonal, place_diagonal, tril, triu, np_diagonal, linalg_diagonal, diag, diagflat, np_tril, np_triu,
-)
+)  # fmt: skip

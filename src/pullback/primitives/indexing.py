@@ -25,7 +25,7 @@ getitem = primitive(_getitem, name="getitem", view=True)
 
 
 def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """Add the cotangent into the array's own, which becomes a buffer of ours at the first read: n reads of a row cost n rows, not n arrays."""
+    """Add the cotangent into the array's own, a buffer of ours from the first read on: n reads of a row cost n rows, not n arrays."""
     _, ident, spec, params, _ = record
     buffer = cts[ident]
     if buffer is None:
@@ -54,7 +54,7 @@ READ = getitem.forms[(0,), 1, frozenset(), False] = new_form(_build)
 
 
 def read(handle: Any, key: Any) -> Any:
-    """``handle[key]`` for a basic key, called by the method of the user's expression: what ``call(getitem, ...)`` records, without its generality."""
+    """``handle[key]`` for a basic key, called by the method of the user's expression: what ``call(getitem, ...)`` records, sooner."""
     tape, params = handle._tape, {"key": key}
     if tape.mode or tape.thread != get_ident() or resolve(handle)._id is None or type(handle._value) is not np.ndarray:
         return call(getitem, (handle,), params)

@@ -196,4 +196,4 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 JOINING: tuple[Primitive | Composite, ...] = (
     concatenate, stack, np_concatenate, np_stack, vstack, hstack, dstack, column_stack, append, block,
     array_split, split, hsplit, vsplit, dsplit, *served(unstack),
-)
+)  # fmt: skip

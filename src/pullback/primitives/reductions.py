@@ -153,9 +153,7 @@ prod_where = primitive(
     name="reduce_prod_where",
     nondiff=("where",),
     vjps={
-        "x": lambda ct, x, initial, where, x_spec, axis: np.where(
-            where, _prod_rule(ct * initial, np.where(where, x, 1), x_spec, axis), 0
-        ),
+        "x": lambda ct, x, initial, where, x_spec, axis: np.where(where, _prod_rule(ct * initial, np.where(where, x, 1), x_spec, axis), 0),
         "initial": lambda ct, x, where, axis, keepdims: ct * MULTIPLY(np.where(where, x, 1), axis, keepdims=keepdims),
     },
 )
@@ -229,9 +227,7 @@ logaddexp_where = primitive(
     name="reduce_logaddexp_where",
     nondiff=("where",),
     vjps={
-        "x": lambda ct, x, where, out, x_spec, axis: np.where(
-            where, _softmax(ct, np.where(where, x, -np.inf), out, x_spec, axis), 0
-        ),
+        "x": lambda ct, x, where, out, x_spec, axis: np.where(where, _softmax(ct, np.where(where, x, -np.inf), out, x_spec, axis), 0),
         "initial": lambda ct, initial, out: ct * np.exp(np.where(initial == out, 0, initial - np.where(_infinite(out), 0, out))),
     },
 )
@@ -310,7 +306,7 @@ def _spreadness(
 def np_var(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
     where: Any = True, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:
+) -> Any:  # fmt: skip
     """numpy.var."""
     return _spreadness(var, var_about, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
@@ -319,7 +315,7 @@ def np_var(
 def np_std(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
     where: Any = True, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:
+) -> Any:  # fmt: skip
     """numpy.std."""
     return _spreadness(std, std_about, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
@@ -377,4 +373,4 @@ REDUCTIONS: tuple[Primitive | Composite, ...] = (
     logaddexp_reduce, logaddexp_where,
     np_sum, np_mean, np_var, np_std, np_prod, np_max, np_min,
     add_reduce, multiply_reduce, maximum_reduce, minimum_reduce, np_logaddexp_reduce,
-)
+)  # fmt: skip

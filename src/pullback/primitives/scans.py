@@ -153,4 +153,4 @@ def _edge(value: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
 
 SCANS: tuple[Primitive | Composite, ...] = (
     cumsum, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate, *served(cumulative_sum, cumulative_prod), diff,
-)
+)  # fmt: skip

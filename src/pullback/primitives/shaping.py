@@ -67,6 +67,8 @@ roll = primitive(
     linear=("x",),
     vjps={"x": lambda ct, shift, axis: np.roll(ct, tuple(-n for n in shift) if isinstance(shift, tuple) else -shift, axis)},
 )
+
+
 def _sum_tiles(ct: Any, x_spec: ArraySpec, reps: tuple[int, ...]) -> Any:
     """Every axis taken apart into (repetition, element); the repetitions summed."""
     ndim = max(x_spec.ndim, len(reps))
@@ -348,4 +350,4 @@ SHAPING: tuple[Primitive | Composite, ...] = (
     reshape, transpose, squeeze, broadcast_to, copy, astype, roll, tile, segment_sum, repeat,
     np_reshape, ravel, np_transpose, matrix_transpose, swapaxes, moveaxis, rollaxis, expand_dims, np_squeeze, np_broadcast_to,
     broadcast_arrays, flip, flipud, fliplr, rot90, np_roll, np_repeat, np_tile, np_astype, np_copy, atleast_1d, atleast_2d, atleast_3d,
-)
+)  # fmt: skip
