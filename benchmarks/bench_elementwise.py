@@ -3,7 +3,8 @@
     python benchmarks/bench_elementwise.py [--quick] [--json PATH]
 
 Figures to hold: at most 1.35 times the plain handwritten version, peak arrays not above its own. The version tuned with ``out=`` and
-autograd stand beside them. Peaks are tracemalloc's, in arrays of the size of ``x``, results included."""
+autograd stand beside them. Peaks are tracemalloc's, in arrays of the size of ``x``, results included.
+"""
 
 from collections.abc import Callable
 from typing import Any

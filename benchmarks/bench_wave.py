@@ -4,7 +4,8 @@
 
 Figures to hold, at 500 steps: everything saved at most 1.35 times a handwritten NumPy adjoint; ``Binomial(20)`` at most 1.25 times a
 handwritten adjoint that runs the same schedule; the ledger's peak equal to ``plan`` to the byte. At 4000 steps ``Binomial(20)`` under
-26 MiB of arrays, by the ledger and by tracemalloc."""
+26 MiB of arrays, by the ledger and by tracemalloc.
+"""
 
 import sys
 from collections.abc import Callable

@@ -3,7 +3,8 @@
     python benchmarks/run_all.py [--quick] [--json DIRECTORY] [--results PATH]
 
 Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named). ``--quick`` checks that
-everything runs and writes no results unless ``--results`` says where."""
+everything runs and writes no results unless ``--results`` says where.
+"""
 
 import argparse
 import json

@@ -19,7 +19,8 @@ PLUGIN_OF = {
 """Which plugin to install for a function that the core does not serve; used for the error message only."""
 
 
-OPERATORS = ("add", "subtract", "multiply", "divide", "pow", "negative")
+OPERATORS = {f"operator_{name}": name for name in ("add", "subtract", "multiply", "divide", "power", "negative")}
+"""Names of the primitives that are Python operators, and their slots."""
 
 
 @define(eq=False)
@@ -30,7 +31,7 @@ class Operators:
     subtract: Any = None
     multiply: Any = None
     divide: Any = None
-    pow: Any = None
+    power: Any = None
     negative: Any = None
 
 
@@ -108,8 +109,8 @@ class Registry:
 
     def _forget_callers(self) -> None:
         self.callers.clear()
-        for name in OPERATORS:
-            setattr(self.operators, name, None)
+        slots = self.operators
+        slots.add = slots.subtract = slots.multiply = slots.divide = slots.power = slots.negative = None
 
     def _search(self) -> bool:
         """Import the plugins, once. True when there was something to import."""

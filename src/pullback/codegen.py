@@ -197,7 +197,7 @@ def _unary_text(variant: Variant) -> str:
     if any(len(rules) > 1 for rules in prim.rules.values()):
         text += f"{pad}if x._flag == 2:\n{pad}    return call(prim, (x,), {{}})\n"
     text += f"{pad}out = {_forward_text(prim, 'xv')}\n"
-    if prim.name == "absolute":  # the one unary ufunc whose complex result is real
+    if prim.name.endswith("absolute"):  # the one unary ufunc whose complex result is real
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
     text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"

@@ -80,7 +80,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
         if tape is None or tape.mode not in (RECORDING, REPLAYABLE):
             return f(*args, **kwargs)
         if tape.chain is None:
-            tape.chain = PlainChain(policy or _Once(), tape.ledger or Ledger(), repeatable=True)
+            tape.chain = PlainChain(policy or _Once(), tape.ledger or Ledger(), repeatable=tape.repeatable)
             tape.chain.open(tape)
             tape.chain.marked = True
         chain = tape.chain

@@ -38,7 +38,7 @@ def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
         made = make_caller(entry, forms, names)
     CALLERS[key] = made
     if key in OPERATORS:
-        setattr(registry.operators, key, made)
+        setattr(registry.operators, OPERATORS[key], made)
     return made
 
 
@@ -212,7 +212,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
     tape = tape_of((handle, other), f"numpy.{name}")
-    compute = CALLERS.get(name) or registry.named(name)
+    compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}")
     if not isinstance(value, np.ndarray | Handle) or (isinstance(value, Handle) and value.shape == () and not hasattr(value, "_parent")):
         return compute(handle, other)
     if handle._tape is not tape or (not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)):

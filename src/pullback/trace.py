@@ -94,7 +94,7 @@ def run_traced(
                 chain.finish()
     except (ValueError, TypeError) as error:
         refused = error.__cause__ or error.__context__
-        if isinstance(refused, PullbackError):  # NumPy wraps what a tracer raises when it is written into a plain array
+        if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):  # NumPy wraps what a tracer raises when it is written into a plain array
             raise refused from None
         raise
     finally:
@@ -118,7 +118,11 @@ def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, input
         before = digest(leaf) if type(leaf) is np.ndarray else None
         inputs.append(Input(labels[k] if labels else label, spec_of(leaf), leaf, before))
         where.append(len(inputs) - 1)
-        handles.append(open_input(tape, leaf))
+        try:
+            handles.append(open_input(tape, leaf))
+        except NotDifferentiableError as error:
+            message = f"{inputs[-1].label}: {error}"
+            raise NotDifferentiableError(message) from None
     return handles, where
 
 

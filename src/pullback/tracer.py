@@ -67,6 +67,11 @@ class Tracer(Handle):
         self._spec = None
 
     @property
+    def flags(self) -> Any:
+        """How the concrete array lies in memory."""
+        return np.asarray(plain_value(self)).flags
+
+    @property
     def dtype(self) -> Any:
         """The dtype; float64 for a Python float."""
         value = resolve(self)._value
@@ -104,40 +109,40 @@ class Tracer(Handle):
 
     # Arithmetic.
     def __add__(self, other: Any) -> Any:
-        return (OPERATORS.add or caller("add"))(self, other)
+        return (OPERATORS.add or caller("operator_add"))(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return (OPERATORS.add or caller("add"))(other, self)
+        return (OPERATORS.add or caller("operator_add"))(other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return (OPERATORS.subtract or caller("subtract"))(self, other)
+        return (OPERATORS.subtract or caller("operator_subtract"))(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return (OPERATORS.subtract or caller("subtract"))(other, self)
+        return (OPERATORS.subtract or caller("operator_subtract"))(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return (OPERATORS.multiply or caller("multiply"))(self, other)
+        return (OPERATORS.multiply or caller("operator_multiply"))(self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return (OPERATORS.multiply or caller("multiply"))(other, self)
+        return (OPERATORS.multiply or caller("operator_multiply"))(other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return (OPERATORS.divide or caller("divide"))(self, other)
+        return (OPERATORS.divide or caller("operator_divide"))(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return (OPERATORS.divide or caller("divide"))(other, self)
+        return (OPERATORS.divide or caller("operator_divide"))(other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return (OPERATORS.pow or caller("pow"))(self, other)
+        return (OPERATORS.power or caller("operator_power"))(self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return (OPERATORS.pow or caller("pow"))(other, self)
+        return (OPERATORS.power or caller("operator_power"))(other, self)
 
     def __mod__(self, other: Any) -> Any:
-        return caller("remainder")(self, other)
+        return caller("operator_remainder")(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return caller("remainder")(other, self)
+        return caller("operator_remainder")(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
         return np.floor_divide(plain_value(self), value(other))
@@ -155,13 +160,13 @@ class Tracer(Handle):
         return caller("matmul")(other, self)
 
     def __neg__(self) -> Any:
-        return (OPERATORS.negative or caller("negative"))(self)
+        return (OPERATORS.negative or caller("operator_negative"))(self)
 
     def __pos__(self) -> Any:
-        return caller("positive")(self)
+        return caller("operator_positive")(self)
 
     def __abs__(self) -> Any:
-        return caller("absolute")(self)
+        return caller("operator_absolute")(self)
 
     def __round__(self, digits: int = 0) -> Any:
         return np.round(plain_value(self), digits)
@@ -180,7 +185,7 @@ class Tracer(Handle):
         return in_place("divide", resolve(self), other)
 
     def __ipow__(self, other: Any) -> Any:
-        return in_place("pow", resolve(self), other)
+        return in_place("power", resolve(self), other)
 
     def __imod__(self, other: Any) -> Any:
         return in_place("remainder", resolve(self), other)
@@ -325,54 +330,9 @@ class Buffer(Tracer):
 
 
 class Weak(Tracer):
-    """A tracer over a Python float: NumPy lets it take the dtype of what it meets. Arithmetic among Python floats stays Python's."""
+    """A tracer over a Python float: NumPy lets it take the dtype of what it meets."""
 
     __slots__ = ()
-
-    def _with(self, name: str, other: Any, *, turned: bool = False) -> Any:
-        """The operator on Python floats where both are; else on arrays."""
-        floats = type(other) in (float, int, complex, Weak)
-        operation = registry.named(f"float_{name}") if floats else caller(name)
-        return operation(other, self) if turned else operation(self, other)
-
-    def __add__(self, other: Any) -> Any:
-        return self._with("add", other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._with("add", other, turned=True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with("subtract", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with("subtract", other, turned=True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with("multiply", other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._with("multiply", other, turned=True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._with("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with("divide", other, turned=True)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._with("remainder", other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._with("remainder", other, turned=True)
-
-    def __pos__(self) -> Any:
-        return registry.named("float_positive")(self)
-
-    def __neg__(self) -> Any:
-        return registry.named("float_negative")(self)
-
-    def __abs__(self) -> Any:
-        return registry.named("float_absolute")(self)
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)

@@ -5,10 +5,10 @@ from pullback.primitives.complexes import COMPLEXES
 from pullback.primitives.creation import CREATION
 from pullback.primitives.diagonals import DIAGONALS
 from pullback.primitives.elementwise import ELEMENTWISE
-from pullback.primitives.floats import FLOATS
 from pullback.primitives.indexing import INDEXING
 from pullback.primitives.joining import JOINING
 from pullback.primitives.masked import MASKED
+from pullback.primitives.operators import OPERATORS
 from pullback.primitives.reductions import REDUCTIONS
 from pullback.primitives.scans import SCANS
 from pullback.primitives.selection import SELECTION
@@ -16,7 +16,7 @@ from pullback.primitives.shaping import SHAPING
 from pullback.primitives.zero import ZERO
 
 CORE: tuple[Primitive | Composite, ...] = (
-    *(*ELEMENTWISE, *FLOATS, *MASKED, *COMPLEXES, *ZERO),
+    *(*ELEMENTWISE, *OPERATORS, *MASKED, *COMPLEXES, *ZERO),
     *(*REDUCTIONS, *SCANS, *SHAPING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )

@@ -8,7 +8,6 @@ computes ``out`` again, with the same bits; the one whose value is already held 
 Complex numbers: ``ct`` is df/dx - i df/dy of the real result f, so a holomorphic rule is ``ct * f'(z)`` without a conjugate.
 """
 
-import operator
 from collections.abc import Callable
 from math import factorial, log, pi, prod
 from typing import Any
@@ -33,11 +32,11 @@ def is_complex(x: Any) -> bool:
 
 # ------------------------------------------------------------------------------------------------------------- arithmetic
 positive = elementwise(np.positive, linear="x", x=lambda ct: ct)
-negative = elementwise(np.negative, symbol="-", linear="x", x=lambda ct: -ct)
-add = elementwise(np.add, symbol="+", linear="x y", x=lambda ct: ct, y=lambda ct: ct)
-subtract = elementwise(np.subtract, symbol="-", linear="x y", x=lambda ct: ct, y=lambda ct: -ct)
-multiply = elementwise(np.multiply, symbol="*", x=lambda ct, y: ct * y, y=lambda ct, x: ct * x)
-divide = elementwise(np.divide, symbol="/", x=lambda ct, y: over(ct, y), y=lambda ct, y, out: times(over(-ct, y), out))
+negative = elementwise(np.negative, linear="x", x=lambda ct: -ct)
+add = elementwise(np.add, linear="x y", x=lambda ct: ct, y=lambda ct: ct)
+subtract = elementwise(np.subtract, linear="x y", x=lambda ct: ct, y=lambda ct: -ct)
+multiply = elementwise(np.multiply, x=lambda ct, y: ct * y, y=lambda ct, x: ct * x)
+divide = elementwise(np.divide, x=lambda ct, y: over(ct, y), y=lambda ct, y, out: times(over(-ct, y), out))
 conjugate = elementwise(np.conjugate, x=lambda ct: np.conjugate(ct))
 deg2rad = elementwise(np.deg2rad, linear="x", x=lambda ct: ct * (pi / 180))
 radians = elementwise(np.radians, linear="x", x=lambda ct: ct * (pi / 180))
@@ -105,11 +104,9 @@ def _power_y(ct: Any, x: Any, out: Any) -> Any:
     return times(times(ct, out), slope)
 
 
-# float64 ** float64 of NumPy scalars is not np.power to the last bit, so the operator is a primitive of its own.
 power = elementwise(np.power, x=_power_x, y=_power_y)
 # Not declared elementwise: with a Python number it widens, which no other function of two operands does.
 float_power = primitive(np.float_power, operands=("x", "y"), serves=(np.float_power,), vjps={"x": _power_x, "y": _power_y})
-pow_operator = elementwise(operator.pow, symbol="**", x=_power_x, y=_power_y)
 
 # ----------------------------------------------------------------------------------- trigonometric and hyperbolic functions
 sin = elementwise(np.sin, x=lambda ct, x: ct * np.cos(x))
@@ -290,7 +287,7 @@ i0 = elementwise(np.i0, x=silent(lambda ct, x: times(ct, i1(x))))
 ELEMENTWISE: tuple[Primitive, ...] = (
     *(positive, negative, add, subtract, multiply, divide, conjugate, deg2rad, radians, rad2deg, degrees),
     *(exp, exp2, expm1, ln, log2, log10, log1p, logaddexp, logaddexp2),
-    *(square, sqrt, cbrt, reciprocal, power, float_power, pow_operator),
+    *(square, sqrt, cbrt, reciprocal, power, float_power),
     *(sin, cos, tan, sinh, cosh, tanh, arcsin, arccos, arctan, arcsinh, arccosh, arctanh, hypot, arctan2),
     *(absolute, fabs, copysign, heaviside, maximum, minimum, fmax, fmin),
     *(remainder, fmod, divmod_, modf, frexp, ldexp),

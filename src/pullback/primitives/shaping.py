@@ -160,7 +160,8 @@ def ravel(a: Any, order: str = "C") -> Any:
     """numpy.ravel. order='K' takes the axes in the order of their strides, as they lie in memory."""
     if order == "K":
         return reshape(np.transpose(a, _memory_order(a)), shape=(-1,), order="C")
-    return reshape(a, shape=(-1,), order=_c_or_f(a, order))
+    flat = reshape(a, shape=(-1,), order=_c_or_f(a, order))
+    return flat if flat.flags.c_contiguous else np.copy(flat)  # reshape would leave a strided line a view
 
 
 @composite(np.transpose, name="transpose")
