@@ -43,8 +43,8 @@ class Form:
 
     @property
     def name(self) -> str:
-        """The primitive's name."""
-        return self.primitive.name
+        """The primitive's name, an operator's without saying that it is one."""
+        return self.primitive.name.removeprefix("operator_")
 
     @property
     def n_ids(self) -> int:

@@ -46,9 +46,6 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
-    peak_keys: frozenset[Hashable] = frozenset()
-    """What was held at the peak, once the total has fallen from it."""
-    climbing: bool = False
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""
@@ -63,12 +60,9 @@ class Ledger:
         if self.total > self.peak_bytes:
             self.peak_bytes = self.total
             self.at_peak = {name: n for name, n in self.now.items() if n}
-            self.climbing = True
 
     def release(self, items: Iterable[Item]) -> None:
         """One holder fewer for each buffer; the last one takes its bytes off."""
-        if self.climbing:
-            self.climbing, self.peak_keys = False, frozenset(self.held)
         for key, _, _ in items:
             entry = self.held[key]
             entry[0] -= 1
@@ -80,9 +74,8 @@ class Ledger:
     def plain_bytes(self, tape: Tape | None) -> dict[str, int]:
         """What a plain tape holds beside what is booked, by reason, each buffer counted once."""
         plain: dict[str, int] = {}
-        booked = self.held if self.climbing else self.peak_keys
         for held in tape_holdings(tape.records) if tape is not None else ():
-            if id(held.buffer) in booked or id(held.buffer) in self.held:
+            if id(held.buffer) in self.held:
                 continue  # booked by a loop or a step region
             plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
         return plain

@@ -54,18 +54,15 @@ class LoopRun:
         if self.n is None and chain.condition is not None and not chain.goes_on(0):
             self.n = 0
             return
-        self.start_items = value_items(self.start, "snapshot")
-        chain.ledger.hold(self.start_items)
         start = chain.state
         self._probe()
-        if self.start:  # the body's closure keeps what it captures for another reverse pass
-            kept = value_items(chain.captured_values.values(), "snapshot")
-            chain.ledger.hold(kept)
-            self.start_items += kept
         loops = planned()
         if not any(i is not None for i in (*self.entering, *self.x_entering, *self.known)):
             self._run_unneeded()
             return
+        if self.start:  # for another reverse pass: where it begins, and what the body's closure has captured
+            self.start_items = [*value_items(self.start, "snapshot"), *value_items(chain.captured_values.values(), "snapshot")]
+            chain.ledger.hold(self.start_items)
         if loops is not None:
             self._forward_of_shadow(start)
             loops.append(self)
@@ -94,6 +91,7 @@ class LoopRun:
         """Nothing traced enters: the loop runs plainly, and holds nothing."""
         chain = self.chain
         assert chain.probe is not None
+        self.start, chain.start = [], []
         unused, after, ys = chain.probe
         release_records(unused.tape.records)
         chain._give_ys(0, ys)

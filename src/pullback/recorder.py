@@ -167,7 +167,7 @@ def form_for(prim: Primitive, operands: Any, values: Any, out: Any, active: tupl
 
 
 def _same_spec(out: Any, value: Any) -> bool:
-    return hasattr(value, "dtype") and bool(out.shape == value.shape and out.dtype == value.dtype)
+    return hasattr(value, "dtype") and hasattr(out, "dtype") and bool(out.shape == value.shape and out.dtype == value.dtype)
 
 
 def make_form(prim: Primitive, active: tuple[int, ...], arity: int, held: frozenset[int], *, exact: bool, site: int) -> Form:
@@ -197,8 +197,8 @@ class _Named:
         if name in prim.operands:
             k = prim.operands.index(name)
             value = self.values[k]
-            if type(value) is float and not prim.elementwise:
-                value = np.float64(value)  # a rule that is no table line may ask for its shape
+            if type(value) in (float, complex) and not prim.elementwise:
+                value = np.asarray(value)[()]  # a rule that is no table line may ask for its shape
             return hold(self.operands[k], value, self.tape)
         if name == prim.family:
             first = len(prim.operands)

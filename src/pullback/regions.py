@@ -41,6 +41,13 @@ class Region:
         part = self.view(root)[self.key]
         return part if self.fancy or not hasattr(part, "copy") else part.copy()
 
+    def part(self, root: Any) -> Any:
+        """As :meth:`read`, but a view where the region is half of the root or more: a small one would keep the whole of a large root from being written."""
+        if self.fancy or self.steps or not isinstance(root, np.ndarray) or root.base is not None:
+            return self.read(root)
+        found = root[self.key]
+        return found if isinstance(found, np.ndarray) and 2 * found.nbytes >= root.nbytes else self.read(root)
+
     def write(self, root: Any, value: Any) -> None:
         """``root``'s region becomes ``value``, in place."""
         self.view(root)[self.key] = value

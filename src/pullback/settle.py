@@ -1,5 +1,6 @@
 """Where a cotangent arrives: checked against its primal, brought to its spec, and joined to what other consumers sent."""
 
+from itertools import pairwise
 from sys import getrefcount
 from typing import Any
 
@@ -47,6 +48,14 @@ def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:
     return gs
 
 
+def _in_c_order(g: Any) -> bool:
+    """True where a sum of ``g`` and a C-contiguous array is C-contiguous."""
+    if g.flags.c_contiguous:
+        return True
+    strides = g.strides
+    return all(s > 0 for s in strides) and all(s >= t for s, t in pairwise(strides))
+
+
 def _seen_in_join(p: Any, g: Any, i: int, sweep: Any) -> int:
     return getrefcount(p)
 
@@ -90,7 +99,7 @@ def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
         if i in sweep.owned:
             np.add(p, g, out=p)
             return p
-        if getrefcount(p) <= JOINED and p.base is None and p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and g.flags.c_contiguous:
+        if getrefcount(p) <= JOINED and p.base is None and p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and _in_c_order(g):
             np.add(p, g, out=p)
             sweep.owned.add(i)
             return p

@@ -68,6 +68,7 @@ class ShadowChain:
     starts: list[Key] = field(factory=list)
     slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     serial: int = 0
+    begun: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.state = self.starts = [self._fresh(1)[0] if key is None else key for key in self.initial]
@@ -89,7 +90,11 @@ class ShadowChain:
     def advance(self, start: int, stop: int) -> int:
         """The state becomes what the last step makes of it."""
         before = self.state
-        self.state = self._fresh(len(before))
+        if start == 0 and stop == 1 and not self.begun:  # step 0 was recorded to learn of it: what it made is the state
+            self.state = self._after(self.first, before)
+        else:
+            self.state = self._fresh(len(before))
+        self.begun = True
         self.lookback = before if self.unknown else None
         self.cursor = stop
         self.ledger.n_forward += stop - start
@@ -99,7 +104,7 @@ class ShadowChain:
         """The step's tape is held."""
         if self.lookback is not None and step == self.cursor - 1:
             self.state = self.lookback
-        self.lookback = None
+        self.lookback, self.begun = None, True
         template = self.first if step == 0 else self.later
         before, self.state = self.state, self._after(template, self.state)
         names: dict[tuple[str, Any], Key] = {}

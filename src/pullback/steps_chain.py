@@ -288,7 +288,7 @@ class StepsChain:
         self.fresh = False
         self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True)
         run_reverse(self.schedule, self.machine, self)
-        self.replayer = None
+        self.replayer = self.newest = None
 
     def _restart(self) -> None:
         assert self.initial is not None and self.n is not None  # a repeatable chain keeps its initial state

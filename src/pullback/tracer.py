@@ -286,9 +286,9 @@ class Tracer(Handle):
 
     # No __getattr__: it would make every look into a slot slow. What arrays have besides is named here.
     (
-        base, byteswap, ctypes, data, dump, dumps, flags, getfield, itemset, newbyteorder, resize, setfield, setflags, to_device, tobytes, tofile,
+        base, byteswap, ctypes, data, dump, dumps, getfield, itemset, newbyteorder, resize, setfield, setflags, to_device, tobytes, tofile,
         tostring, view,
-    ) = (Unsupported() for _ in range(18))  # fmt: skip
+    ) = (Unsupported() for _ in range(17))  # fmt: skip
 
 
 class Flat:

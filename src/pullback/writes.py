@@ -229,11 +229,17 @@ def _pull_increment(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
     """The region of the cotangent goes to the increment; all of it goes to the array before."""
     form = form_of(record)
     region, _, strides, value_spec, ident, site = record[1 + form.n_ids :]
-    buffer = owned_buffer(ct, ident, strides, sweep)
+    if region.steps or isinstance(ct, Handle):
+        buffer, ours = owned_buffer(ct, ident, strides, sweep), True
+    else:
+        buffer, ours = ct, ident in sweep.owned  # a key alone finds the same elements whatever the strides
     if form.name in ("increment_both", "increment_value"):
-        _send(region.read(buffer), record[form.n_ids], value_spec, form, site, cts, sweep)
+        g = region.part(buffer)
+        ours = ours and getattr(g, "base", None) is not buffer and g is not buffer
+        _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
+        del g  # so that only cts may still hold a view of the buffer
     if form.name != "increment_value":
-        _pass_on(buffer, record[1], cts, sweep)
+        _pass_on(buffer, record[1], cts, sweep, ours=ours)
 
 
 def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], sweep: Any) -> None:
@@ -244,11 +250,13 @@ def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], 
     cts[ident] = g if before is None else join(before, g, ident, sweep)
 
 
-def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any) -> None:
+def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any, *, ours: bool = True) -> None:
+    """``ours`` says that nothing else looks at the buffer; otherwise whoever wants to write to it asks again."""
     before = cts[ident]
     if before is None:
         cts[ident] = buffer
-        sweep.owned.add(ident)
+        if ours:
+            sweep.owned.add(ident)
     else:
         cts[ident] = join(before, buffer, ident, sweep)
 

@@ -57,7 +57,7 @@ program: 2 inputs, 12 operations, 2 outputs; 192 B saved
 %9   getitem(%0) [2:]                                                         float64[6]                   L+5
 %10  reduce_sum(%9)                                                           ?                            L+5
 %11  join_concatenate(%8, %3) axis=0, starts=(0, 8, 16), casting='same_kind'  float64[16]                  L+6
-%12  pow(%11, _)                                                              float64[16]  saves x 128 B   L+6
+%12  power(%11, _)                                                            float64[16]  saves x 128 B   L+6
 %13  reduce_sum(%12)                                                          float64[]                    L+6
 returns ['count'] = a constant, ['loss'] = %13"""
     assert text == golden

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from tests.primitives.case import Case
 
-from pullback.primitives.elementwise import i1, pow_operator
+from pullback.primitives.elementwise import i1
 from pullback.primitives.masked import masked_divide, masked_multiply
+from pullback.primitives.operators import OPERATORS
 from pullback.primitives.versions import available
 
 _rng = np.random.default_rng(11)
@@ -30,6 +31,7 @@ UNARY: tuple[tuple[Any, Any], ...] = (
     *((f, POSITIVE) for f in (np.sqrt, np.log, np.log2, np.log10, np.log1p)),
     *((f, UNIT) for f in (np.arcsin, np.arccos, np.arctanh)),
     (np.arccosh, ABOVE),
+    *((f, ANY) for f in OPERATORS if len(f.operands) == 1),
     (np.tan, ANGLES),
 )
 HOLOMORPHIC = (
@@ -61,7 +63,8 @@ def _unary() -> tuple[Case, ...]:
 _SMOOTH_PAIRS: tuple[tuple[Any, Any, Any], ...] = (
     *((f, ANY, OTHER) for f in (np.add, np.subtract, np.multiply, np.divide, np.logaddexp, np.logaddexp2, np.arctan2, np.hypot)),
     *((f, ANY, OTHER) for f in (np.maximum, np.minimum, np.fmax, np.fmin, np.copysign, np.remainder, np.fmod, np.heaviside)),
-    *((f, POSITIVE, OTHER) for f in (np.power, np.float_power, pow_operator)),
+    *((f, POSITIVE, OTHER) for f in (np.power, np.float_power)),
+    *((f, POSITIVE, OTHER) for f in OPERATORS if len(f.operands) == 2),
     *((f, ANY, OTHER) for f in (masked_multiply, masked_divide)),
 )
 
@@ -83,7 +86,7 @@ def _binary() -> tuple[Case, ...]:
                 Case(f"{name} 0-d with a line", f, (NUMBER, LINE), (name,)),
                 Case(f"{name} of nothing", f, (EMPTY, LINE[:3]), (name,)),
             ]
-    for f in (np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, pow_operator, masked_multiply, masked_divide):
+    for f in (np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, masked_multiply, masked_divide):
         rows.append(Case(f"{name_of(f)} complex", f, (PLANE, PLANE[::-1] + 0.3), (name_of(f),), dtypes=("complex128",)))
     rows += [
         Case("multiply real by complex", np.multiply, (ANY, PLANE), ("multiply",)),
@@ -97,14 +100,14 @@ def _exponents() -> tuple[Case, ...]:
     """x ** n at every kind of n, and x at 0 where it is smooth there."""
     at_zero, whole = np.array([0.0, 1.3, -0.7]), np.array([3, 1, 2])
     exponents = (0, 1, 2, 3, -1, -2, 0.0, 2.0, np.int64(3))
-    rows = [Case(f"power {n!r}", lambda x, n=n: x**n, (ANY,), ("power", "pow"), dtypes=BOTH) for n in exponents]
+    rows = [Case(f"power {n!r}", lambda x, n=n: x**n, (ANY,), ("power", "operator_power"), dtypes=BOTH) for n in exponents]
     rows += [
-        Case("power 0.5", lambda x: x**0.5, (POSITIVE,), ("power", "pow"), dtypes=BOTH),
+        Case("power 0.5", lambda x: x**0.5, (POSITIVE,), ("power", "operator_power"), dtypes=BOTH),
         Case("power at 0", lambda x: np.power(x, 2) + x**3, (at_zero,), ("power",)),
         Case("power, array of exponents at 0", lambda x: np.power(x, np.array([[0.0], [2.0], [3.0]])), (at_zero,), ("power",)),
         Case("power, integer exponents", lambda x: x ** np.array([0, 2, 3], np.uint8), (ANY,), ("power",), dtypes=BOTH),
-        Case("power of an integer", lambda y: 2**y + whole**y, (ANY,), ("power", "pow")),
-        Case("power in place", lambda x: operator.ipow(x * 1.0, 2), (ANY,), ("power", "pow")),
+        Case("power of an integer", lambda y: 2**y + whole**y, (ANY,), ("power", "operator_power")),
+        Case("power in place", lambda x: operator.ipow(x * 1.0, 2), (ANY,), ("power", "operator_power")),
     ]
     return tuple(rows)
 

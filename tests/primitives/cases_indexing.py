@@ -175,4 +175,17 @@ def _creation() -> tuple[Case, ...]:
     )
 
 
-CASES = (*_reads(), *_writes(), *_creation())
+def _take() -> tuple[Case, ...]:
+    places = np.array([[0, 2], [-1, 0]])  # 0 twice: cotangents add up
+    return (
+        Case("take flat", lambda x: np.take(x, places), (CUBE,), ("take", "getitem")),
+        *(Case(f"take axis={a}", lambda x, a=a: np.take(x, places, axis=a), (CUBE,), ("take",)) for a in (1, -1)),
+        Case("take one", lambda x: np.take(x, 1, 0), (PLANE,), ("take",), dtypes=BOTH),
+        Case("take wrap", lambda x: np.take(x, [7, -9], 1, mode="wrap"), (PLANE,), ("take",)),
+        Case("take clip", lambda x: np.take(x, [7, -9], 1, mode="clip"), (PLANE,), ("take",)),
+        Case("take from strides", lambda x: np.take(x, [0, 1], 2), (BACK,), ("take",)),
+        Case("x.take", lambda x: x.take([0, 0, 2]), (WAVE,), ("take",)),
+    )
+
+
+CASES = (*_reads(), *_writes(), *_creation(), *_take())

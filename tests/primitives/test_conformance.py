@@ -9,7 +9,6 @@ from tests.primitives.case import Case
 
 import pullback as pb
 from pullback.arrays import carries_derivative
-from pullback.primitives.floats import FLOATS
 from pullback.structures import flatten, unflatten
 from pullback.testing.bits import same_bits, twin
 from pullback.testing.differences import random_like
@@ -28,7 +27,6 @@ NOT_COVERED: dict[str, str] = {
     "ix_": "takes integers and booleans, which carry no derivative; its use as a key is a case of getitem",
     "ravel_multi_index": "takes integers, which carry no derivative",
     "unravel_index": "takes integers, which carry no derivative",
-    **{entry.name: "takes Python floats, which are no arrays: test_floats.py" for entry in FLOATS},
 }
 
 

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from pullback.declare import Primitive, composite, primitive
 from pullback.forms import Form, new_form
 from pullback.handles import FREE, Handle, make, resolve, spec_of_handle
+from pullback.primitives.axes import cut
 from pullback.recorder import call
 from pullback.regions import has_repeats, is_basic, is_fancy
 from pullback.settle import alone
@@ -36,7 +37,8 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
         sweep.owned.add(ident)
     elif ident not in sweep.owned:
         if not alone(buffer):
-            buffer = cts[ident] = buffer.copy() if isinstance(buffer, Handle) else np.array(buffer)
+            traced: Any = buffer
+            buffer = cts[ident] = traced.copy() if isinstance(buffer, Handle) else np.array(buffer)
         sweep.owned.add(ident)
     (key,) = params
     if not is_basic(key) and is_fancy(key) and has_repeats(key, spec.shape):
@@ -84,7 +86,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         wanted = wanted % extent
     elif mode == "clip":
         wanted = np.clip(wanted, 0, extent - 1)
-    return line[(*(slice(None),) * place, wanted)]
+    return line[cut(line.ndim, place, wanted)]
 
 
 INDEXING = (getitem, take)

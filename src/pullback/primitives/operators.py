@@ -1,7 +1,7 @@
-"""Python's operators. They are not their ufuncs: among Python floats they give Python floats, which take the dtype of what they meet
-later, and NumPy computes them on its scalars without the ufunc, with other last bits for complex ones.
+"""Python's operators, which are not their ufuncs.
 
-The rules are those of the ufuncs; only the forward differs, so that a trace computes what the user wrote.
+Among Python floats they give Python floats, which take the dtype of what they meet later, and NumPy computes them on its scalars without
+the ufunc, with other last bits for complex ones. The rules are those of the ufuncs; only the forward differs, so that a trace computes what the user wrote.
 """
 
 import operator
@@ -14,9 +14,11 @@ from pullback.primitives import elementwise
 
 def _operator(function: Callable[..., Any], ufunc: Primitive, symbol: str = "") -> Primitive:
     rules = {operand: tuple(rule.fn for rule in rules) for operand, rules in ufunc.rules.items()}
-    return primitive(
-        function, name=f"operator_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol, elementwise=True, trusted=True
-    )
+    made: Primitive = primitive(
+        function, name=f"operator_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol,
+        elementwise=True, trusted=True,
+    )  # fmt: skip
+    return made
 
 
 OPERATORS = (

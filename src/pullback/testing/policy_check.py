@@ -1,12 +1,13 @@
 """check_policy: a memory policy is right if its actions are valid, its gradients have save-all's bits, and its forecast comes true."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import Factory, frozen
 
-from pullback.errors import PolicyError, ScheduleError
+from pullback.errors import PolicyError, PolicyWarning, ScheduleError
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import Simulation, simulate
@@ -127,8 +128,10 @@ def _program_faults(policy: MemoryPolicy, f: Callable[..., Any], args: tuple[Any
     faults: list[Fault] = []
     for words, arguments in (("", args), (" at a second input", other)):
         try:
-            faults += _run_faults(policy, f, arguments, f"{name}{words}", seed)
-        except PolicyError as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PolicyWarning)  # a policy that holds everything has refused the program
+                faults += _run_faults(policy, f, arguments, f"{name}{words}", seed)
+        except (PolicyError, PolicyWarning) as error:
             faults.append(Fault(REFUSED, f"{name}{words}: {error}"))
         except Exception as error:  # noqa: BLE001 - whatever a run under the policy raises is what is reported
             faults.append(Fault("run raised", f"{name}{words} under {policy!r} raised {type(error).__name__}: {error}"))

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.primitives.floats import FLOATS
+from pullback.primitives.operators import OPERATORS as PRIMITIVES
 
 X, Y = 2.75, -1.5
 OPERATORS = {
-    "float_add": (operator.add, X, Y),
-    "float_subtract": (operator.sub, X, Y),
-    "float_multiply": (operator.mul, X, Y),
-    "float_divide": (operator.truediv, X, Y),
-    "float_remainder": (operator.mod, X, Y),
-    "float_pow": (operator.pow, X, Y),
-    "float_positive": (operator.pos, X),
-    "float_negative": (operator.neg, X),
-    "float_absolute": (abs, Y),
+    "operator_add": (operator.add, X, Y),
+    "operator_subtract": (operator.sub, X, Y),
+    "operator_multiply": (operator.mul, X, Y),
+    "operator_divide": (operator.truediv, X, Y),
+    "operator_remainder": (operator.mod, X, Y),
+    "operator_power": (operator.pow, X, Y),
+    "operator_positive": (operator.pos, X),
+    "operator_negative": (operator.neg, X),
+    "operator_absolute": (abs, Y),
 }
-NAMES = sorted(entry.name for entry in FLOATS)
+NAMES = sorted(entry.name for entry in PRIMITIVES)
 
 
 @pytest.mark.parametrize("name", NAMES)
