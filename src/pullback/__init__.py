@@ -51,11 +51,13 @@ if TYPE_CHECKING:
     from pullback import testing
     from pullback.inspect.looking import record, saved
     from pullback.inspect.planning import plan
+    from pullback.inspect.profiling import profile
 else:
     # What only a person looking at a program needs is imported at its first use: it is a quarter of the import, for nothing in a program
     # that runs. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "plan": "pullback.inspect.planning",
+        "profile": "pullback.inspect.profiling",
         "record": "pullback.inspect.looking",
         "saved": "pullback.inspect.looking",
         "testing": "pullback.testing",
@@ -107,6 +109,7 @@ __all__ = [
     "grad",
     "plan",
     "primitive",
+    "profile",
     "record",
     "register",
     "registry",

@@ -12,9 +12,7 @@ from pullback.errors import PluginError, RegistrationError, UnknownFunctionError
 
 ENTRY_POINTS = "pullback.primitives"
 PLUGIN_OF = {
-    "pullback-linalg": (
-        "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace solve"
-    ).split(),
+    "pullback-linalg": ("matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace solve").split(),
 }
 """Which plugin to install for a function that the core does not serve; used for the error message only."""
 
@@ -52,13 +50,18 @@ class Registry:
         """Register a primitive under its name and the NumPy functions it serves; raises :class:`RegistrationError` where one is taken."""
         taken = self.names.get(entry.name)
         if taken is not None and taken is not entry:
-            message = f"a primitive named {entry.name!r} is already registered; choose another name, or work in a scoped copy: registry.scoped()"
+            message = (
+                f"a primitive named {entry.name!r} is already registered; choose another name, or work in a scoped copy: registry.scoped()"
+            )
             raise RegistrationError(message)
         functions = (*entry.serves, *serves)
         for function in functions:
             owner = self.functions.get(function)
             if owner is not None and owner is not entry:
-                message = f"{_qualified(function)} is already served by {owner.name!r}; {entry.name!r} cannot serve it too. Use registry.scoped() to replace it"
+                message = (
+                    f"{_qualified(function)} is already served by {owner.name!r}; {entry.name!r} cannot serve it too. Use "
+                    f"registry.scoped() to replace it"
+                )
                 raise RegistrationError(message)
         self.names[entry.name] = entry
         self.functions |= dict.fromkeys(functions, entry)

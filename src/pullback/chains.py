@@ -18,7 +18,7 @@ from pullback.forms import FORMS
 from pullback.handles import SMALL, Handle, keep
 from pullback.ledger import Ledger, mib, value_items
 from pullback.program import Entry
-from pullback.recorder import COMPONENT, Const
+from pullback.recorder import Const
 from pullback.steps_chain import StepsChain, nbytes_of
 from pullback.sweep import Sweep, sweep
 from pullback.tape import Tape, site_text
@@ -60,7 +60,12 @@ class PlainChain:
         assert self.tape is not None
         record = self.tape.records[ident]
         assert record is not None
-        if self.cutter is not None and not self.marked and FORMS[record[0]].execute is None and self.cutter.wants_cut(ident - chain.cuts[-1]):
+        if (
+            self.cutter is not None
+            and not self.marked
+            and FORMS[record[0]].execute is None
+            and self.cutter.wants_cut(ident - chain.cuts[-1])
+        ):
             self.tape.records.pop()  # the record belongs to the step that begins now
             chain.cut()
             self.tape.records.append(record)
@@ -159,7 +164,10 @@ class PlainChain:
             self.cutter.watched.clear()
         self.cutter = None
         if not self.cuts_itself and not self.marked:
-            message = f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; mark the loop with pullback.steps(n)"
+            message = (
+                f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; "
+                f"mark the loop with pullback.steps(n)"
+            )
             warnings.warn(message, PolicyWarning, stacklevel=2)
 
     # The reverse pass.
@@ -193,8 +201,10 @@ class PlainChain:
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
             message = (
-                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots ({mib(snapshots)}); the last was read at "
-                f"{site_text(self.constant_site)}. Use pullback.fori_loop or scan for the loop: they compute such arrays again and hold none"
+                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
+                f"({mib(snapshots)}); the last was read at "
+                f"{site_text(self.constant_site)}. Use pullback.fori_loop or scan for the loop: they compute such arrays again "
+                f"and hold none"
             )
             warnings.warn(message, PolicyWarning, stacklevel=2)
 

@@ -172,7 +172,8 @@ def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) 
     wide, narrow = f"{name}_views", name
     last = f"call(prim, ({operands},), {{}})"
     for variant, called in ((Variant(prim, forms, True, last), wide), (Variant(prim, forms, False, f"{wide}({operands})"), narrow)):
-        source = f"def {called}({operands}):\n{''.join(map(_CAPTURED.format, operands.split(', '))) if variant.wide else ''}{body(variant)}{variant.leave('    ')}"
+        opening = "".join(map(_CAPTURED.format, operands.split(", "))) if variant.wide else ""
+        source = f"def {called}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
         namespace[called] = compile_function(called, source, namespace)
     made: Callable[..., Any] = namespace[name]
     return made
@@ -243,7 +244,8 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
     text += _inexact_exit(pad, f"{closed}(out.shape != spec.shape or out.dtype is not spec.dtype)", f"({', '.join(args)})")
     if second in form.saved:
         text += f"{pad}if same:\n{pad}    k = tape.kept\n"
-        text += f"{pad}    {kept} = k.copy if k.array is {constant} and k.spec is spec and k.data == {constant}.tobytes() else keep(tape, {constant})\n"
+        unchanged = f"k.array is {constant} and k.spec is spec and k.data == {constant}.tobytes()"
+        text += f"{pad}    {kept} = k.copy if {unchanged} else keep(tape, {constant})\n"
         text += f"{pad}else:\n{pad}    {kept} = keep(tape, {constant}) if {array} else {constant}\n"
     text += variant.keeping(pad, handle, value) if first in form.saved else ""
     return text + _record_text(variant, form, pad, (handle,))

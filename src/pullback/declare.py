@@ -106,7 +106,9 @@ class Primitive:
             return rule_fn
 
         if not operands:
-            message = f"{self.name}.vjp() names no operand; name one of {self.operand_names}, as in @{self.name}.vjp({self.operand_names[0]!r})"
+            message = (
+                f"{self.name}.vjp() names no operand; name one of {self.operand_names}, as in @{self.name}.vjp({self.operand_names[0]!r})"
+            )
             raise DeclarationError(message)
         for operand in operands:
             if operand not in self.operand_names:
@@ -202,9 +204,7 @@ def _plain(x: Any) -> Any:
     return type(x)(map(_plain, x)) if type(x) in (list, tuple) else x
 
 
-def _signature(
-    forward: Callable[..., Any], options: dict[str, Any]
-) -> tuple[tuple[str, ...], str | None, tuple[str, ...], dict[str, Any]]:
+def _signature(forward: Callable[..., Any], options: dict[str, Any]) -> tuple[tuple[str, ...], str | None, tuple[str, ...], dict[str, Any]]:
     """Operands, family, params and their defaults: as given in the options, else as the signature says."""
     if "operands" in options:
         return tuple(options.pop("operands")), options.pop("family", None), tuple(options.pop("params", ())), {}
@@ -273,7 +273,11 @@ def _rule_reads(prim: Primitive, fn: Callable[..., Any]) -> tuple[str, ...]:
     except (TypeError, ValueError):
         message = f"the signature of the rule of {prim.name} cannot be read; say what it reads: {prim.name}.vjp('x', saves=('x',), fn=rule)"
         raise DeclarationError(message) from None
-    if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+    if not parameters or parameters[0].kind in (
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.VAR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    ):
         message = f"the rule of {prim.name} takes no cotangent; its first parameter is ct, the names after it are what is saved"
         raise DeclarationError(message)
     if any(p.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for p in parameters):

@@ -77,7 +77,8 @@ def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]]) -> Form:
 
 
 def rules_for(prim: Primitive, active: tuple[int, ...], held: frozenset[int], site: int) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
-    """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in ``held`` wins, else the first."""
+    """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in "
+    "``held`` wins, else the first."""
     chosen: dict[int, tuple[Rule, list[int]]] = {}
     for position in active:
         operand = prim.rule_name(position)
@@ -86,7 +87,8 @@ def rules_for(prim: Primitive, active: tuple[int, ...], held: frozenset[int], si
         alternatives = prim.rules.get(operand)
         if not alternatives:
             message = (
-                f"{prim.name} has no VJP rule for operand {prim.name_of(position)!r}, which depends on the inputs (called at {site_text(site)}); "
+                f"{prim.name} has no VJP rule for operand {prim.name_of(position)!r}, which depends on the inputs (called at "
+                f"{site_text(site)}); "
                 f"declare one with @{prim.name}.vjp({operand!r}), list it in nondiff=, or pass pullback.stop_gradient(...)"
             )
             raise MissingRuleError(message)
@@ -105,7 +107,9 @@ def _choose(prim: Primitive, alternatives: tuple[Rule, ...], held: frozenset[int
     return alternatives[0]
 
 
-def layout(prim: Primitive, rules: tuple[tuple[Rule, tuple[int, ...]], ...], active: tuple[int, ...], *, exact: bool) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+def layout(
+    prim: Primitive, rules: tuple[tuple[Rule, tuple[int, ...]], ...], *, exact: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Names of the saved values and specs of a record, and whether it carries params; each value once, however many rules read it."""
     saved = tuple(dict.fromkeys(name for rule, _ in rules for name in rule.values))
     read = [name for rule, _ in rules for name in rule.reads if name.endswith(SPEC)]

@@ -75,7 +75,10 @@ def tape_of(operands: Any, doing: str) -> Tape:
             if found is None or tape.level > found.level:
                 found = tape
             elif tape.level == found.level and tape is not found:
-                message = f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as an argument, or take pullback.value(x)"
+                message = (
+                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as an "
+                    f"argument, or take pullback.value(x)"
+                )
                 raise TracerError(message)
     if found is None:
         message = f"{doing} met no tracer"
@@ -183,7 +186,8 @@ SMALL = 512
 
 
 def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
-    """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory first, where it is still equal."""
+    """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory "
+    "first, where it is still equal."""
     if not tape.copies_constants:
         return array
     if array.nbytes <= SMALL:
@@ -191,14 +195,14 @@ def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
         tape.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
         return copy
     key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.char)
-    copy = tape.constants.get(key)
-    if copy is None or not same_bits(copy, array):
+    found: Any = tape.constants.get(key)
+    if found is None or not same_bits(found, array):
         content = (digest(array), array.strides)
-        copy = tape.constants.get(content)
-        if copy is None:
-            copy = tape.constants[content] = faithful_copy(array)
-        tape.constants[key] = copy
-    return copy
+        found = tape.constants.get(content)
+        if found is None:
+            found = tape.constants[content] = faithful_copy(array)
+        tape.constants[key] = found
+    return found
 
 
 def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

@@ -125,7 +125,10 @@ class Body:
         carry, y = self.call(k, unflatten(self.definition, leaves), x)
         new, definition = flatten(carry)
         if definition != self.definition:
-            message = f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return what came in, same structure"
+            message = (
+                f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
+                f"what came in, same structure"
+            )
             raise StructureError(message)
         ys, y_definition = flatten(y)
         if self.y_definition is None:
@@ -136,7 +139,8 @@ class Body:
         return new, ys
 
     def require_same(self, before: list[Any], after: list[Any], k: int) -> None:
-        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become what NumPy makes of it."""
+        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become "
+        "what NumPy makes of it."""
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if type(new) is type(old) is np.ndarray:
                 if new.shape == old.shape and new.dtype == old.dtype:

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
-from pullback.arrays import buffer_of, carries_derivative, shared_spec, spec_of
+from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.context import next_level, tracing
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
@@ -125,7 +125,7 @@ class LoopChain:
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
         new = [_settled(leaf) for leaf in new]
         self.body.require_same(self.state, new, k)
-        self._give_ys(k, [_settled(leaf) for leaf in ys])
+        self.give_ys(k, [_settled(leaf) for leaf in ys])
         return _separate(_as_before(self.state, new))
 
     def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
@@ -139,7 +139,9 @@ class LoopChain:
         tape.outer = enclosing.outer if enclosing is not None else None
         handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in self.state]
         xs = self.x_at(k)
-        x_leaves = [open_input(tape, leaf) if active else leaf for leaf, active in zip(xs, self.x_active, strict=True)] if xs is not None else None
+        x_leaves = (
+            [open_input(tape, leaf) if active else leaf for leaf, active in zip(xs, self.x_active, strict=True)] if xs is not None else None
+        )
         tape.n_inputs = len(tape.records)
         entered, x_entered = [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()]  # before the body writes to them
         with self._enclosing_in(CAPTURED, tape), tracing(tape):
@@ -172,7 +174,7 @@ class LoopChain:
         items = record_items(step.tape.records)
         return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
 
-    def _give_ys(self, k: int, ys: list[Any]) -> None:
+    def give_ys(self, k: int, ys: list[Any]) -> None:
         """Per-step outputs leave the loop the first time a step runs; re-runs give them to nobody."""
         if k == self.n_reached:
             self.n_reached += 1
@@ -197,7 +199,7 @@ class LoopChain:
                 unused, self.state, ys = self.probe
                 release_records(unused.tape.records)
                 self.probe, self.owned = None, False
-                self._give_ys(0, ys)
+                self.give_ys(0, ys)
                 continue
             if not self.owned:
                 self.state = [own(leaf) for leaf in self.state]
@@ -223,7 +225,7 @@ class LoopChain:
         self.work, self.state, ys = made
         self.owned = False
         self.ledger.hold(self.work.items)
-        self._give_ys(step, ys)
+        self.give_ys(step, ys)
         self._verify(step + 1, self.state)
 
     def reverse(self, step: int) -> None:
@@ -234,19 +236,24 @@ class LoopChain:
         cts: list[Any] = [None] * len(tape.records)
         run = Sweep(outer=tape.outer, frees=True)
         run.gathered, run.own_gathered = self.run_of.gathered, self.run_of.own_gathered
-        seeds = zip(work.left, self.cts, strict=True)
-        y_seeds = zip(work.ys, self.y_cts(step), strict=True) if self.y_cts is not None and work.ys else ()
-        for place, ct in (*seeds, *y_seeds):
-            if place is not None and ct is not None:
-                ident, spec = place
-                g = settle(ct, spec, form_of(tape.records[ident]), 0, tape.records[ident][-1], ct)  # type: ignore[arg-type,index]
-                cts[ident] = g if cts[ident] is None else cts[ident] + g
-        self.cts, seeds, y_seeds, ct, g = [], iter(()), iter(()), None, None  # only the sweep holds them now, so it may add to them in place
+        self._seed(work, step, cts)
         sweep(tape, tape.n_inputs, len(tape.records), cts, run)
         self.cts = [None if ident is None else cts[ident] for ident in work.entered]
         if self.x_ct is not None:
             self.x_ct(step, [None if ident is None else cts[ident] for ident in work.x_entered])
         self.ledger.release(work.items)
+
+    def _seed(self, work: StepTape, step: int, cts: list[Any]) -> None:
+        """Hand the carry's cotangents, and those of the per-step outputs, to the sweep, which alone holds them then "
+        "and may add to them in place."""
+        given, self.cts = self.cts, []
+        rows = self.y_cts(step) if self.y_cts is not None and work.ys else [None] * len(work.ys)
+        for place, ct in zip((*work.left, *work.ys), (*given, *rows), strict=True):
+            if place is not None and ct is not None:
+                ident, spec = place
+                record: Any = work.tape.records[ident]
+                g = settle(ct, spec, form_of(record), 0, record[-1], ct)
+                cts[ident] = g if cts[ident] is None else cts[ident] + g
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot copies the live state; a tape moves out of WORK."""
@@ -289,7 +296,9 @@ class LoopChain:
 
     def hold_cotangents(self) -> None:
         """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
-        self.ct_items = [(("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs.values()))]
+        self.ct_items = [
+            (("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs.values()))
+        ]
         rows = [nbytes for nbytes, active in zip(self.x_bytes, self.x_active, strict=True) if active]
         self.ct_items += [(("cotangent", id(self), "xs", k), nbytes, "cotangent") for k, nbytes in enumerate(rows)]
         self.ledger.hold(self.ct_items)
@@ -307,9 +316,10 @@ class LoopChain:
         if not wrong:
             return
         message = (
-            f"{self.body.name}: re-running the loop reached step {step} with other bytes than the first run, in leaf {', '.join(wrong)} of the carry. "
-            "The body reads something that changed in between: an array or object changed from outside, a global counter, a random generator "
-            "that the loop cannot reach. Make it part of the state, or pass the array as an argument"
+            f"{self.body.name}: re-running the loop reached step {step} with other bytes than the first run, "
+            f"in leaf {', '.join(wrong)} of the carry. "
+            "The body reads something that changed in between: an array or object changed from outside, a global counter, "
+            "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
         )
         raise ReplayError(message)
 
@@ -374,5 +384,3 @@ def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
     """Where leaves leave a step's tape, with the spec a cotangent must have there."""
     from_tape = [leaf if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None else None for leaf in leaves]
     return [None if leaf is None else (leaf._id, spec_of(leaf._value)) for leaf in from_tape]
-
-

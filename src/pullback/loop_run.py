@@ -45,7 +45,8 @@ class LoopRun:
     """While planning: the chain on names of buffers."""
     start_items: list[Any] = field(factory=list)
     uneven: bool = False
-    """While planning: whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a leaf."""
+    """While planning: whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a "
+    "captured value as a leaf."""
 
     def forward(self) -> None:
         """The initial sweep: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the schedule runs."""
@@ -94,7 +95,7 @@ class LoopRun:
         self.start, chain.start = [], []
         unused, after, ys = chain.probe
         release_records(unused.tape.records)
-        chain._give_ys(0, ys)
+        chain.give_ys(0, ys)
         chain.ledger.n_forward += 1
         self.n = self._run_rest(after)
 
@@ -103,7 +104,7 @@ class LoopRun:
         chain = self.chain
         assert chain.probe is not None
         first, after, ys = chain.probe
-        chain._give_ys(0, ys)
+        chain.give_ys(0, ys)
         chain.state = after
         goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
         random = chain.randomness.save()
@@ -121,7 +122,9 @@ class LoopRun:
         chain.randomness.restore(random)
         n = self._run_rest(after)
         initial = [id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start]
-        self.shadow = ShadowChain(*templates, chain.ledger, n, unknown=self.n is None, shared=held, alive=captured, initial=initial, kept=bool(self.start))
+        self.shadow = ShadowChain(
+            *templates, chain.ledger, n, unknown=self.n is None, shared=held, alive=captured, initial=initial, kept=bool(self.start)
+        )
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         run_forward(self.schedule, self.machine, self.shadow)
         self.n = n

@@ -28,7 +28,8 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
 
     ``init`` is any structure; ``body`` returns the same structure with the same shapes and dtypes
     (:class:`StructureError` otherwise). With ``policy`` (default: the one in force) the steps between snapshots run at NumPy's own
-    speed, and what is held does not grow with the number of steps. The body may write to its carry in place; it may not write to traced values it
+    speed, and what is held does not grow with the number of steps. The body may write to its carry in place; it may not write to
+    traced values it
     captures, and must do the same when called again (:class:`ReplayError`).
     """
     held: list[Any] = []
@@ -42,7 +43,8 @@ def scan(
 ) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``for x in xs: carry, y = step(carry, x)``, where ``ys`` stacks the ``y`` along a new first axis.
 
-    ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are written once, outside
+    ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are written
+    once, outside
     the state: they enter no snapshot. Errors as :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
@@ -109,12 +111,16 @@ class _Loop:
             return self.init, None
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
-        run = self._start(leaves, self.xs, tape, n, [_active_id(leaf, tape) for leaf in leaves], [_active_id(leaf, tape) for leaf in self.xs or ()])
+        run = self._start(
+            leaves, self.xs, tape, n, [_active_id(leaf, tape) for leaf in leaves], [_active_id(leaf, tape) for leaf in self.xs or ()]
+        )
         if run.n == 0:
             return self.init, None
         return self._leave(run, leaves, tape, n)
 
-    def _start(self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None, entering: list[int | None], x_entering: list[int | None]) -> LoopRun:
+    def _start(
+        self, leaves: list[Any], xs: list[Any] | None, tape: Tape, n: int | None, entering: list[int | None], x_entering: list[int | None]
+    ) -> LoopRun:
         chain = self._chain(leaves, xs, tape, n)
         chain.x_active = [i is not None for i in x_entering]
         start = [_lasting(leaf, value) for leaf, value in zip(leaves, chain.state, strict=True)] if tape.repeatable else []
@@ -129,7 +135,8 @@ class _Loop:
         body = Body(self.call, self.name, self.definition)
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
-            body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(), Randomness(generators_of(self.body, self.init)),
+            body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(),
+            Randomness(generators_of(self.body, self.init)),
             state, lower=self.lower, condition=None if self.condition is None else self._holds, on_y=self._store(n),
         )  # fmt: skip
         if xs is not None:
@@ -178,7 +185,10 @@ class _Loop:
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
                 tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), self._rerun(run, leaves, tape, n))
             results = [
-                component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results)) if carries_derivative(leaf) else leaf for k, leaf in enumerate(results)
+                component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
+                if carries_derivative(leaf)
+                else leaf
+                for k, leaf in enumerate(results)
             ]
         carry = unflatten(self.definition, results[: len(leaves)])
         definition = chain.body.y_definition

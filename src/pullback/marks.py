@@ -19,7 +19,8 @@ from pullback.tracer import detached
 def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     """``range(n)``, or the items of an iterable, with each iteration marked as one step of a chain that the policy governs.
 
-    Outside a trace, under save-all, and inside other steps it only iterates. ``break`` and exceptions end the chain. Plain arrays that a step reads
+    Outside a trace, under save-all, and inside other steps it only iterates. ``break`` and exceptions end the chain. Plain arrays
+    that a step reads
     are held for its replay (see ``fori_loop`` for a form that holds none).
     """
     items: Iterable[Any] = range(n_or_iterable) if isinstance(n_or_iterable, int) else n_or_iterable
@@ -70,7 +71,8 @@ class _Once(MemoryPolicy):
 def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     """``f``, holding nothing of its inside between forward and reverse: its records are executed again when its cotangent arrives.
 
-    With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it may draw random numbers
+    With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it may draw
+    random numbers
     or print. Inside steps or another checkpoint it only calls ``f``.
     """
 
@@ -102,4 +104,3 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
 def stop_gradient(x: Any) -> Any:
     """``x`` with no dependence on the inputs: the same values, zero derivative. Structures leaf by leaf."""
     return map_leaves(detached, x)
-

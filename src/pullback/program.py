@@ -1,4 +1,5 @@
-"""A replayable program: beside each record, what re-executes it. The same primitive on the same values in the same strides gives the same bits.
+"""A replayable program: beside each record, what re-executes it. The same primitive on the same values in the same strides gives
+the same bits.
 
 An entry is ``(skeleton, arguments, params)``: the record with its saved values left out, the operands as ids or held constants, and
 the static parameters. Replay never calls the user's Python.
@@ -29,7 +30,8 @@ class Entry:
     @property
     def form(self) -> Form:
         """The form of the record."""
-        return FORMS[self.skeleton[0]]
+        form: Form = FORMS[self.skeleton[0]]
+        return form
 
     def ids(self) -> list[int]:
         """The ids this entry reads."""
@@ -134,7 +136,9 @@ class Replayer:
         if form.primitive.view and type(source) is int and isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]):
             self.base[ident] = self.base.get(source, source)
         else:
-            if type(out) is np.ndarray and any(out is v or (out.base is not None and isinstance(v, np.ndarray) and np.may_share_memory(out, v)) for v in values):
+            if type(out) is np.ndarray and any(
+                out is v or (out.base is not None and isinstance(v, np.ndarray) and np.may_share_memory(out, v)) for v in values
+            ):
                 out = out.copy(order="K")
             self.own.add(ident)
         self.env[ident] = out

@@ -114,7 +114,10 @@ def _ufunc_at(ufunc: Any, inputs: tuple[Any, ...]) -> None:
     elif ufunc is np.subtract:
         increment(target, rest[0], sign=-1, key=key, repeats=True)
     else:
-        message = f"numpy.{ufunc.__name__}.at has no derivative here (at {site_text(site_here(2))}); use np.add.at, or an assignment x[i] = f(x[i])"
+        message = (
+            f"numpy.{ufunc.__name__}.at has no derivative here (at {site_text(site_here(2))}); use np.add.at, or "
+            f"an assignment x[i] = f(x[i])"
+        )
         raise NotDifferentiableError(message)
 
 
@@ -146,7 +149,8 @@ def _write_out(name: str, target: Any, result: Any) -> Any:
 
 
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is the tracer that NumPy found."""
+    """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is "
+    "the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
     entry = _found(func)
@@ -200,22 +204,25 @@ class Unsupported:
         if handle is None:
             return self
         message = (
-            f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or pullback.value(x).{self.name} to leave the derivative behind"
+            f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or "
+            f"pullback.value(x).{self.name} to leave the derivative behind"
         )
         raise AttributeError(message)
 
 
 def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all their views."""
-    value = handle._value
+    value: Any = handle._value
     if not handle._tape.mode and type(value) is np.ndarray and name in ("add", "subtract") and _plainly_increments(handle, value, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
     tape = tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}")
-    if not isinstance(value, np.ndarray | Handle) or (isinstance(value, Handle) and value.shape == () and not hasattr(value, "_parent")):
+    if not isinstance(value, np.ndarray | Handle) or (isinstance(value, Handle) and not np.shape(value) and not hasattr(value, "_parent")):
         return compute(handle, other)
-    if handle._tape is not tape or (not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)):
+    if handle._tape is not tape or (
+        not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)
+    ):
         return compute(handle, other)
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
@@ -253,5 +260,3 @@ def refuse_conversion(handle: Any, wanted: str) -> ConversionError:
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at {site_text(site_here(2))}); "
         f"{REWRITE['plain']}, or take pullback.value(x) to leave the derivative behind on purpose"
     )
-
-

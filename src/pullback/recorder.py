@@ -14,7 +14,22 @@ from pullback.codegen import make_pull
 from pullback.declare import Primitive
 from pullback.errors import NotDifferentiableError, RuleError
 from pullback.forms import FORMS, Form, layout, new_form, rules_for
-from pullback.handles import FREE, FROZEN, SAVED, SHARED, WRITTEN, WRITTEN_SHARED, Handle, faithful_copy, freeze, keep, make, resolve, root_of, tape_of
+from pullback.handles import (
+    FREE,
+    FROZEN,
+    SAVED,
+    SHARED,
+    WRITTEN,
+    WRITTEN_SHARED,
+    Handle,
+    faithful_copy,
+    freeze,
+    keep,
+    make,
+    resolve,
+    root_of,
+    tape_of,
+)
 from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
@@ -69,7 +84,8 @@ def _stand_in(operand: Any) -> Any:
 
 
 def plain_array(array: Any) -> Any:
-    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else by its operators is refused."""
+    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else "
+    "by its operators is refused."""
     if isinstance(array, np.ma.MaskedArray | np.matrix):
         message = (
             f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at {site_text(site_here(3))}); "
@@ -93,7 +109,8 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
 
 
 def _evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-    """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the forward where residuals are needed."""
+    """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the "
+    "forward where residuals are needed."""
     if any(isinstance(value, Handle) for value in values):
         if not prim.residuals or _spares_residuals(prim):
             return prim(*values, **params) if not prim.residuals else (prim(*values, **params), {})
@@ -106,7 +123,9 @@ def _spares_residuals(prim: Primitive) -> bool:
     return all(any(not set(rule.values) & set(prim.residuals) for rule in rules) for rules in prim.rules.values())
 
 
-def finish(prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any, params: Mapping[str, Any] = NO_PARAMS, tape: Any = None) -> Any:
+def finish(
+    prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any, params: Mapping[str, Any] = NO_PARAMS, tape: Any = None
+) -> Any:
     """Record a call whose forward has been run, and hand out its result; ``tape`` is the operands' own, where that is known."""
     tape = tape_of(operands, prim.name) if tape is None else tape
     out, residuals = _split_residuals(prim, out)
@@ -136,7 +155,10 @@ def _split_residuals(prim: Primitive, out: Any) -> tuple[Any, Mapping[str, Any]]
     if not prim.residuals:
         return out, NO_PARAMS
     if not isinstance(out, tuple) or len(out) != 2 or not isinstance(out[1], Mapping):
-        message = f"the forward of {prim.name} declares residuals {prim.residuals} and must return (out, {{name: value}}), got {type(out).__name__}"
+        message = (
+            f"the forward of {prim.name} declares residuals {prim.residuals} and must return (out, {{name: "
+            f"value}}), got {type(out).__name__}"
+        )
         raise RuleError(message)
     return out
 
@@ -174,7 +196,7 @@ def make_form(prim: Primitive, active: tuple[int, ...], arity: int, held: frozen
     """A new form in the opcode table, with its generated pull."""
     rules = rules_for(prim, active, held, site)
     served = tuple(sorted(p for _, positions in rules for p in positions))
-    saved, specs, has_params = layout(prim, rules, served, exact=exact)
+    saved, specs, has_params = layout(prim, rules, exact=exact)
 
     def build(opcode: int) -> tuple[Form, Any]:
         form = Form(opcode, prim, served, arity, rules, saved, specs, exact, has_params)
@@ -319,6 +341,8 @@ def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
 
 
 COMPONENT = special_form("component", _pull_component, lambda outputs, place: outputs[place])
+
+
 def _pull_capture(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """A captured value gathers its cotangent over all steps of the loop."""
     sweep.gather(record[1], ct)
@@ -330,7 +354,8 @@ INPUT = special_form("input", _pull_nothing, n_ids=0)
 
 def form_of(record: tuple[Any, ...]) -> Form:
     """The form of a record."""
-    return FORMS[record[0]]
+    form: Form = FORMS[record[0]]
+    return form
 
 
 def called_at(record: tuple[Any, ...]) -> str:

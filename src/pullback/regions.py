@@ -42,7 +42,8 @@ class Region:
         return part if self.fancy or not hasattr(part, "copy") else part.copy()
 
     def part(self, root: Any) -> Any:
-        """As :meth:`read`, but a view where the region is half of the root or more: a small one would keep the whole of a large root from being written."""
+        """As :meth:`read`, but a view where the region is half of the root or more: a small view would keep a large "
+        "root from being written."""
         if self.fancy or self.steps or not isinstance(root, np.ndarray) or root.base is not None:
             return self.read(root)
         found = root[self.key]
@@ -61,10 +62,15 @@ class Region:
             part[self.key] = part[self.key] + value
         else:
             target = part[self.key]
-            if isinstance(target, np.ndarray | Handle) and target.shape != ():
+            if is_array(target):
                 target += value
             else:
                 part[self.key] = part[self.key] + value
+
+
+def is_array(part: Any) -> bool:
+    """True for an array of one axis or more, traced or not: what ``+=`` changes in place."""
+    return isinstance(part, np.ndarray | Handle) and bool(part.shape != ())  # type: ignore[union-attr]  # a handle has the array's attributes
 
 
 def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, key: Any) -> Region:
@@ -76,7 +82,7 @@ def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, ke
 
 
 def is_basic(key: Any) -> bool:
-    """True for an integer, a slice, an ellipsis, None, or a tuple of these, told by their types: what NumPy answers with a view or one element."""
+    """True for an integer, a slice, an ellipsis, None, or a tuple of these, by type: what NumPy answers with a view or one element."""
     if type(key) is not tuple:
         return type(key) in _BASIC
     for k in key:  # noqa: SIM110 - a generator costs more than the test
@@ -175,5 +181,7 @@ def winners(region: Region, root_shape: tuple[int, ...], shape: tuple[int, ...])
 def require_writable(value: Any, what: str, where: str) -> None:
     """Raise :class:`WriteError` for a view NumPy gives read-only (``broadcast_to``, ``diagonal``)."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        message = f"{what} is read-only in NumPy too (at {where}): it is a view such as broadcast_to or diagonal gives; write to a copy, x.copy()"
+        message = (
+            f"{what} is read-only in NumPy too (at {where}): it is a view such as broadcast_to or diagonal gives; write to a copy, x.copy()"
+        )
         raise WriteError(message)

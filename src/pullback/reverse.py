@@ -23,7 +23,13 @@ from pullback.tracer import value
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, policy: Any = None, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    policy: Any = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns ``(f(...), gradient)``.
 
@@ -51,7 +57,13 @@ def value_and_grad(
 
 
 def grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, policy: Any = None, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    policy: Any = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see :func:`value_and_grad`."""
     both = value_and_grad(f, argnums, policy=policy, has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int)
@@ -163,7 +175,10 @@ def _positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> list[in
     for number in numbers:
         position = number + len(args) if number < 0 else number
         if not 0 <= position < len(args):
-            message = f"argnums={number} of {getattr(f, '__name__', f)}: the call has {len(args)} positional arguments; pass the argument by position"
+            message = (
+                f"argnums={number} of {getattr(f, '__name__', f)}: the call has {len(args)} positional arguments; "
+                f"pass the argument by position"
+            )
             raise StructureError(message)
         positions.append(position)
     return positions

@@ -24,7 +24,11 @@ def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int,
         return g
     dtype = getattr(g, "dtype", None)
     if isinstance(g, tuple | list):
-        raise RuleError(_message(form, position, site, spec, f"{len(g)} cotangents", "a rule for one operand returns one; joint rules name all of theirs"))
+        raise RuleError(
+            _message(
+                form, position, site, spec, f"{len(g)} cotangents", "a rule for one operand returns one; joint rules name all of theirs"
+            )
+        )
     if dtype is None:
         g = np.asarray(g)
         dtype = g.dtype
@@ -34,7 +38,9 @@ def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int,
     if shape != spec.shape:
         wrong = shape != ct.shape if form.primitive.elementwise else not broadcasts_to(spec.shape, shape)
         if wrong:
-            raise RuleError(_message(form, position, site, spec, f"shape {shape}", "the executor sums over broadcast axes; nothing else may differ"))
+            raise RuleError(
+                _message(form, position, site, spec, f"shape {shape}", "the executor sums over broadcast axes; nothing else may differ")
+            )
         return project(g, spec)
     return g if dtype is spec.dtype else project(g, spec)
 
@@ -43,7 +49,10 @@ def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:
     """The cotangents of a joint rule, one per operand; raises :class:`RuleError` for another count."""
     if not isinstance(gs, tuple | list) or len(gs) != count:
         given = f"{len(gs)} cotangents" if isinstance(gs, tuple | list) else type(gs).__name__
-        message = f"the joint rule of {form.name} returned {given}, expected a tuple of {count}, one per operand it names (called at {site_text(site)})"
+        message = (
+            f"the joint rule of {form.name} returned {given}, expected a tuple of {count}, one per operand it "
+            f"names (called at {site_text(site)})"
+        )
         raise RuleError(message)
     return gs
 
@@ -56,11 +65,11 @@ def _in_c_order(g: Any) -> bool:
     return all(s > 0 for s in strides) and all(s >= t for s, t in pairwise(strides))
 
 
-def _seen_in_join(p: Any, g: Any, i: int, sweep: Any) -> int:
+def _seen_in_join(p: Any, _g: Any, _i: int, _sweep: Any) -> int:
     return getrefcount(p)
 
 
-def _seen_in_pull(record: Any, ct: Any) -> int:
+def _seen_in_pull(_record: Any, ct: Any) -> int:
     return _seen_below(ct)
 
 
@@ -92,8 +101,8 @@ def alone(p: Any) -> bool:
 def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
     """``p + g`` for value ``i``, where ``p`` is an element of ``cts`` and a local of the caller.
 
-    In place where the sweep owns the buffer, and where nobody but ``cts`` can see it. In that case the sum must have the strides that a new array
-    would have: they decide the order in which whoever sums over it adds, and may not depend on who holds what.
+    In place where the sweep owns the buffer, and where nobody but ``cts`` can see it. In that case the sum must have the strides that
+    a new array would have: they decide the order in which whoever sums over it adds, and may not depend on who holds what.
     """
     if type(p) is np.ndarray and type(g) is np.ndarray:
         if i in sweep.owned:

@@ -10,8 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.errors import PolicyError
-from pullback.forms import release_records
 from pullback.executor import carry_out, run_forward, run_reverse
+from pullback.forms import release_records
 from pullback.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.policies.actions import Advance, Delete, EndForward, Record, Save
@@ -109,7 +109,10 @@ class StepsChain:
 
     def _at_cut(self, action: Any, k: int) -> None:
         if type(action) not in (Save, Delete):
-            message = f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a loop function (fori_loop, scan)"
+            message = (
+                f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a "
+                f"loop function (fori_loop, scan)"
+            )
             raise PolicyError(message)
         if type(action) is Save and action.kind == "state" and action.step not in self.opened:
             self._open(k)

@@ -32,7 +32,7 @@ MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured")
 
 @define
 class Kept:
-    """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again and again shares one copy."""
+    """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again and again shares it."""
 
     array: Any
     spec: Any
@@ -47,7 +47,8 @@ class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds", "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
+        "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds",
+        "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
         "repeatable", "sites", "thread",
     )  # fmt: skip
 
@@ -94,7 +95,6 @@ class Tape:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"
 
 
-_INTERNING = Lock()
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
 _STARTS: list[int] = []

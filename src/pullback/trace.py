@@ -45,7 +45,8 @@ class Traced:
         for given in self.inputs:
             if given.before is not None and digest(given.leaf) != given.before:
                 message = (
-                    f"the array given as {given.label} ({given.spec}) was changed between the forward and the reverse pass, which reads it; "
+                    f"the array given as {given.label} ({given.spec}) was changed between the forward and the reverse pass, which "
+                    f"reads it; "
                     "differentiate at a copy, f(x.copy()), or change it afterwards"
                 )
                 raise ConstantChangedError(message)
@@ -59,7 +60,16 @@ class Traced:
 
 
 def run_traced(
-    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], *, allow_int: bool, policy: Any, ledger: Any, chain: Any = None, repeatable: bool = False
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Any,
+    argnums: Sequence[int],
+    *,
+    allow_int: bool,
+    policy: Any,
+    ledger: Any,
+    chain: Any = None,
+    repeatable: bool = False,
 ) -> Traced:
     """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
 
@@ -94,7 +104,9 @@ def run_traced(
                 chain.finish()
     except (ValueError, TypeError) as error:
         refused = error.__cause__ or error.__context__
-        if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):  # NumPy wraps what a tracer raises when it is written into a plain array
+        if isinstance(refused, PullbackError) and not isinstance(
+            error, PullbackError
+        ):  # NumPy wraps what a tracer raises when it is written into a plain array
             raise refused from None
         raise
     finally:
@@ -156,14 +168,13 @@ def open_input(tape: Tape, leaf: Any) -> Any:
 
 def _integer_argument(number: int, leaf: Any, f: Any) -> str:
     kind = getattr(leaf, "dtype", type(leaf).__name__)
+    which = f"argument {number} of {getattr(f, '__name__', f)}"
     if not hasattr(leaf, "dtype") and not isinstance(leaf, int):
-        return f"argument {number} of {getattr(f, '__name__', f)} has type {kind}, which carries no derivative; pass a float, or choose another argnums"
-    return (
-        f"argument {number} of {getattr(f, '__name__', f)} has dtype {kind}, which carries no derivative; "
-        f"pass {leaf!r} as a float" if np.ndim(leaf) == 0 else
-        f"argument {number} of {getattr(f, '__name__', f)} has dtype {kind}, which carries no derivative; convert it with .astype(float), "
-        "choose another argnums, or pass allow_int=True to get None"
-    )
+        return f"{which} has type {kind}, which carries no derivative; pass a float, or choose another argnums"
+    if np.ndim(leaf) == 0:
+        return f"{which} has dtype {kind}, which carries no derivative; pass {leaf!r} as a float"
+    remedy = "convert it with .astype(float), choose another argnums, or pass allow_int=True to get None"
+    return f"{which} has dtype {kind}, which carries no derivative; {remedy}"
 
 
 def lowered(leaf: Any, tape: Tape) -> Any:

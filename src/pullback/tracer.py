@@ -83,10 +83,10 @@ class Tracer(Handle):
     nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
     strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
     T = property(lambda self: self.transpose(), doc="The transposed view.")
-    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")
+    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815 - NumPy's name
     real = property(lambda self: method("real", self, (), {}), doc="The real part.")
     imag = property(lambda self: method("imag", self, (), {}), doc="The imaginary part.")
-    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")
+    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")  # noqa: PLW0108 - Flat is defined below
 
     def __len__(self) -> int:
         return len(plain_value(self))
@@ -316,6 +316,10 @@ class View(Tracer):
 
     __slots__ = ("_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
 
+    _parent: Any
+    _primitive: Any
+    _params: dict[str, Any]
+
     def _refresh(self) -> None:
         parent, prim = self._parent, self._primitive
         fresh = call(prim, (parent,), self._params)
@@ -337,8 +341,9 @@ class Weak(Tracer):
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
 _CALLER_NAMES = {
-    "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
-    "find_site": find_site, "call": call, "captured": captured, "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle,
+    "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident,
+    "getframe": _getframe, "find_site": find_site, "call": call, "captured": captured, "finish": finish, "keep": keep, "hold": hold,
+    "resolve": resolve, "spec_of_handle": spec_of_handle,
     "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from pullback.arrays import shared_spec
 from pullback.errors import WriteError
 from pullback.forms import Form
 from pullback.handles import FREE, FROZEN, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
-from pullback.recorder import special_form, captured, form_of
+from pullback.recorder import captured, form_of, special_form
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import PULLED, join, settle
 from pullback.tape import PAUSED, site_here, site_text
@@ -100,7 +100,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
 
 
 def takes_over(handle: Any, result: Any) -> bool:
-    """Where an in-place operation has given an array of the very layout of the handle's own: the handle becomes that array, and nothing is copied.
+    """Where an in-place operation has given an array of the very layout of the handle's own: the handle becomes it, and nothing is copied.
 
     False for a view, whose array must change with it, and wherever shape, dtype or strides would.
     """
@@ -108,7 +108,9 @@ def takes_over(handle: Any, result: Any) -> bool:
     if type(result) is not tape.kinds.tracer or result._tape is not tape or type(handle) not in (tape.kinds.tracer, tape.kinds.buffer):
         return False
     old, new = handle._value, result._value
-    if type(old) is not np.ndarray or type(new) is not np.ndarray or old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
+    if type(old) is not np.ndarray or type(new) is not np.ndarray:
+        return False
+    if old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
         return False
     if handle._flag not in (FREE, WRITTEN):
         _refuse_captured(handle)
@@ -193,7 +195,8 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
         return freeze(ct)
-    if (ident in sweep.owned or (type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable)) and (strides is None or ct.strides == strides):
+    alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
+    if (alone or ident in sweep.owned) and (strides is None or ct.strides == strides):
         return ct
     buffer = empty_with_strides(ct.shape, ct.dtype, strides)
     buffer[...] = ct

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 import pytest
+from tests.primitives.case import since
 
 import pullback as pb
 from pullback.errors import PullbackError
@@ -20,7 +21,7 @@ X = np.array([0.3, -0.7, 1.1])
     [
         (lambda x: np.clip(x, a_min=x[1] * 0.1, a_max=1.0), lambda x: np.clip(x, x[1] * 0.1, 1.0)),
         (lambda x: np.sum(a=x, axis=0), lambda x: np.sum(x, 0)),
-        (lambda x: np.reshape(x, shape=(3, 1)), lambda x: np.reshape(x, (3, 1))),
+        *since("2.1.0", (lambda x: np.reshape(x, shape=(3, 1)), lambda x: np.reshape(x, (3, 1)))),
         (lambda x: np.concatenate([x, x], axis=0), lambda x: np.concatenate((x, x), 0)),
         (lambda x: np.stack(arrays=[x, x * x], axis=1), lambda x: np.stack([x, x * x], 1)),
         (lambda x: np.cumsum(a=x), np.cumsum),

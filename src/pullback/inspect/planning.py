@@ -33,7 +33,8 @@ class Plan:
 def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says afterwards.
 
-    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule is carried
+    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule
+    is carried
     out on names of buffers, every later step of a loop being taken to hold what the second and third do. A program whose plain code a
     policy governs (marked steps, or no marks at all), a loop inside a loop, or a loop whose second and third steps differ, is run forward
     and reverse instead.

@@ -1,7 +1,8 @@
 """Python's operators, which are not their ufuncs.
 
 Among Python floats they give Python floats, which take the dtype of what they meet later, and NumPy computes them on its scalars without
-the ufunc, with other last bits for complex ones. The rules are those of the ufuncs; only the forward differs, so that a trace computes what the user wrote.
+the ufunc, with other last bits for complex ones. The rules are those of the ufuncs; only the forward differs, so that a trace computes
+what the user wrote.
 """
 
 import operator
