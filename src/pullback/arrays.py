@@ -62,8 +62,8 @@ def shared_spec(value: Any) -> ArraySpec | None:
 
 
 def carries_derivative(value: Any) -> bool:
-    """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for "
-    "integers, booleans and the rest."""
+    """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for
+    integers, booleans and the rest."""
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return isinstance(value, float | complex)

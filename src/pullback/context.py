@@ -53,8 +53,8 @@ def tracing(tape: Tape) -> Iterator[Tape]:
 
 
 def innermost() -> Tape | None:
-    """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is "
-    "captured records elsewhere."""
+    """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
+    captured records elsewhere."""
     return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
 
 

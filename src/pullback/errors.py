@@ -47,8 +47,8 @@ class ConversionError(PullbackError, TypeError):
 
 
 class WriteError(PullbackError, ValueError):
-    """A write that NumPy could do but whose derivative would be lost or wrong: a captured value, an overlapping "
-    "argument, a read-only view."""
+    """A write that NumPy could do but whose derivative would be lost or wrong: a captured value, an overlapping
+    argument, a read-only view."""
 
 
 class ConstantChangedError(PullbackError, RuntimeError):

@@ -77,8 +77,8 @@ def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]]) -> Form:
 
 
 def rules_for(prim: Primitive, active: tuple[int, ...], held: frozenset[int], site: int) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
-    """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in "
-    "``held`` wins, else the first."""
+    """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in
+    ``held`` wins, else the first."""
     chosen: dict[int, tuple[Rule, list[int]]] = {}
     for position in active:
         operand = prim.rule_name(position)

@@ -139,15 +139,14 @@ class Body:
         return new, ys
 
     def require_same(self, before: list[Any], after: list[Any], k: int) -> None:
-        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become "
-        "what NumPy makes of it."""
+        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
+        what NumPy makes of it."""
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if type(new) is type(old) is np.ndarray:
                 if new.shape == old.shape and new.dtype == old.dtype:
                     continue
-            elif isinstance(old, bool | int | float | complex) or not hasattr(old, "dtype"):
-                if np.shape(old) == getattr(new, "shape", ()):
-                    continue
+            elif not hasattr(old, "dtype") and np.shape(old) == getattr(new, "shape", ()):
+                continue
             given, expected = spec_of(new), spec_of(old)
             if given != expected:
                 message = (

@@ -244,8 +244,8 @@ class LoopChain:
         self.ledger.release(work.items)
 
     def _seed(self, work: StepTape, step: int, cts: list[Any]) -> None:
-        """Hand the carry's cotangents, and those of the per-step outputs, to the sweep, which alone holds them then "
-        "and may add to them in place."""
+        """Hand the carry's cotangents, and those of the per-step outputs, to the sweep, which alone holds them then
+        and may add to them in place."""
         given, self.cts = self.cts, []
         rows = self.y_cts(step) if self.y_cts is not None and work.ys else [None] * len(work.ys)
         for place, ct in zip((*work.left, *work.ys), (*given, *rows), strict=True):

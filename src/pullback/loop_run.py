@@ -45,8 +45,8 @@ class LoopRun:
     """While planning: the chain on names of buffers."""
     start_items: list[Any] = field(factory=list)
     uneven: bool = False
-    """While planning: whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a "
-    "captured value as a leaf."""
+    """While planning: whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a
+    captured value as a leaf."""
 
     def forward(self) -> None:
         """The initial sweep: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the schedule runs."""

@@ -154,7 +154,7 @@ class _Loop:
 
         def store(k: int, ys: list[Any]) -> None:
             if k == 0:
-                self.ys = list(np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) if not isinstance(y, Handle) else [] for y in ys)
+                self.ys = [[] if isinstance(y, Handle) else np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys]
             for buffer, y in zip(self.ys, ys, strict=True):
                 if isinstance(buffer, list):
                     buffer.append(y)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import spec_of
 from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Primitive
@@ -149,8 +150,8 @@ def _write_out(name: str, target: Any, result: Any) -> Any:
 
 
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is "
-    "the tracer that NumPy found."""
+    """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
+    the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
     entry = _found(func)
@@ -218,7 +219,8 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         return handle
     tape = tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}")
-    if not isinstance(value, np.ndarray | Handle) or (isinstance(value, Handle) and not np.shape(value) and not hasattr(value, "_parent")):
+    rebinds = not spec_of(value).shape and not hasattr(value, "_parent") if isinstance(value, Handle) else type(value) is not np.ndarray
+    if rebinds:
         return compute(handle, other)
     if handle._tape is not tape or (
         not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)

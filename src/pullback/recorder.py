@@ -84,8 +84,8 @@ def _stand_in(operand: Any) -> Any:
 
 
 def plain_array(array: Any) -> Any:
-    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else "
-    "by its operators is refused."""
+    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else
+    by its operators is refused."""
     if isinstance(array, np.ma.MaskedArray | np.matrix):
         message = (
             f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at {site_text(site_here(3))}); "
@@ -109,8 +109,8 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
 
 
 def _evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-    """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the "
-    "forward where residuals are needed."""
+    """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the
+    forward where residuals are needed."""
     if any(isinstance(value, Handle) for value in values):
         if not prim.residuals or _spares_residuals(prim):
             return prim(*values, **params) if not prim.residuals else (prim(*values, **params), {})

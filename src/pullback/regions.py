@@ -42,8 +42,8 @@ class Region:
         return part if self.fancy or not hasattr(part, "copy") else part.copy()
 
     def part(self, root: Any) -> Any:
-        """As :meth:`read`, but a view where the region is half of the root or more: a small view would keep a large "
-        "root from being written."""
+        """As :meth:`read`, but a view where the region is half of the root or more: a small view would keep a large
+        root from being written."""
         if self.fancy or self.steps or not isinstance(root, np.ndarray) or root.base is not None:
             return self.read(root)
         found = root[self.key]

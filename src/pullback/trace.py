@@ -98,21 +98,26 @@ def run_traced(
     tape.overlapping = _overlapping([given.leaf for given in inputs])
     try:
         with tracing(tape), using(policy):
-            out = f(*traced_args, **kwargs)
-            out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
-            if chain is not None:
-                chain.finish()
-    except (ValueError, TypeError) as error:
-        refused = error.__cause__ or error.__context__
-        if isinstance(refused, PullbackError) and not isinstance(
-            error, PullbackError
-        ):  # NumPy wraps what a tracer raises when it is written into a plain array
-            raise refused from None
-        raise
+            out = _run(f, traced_args, kwargs, tape)
     finally:
         tape.close()
         chain, tape.chain = tape.chain, None  # or tape and chain would keep each other alive
     return Traced(tape, inputs, places, definitions, out, chain)
+
+
+def _run(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
+    """What ``f`` returns, views derived; a refusal that NumPy has wrapped (a tracer written into a plain array) is raised itself."""
+    try:
+        out = f(*args, **kwargs)
+        out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
+        if tape.chain is not None and tape.mode == REPLAYABLE:
+            tape.chain.finish()
+    except (ValueError, TypeError) as error:
+        refused = error.__cause__ or error.__context__
+        if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
+            raise refused from None
+        raise
+    return out
 
 
 def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]) -> tuple[list[Any], list[int | None]]:

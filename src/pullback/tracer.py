@@ -83,10 +83,10 @@ class Tracer(Handle):
     nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
     strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
     T = property(lambda self: self.transpose(), doc="The transposed view.")
-    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815 - NumPy's name
+    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815
     real = property(lambda self: method("real", self, (), {}), doc="The real part.")
     imag = property(lambda self: method("imag", self, (), {}), doc="The imaginary part.")
-    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")  # noqa: PLW0108 - Flat is defined below
+    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")  # noqa: PLW0108
 
     def __len__(self) -> int:
         return len(plain_value(self))

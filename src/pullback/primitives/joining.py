@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 - the adapters have NumPy's signatures; out= is taken care of before they are called
+
 """Joining and splitting. The cotangent of a joined array is sliced, a view for each operand; splits are slices, views as NumPy's."""
 
 from itertools import accumulate, pairwise

@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 - the adapters have NumPy's signatures; out= is taken care of before they are called
+
 """Reductions: sum, mean, var, std, prod, max, min, logaddexp.
 
 A primitive ``f`` reduces all elements; ``f_where`` also takes ``initial`` and ``where`` as operands, and nothing of the masked

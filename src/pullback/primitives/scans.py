@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 - the adapters have NumPy's signatures; out= is taken care of before they are called
+
 """Scans: running sums and products, and differences of neighbours."""
 
 from typing import Any

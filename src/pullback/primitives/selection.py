@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 - the adapters have NumPy's signatures; out= is taken care of before they are called
+
 """Selection: where, select, choose, clip, nan_to_num.
 
 The cotangent goes to what was taken. What was masked gets an exact 0, never the product of 0 with something infinite.

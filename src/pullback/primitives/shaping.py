@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 - the adapters have NumPy's signatures; subok= and device= say nothing here
+
 """Shaping: the same elements in other places. Every one of these is linear and saves nothing.
 
 Where NumPy gives a view, so do these (``view=True``): what is asked is the result, never a prediction, since reshape may copy.
