@@ -15,7 +15,7 @@ from attrs import define, field
 
 from pullback.errors import PolicyError, PolicyWarning
 from pullback.forms import FORMS
-from pullback.handles import SMALL, Handle, keep
+from pullback.handles import Handle, keep
 from pullback.ledger import Ledger, mib, value_items
 from pullback.program import Entry
 from pullback.recorder import Const
@@ -43,7 +43,7 @@ class PlainChain:
     """False for a policy that must know the length: a program without marks is then held whole."""
     cutter: "Cutter | None" = None
     constants: dict[int, Any] = field(factory=dict)
-    """The copies of larger plain arrays that entries hold, by ``id``."""
+    """The copies of plain arrays that entries hold, by ``id``."""
     constant_site: int = -1
 
     def open(self, tape: Tape) -> None:
@@ -109,7 +109,7 @@ class PlainChain:
         """The held copy of a plain array, one for each distinct content."""
         assert self.tape is not None
         held = keep(self.tape, value)
-        if value.nbytes > SMALL and id(held) not in self.constants:
+        if id(held) not in self.constants:
             self.constants[id(held)] = held
             self.ledger.hold(value_items((held,), "constant"))
         return held

@@ -199,7 +199,7 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     shape = getattr(out, "shape", None if isinstance(out, list | dict | tuple) else ())
     if shape != () or not isinstance(out, Handle | int | float | complex | np.generic | np.ndarray):
         given = f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
-        message = f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp (one cotangent) or jacobian (all)"
+        message = f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp, which takes a cotangent of the output"
         raise NotDifferentiableError(message)
     dtype = np.dtype(getattr(out, "dtype", type(value(out))))
     if dtype.kind == "c" and not holomorphic:

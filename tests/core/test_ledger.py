@@ -221,8 +221,8 @@ def test_a_report_is_the_same_at_every_call(policy):
     assert len(set(found)) == 1
 
 
-# Booked is held: against the allocator, in arrays of 400 kB, so that Python objects stay below a quarter of one.
-LENGTH = 50_000
+# Booked is held: against the allocator, in arrays of 480 kB, so that Python objects stay below a quarter of one.
+LENGTH = 60_000
 ARRAY = LENGTH * 8
 OBJECTS = ARRAY // 4
 CONSTANT = np.linspace(0.5, 1.0, LENGTH)
