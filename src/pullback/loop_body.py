@@ -51,7 +51,7 @@ def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
     return content
 
 
-def generators_of(f: Any, state: Any) -> list[np.random.Generator]:
+def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
     """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
     found: dict[int, np.random.Generator] = {}
     for value in _reachable(f, 0):
@@ -94,7 +94,7 @@ def _filled(cell: CellType) -> bool:
 class Randomness:
     """The states of the generators a loop can reach, and of NumPy's legacy generator, saved with each snapshot and put back with it."""
 
-    generators: list[np.random.Generator]
+    generators: "list[np.random.Generator]"
 
     def save(self) -> tuple[Any, ...]:
         """The states now."""

@@ -8,7 +8,7 @@ a handle of its own tape (a cycle would keep every tape alive).
 import sys
 from bisect import bisect_right
 from collections.abc import Sequence
-from pathlib import Path
+from os import sep
 from threading import Lock, get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -101,9 +101,9 @@ _STARTS: list[int] = []
 _SITES_OF: dict[int, Sequence[int]] = {}
 """Id of a code object in ``_SITES``, which keeps it alive so that its id stays its own, to its call sites by instruction offset."""
 _LOCK = Lock()
-_HERE = str(Path(__file__).parent)
-_LIBRARY = (_HERE, str(Path(np.__file__).parent), "/pullback_linalg/", "/pullback_fft/")
-_USER = (f"{_HERE}/demos/",)
+_HERE = __file__.rpartition(sep)[0]
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/")
+_USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
 
 
