@@ -107,8 +107,3 @@ def buffer_of(array: np.ndarray[Any, Any]) -> Any:
     while array.base is not None and isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def dense_copy(array: Any) -> Any:
-    """A copy that owns its memory, with the strides order of the original (``order='K'``), so that what reads it adds in the same order."""
-    return np.array(array, order="K", copy=True, subok=False)

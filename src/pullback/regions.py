@@ -14,7 +14,6 @@ from pullback.declare import Primitive
 from pullback.errors import WriteError
 from pullback.handles import Handle
 
-WHOLE: Any = Ellipsis
 _BASIC = frozenset((int, slice, type(Ellipsis), type(None)))
 _SMALL = 4096
 

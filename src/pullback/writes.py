@@ -168,7 +168,7 @@ def _create(root: Any) -> None:
     value = root._value
     ident = len(tape.records)
     tape.records.append((CREATE.opcode, site_here(4)))
-    fill = getattr(root, "_fill", None)
+    fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:
         params["value"] = tape.chain.constant(value)
@@ -177,13 +177,17 @@ def _create(root: Any) -> None:
     root.__class__ = tape.kinds.tracer
 
 
+def _is_blank(value: Any) -> bool:
+    """Whether every byte is 0, as ``zeros_like`` leaves it: a replay then needs no copy of the contents."""
+    return isinstance(value, np.ndarray) and bool(value.flags.forc) and not value.ravel(order="K").view(np.uint8).any()
+
+
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
         return params["value"].copy(order="K")
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
-    if params["fill"] != "empty":
-        array[...] = params["fill"]
+    array[...] = params["fill"]
     return array
 
 

@@ -10,15 +10,17 @@ from pullback.declare import Composite, composite
 from pullback.errors import ConversionError
 from pullback.handles import FREE, Handle, make, resolve, tape_of
 from pullback.recorder import captured
-from pullback.tape import PAUSED, site_here, site_text
+from pullback.tape import PAUSED, REPLAYABLE, site_here, site_text
 from pullback.writes import set_item
 
 
-def traced_buffer(handle: Handle, array: Any) -> Any:
+def traced_buffer(handle: Handle, array: Any, *, blank: bool = False) -> Any:
     """``array`` as a buffer of the handle's trace; plain for an integer or boolean dtype, and while the trace is paused."""
     tape = tape_of((handle,), "creating an array")
     if tape.mode == PAUSED or array.dtype.kind not in INEXACT:
         return array
+    if tape.mode == REPLAYABLE and blank and isinstance(array, np.ndarray):
+        array[...] = 0  # what ``empty`` leaves is nobody's: zeros need not be held for a replay, leftovers would be
     return make(tape.kinds.buffer, array, None, tape, FREE)
 
 
@@ -28,7 +30,7 @@ def _like(function: Callable[..., Any]) -> Composite:
     def create(a: Any, *args: Any, **kwargs: Any) -> Any:
         tape = tape_of((a,), function.__name__)
         a = captured(a, tape)
-        return traced_buffer(a, function(resolve(a)._value, *args, **kwargs))
+        return traced_buffer(a, function(resolve(a)._value, *args, **kwargs), blank=function is np.empty_like)
 
     return Composite(function.__name__, create, (function,))
 
@@ -65,7 +67,7 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
     if function is np.full:
         shape, fill_value = args[:2]
         return full_like(np.empty(shape), fill_value) if isinstance(fill_value, Handle) else traced_buffer(handle, np.full(*args, **kwargs))
-    return traced_buffer(handle, function(*args, **kwargs))
+    return traced_buffer(handle, function(*args, **kwargs), blank=function is np.empty)
 
 
 def _array_like(contents: Any, dtype: Any) -> Any:
