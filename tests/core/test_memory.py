@@ -127,11 +127,14 @@ def test_a_thousand_calls_do_not_grow(policy):
     for _ in range(50):
         g(X)
     gc.collect()
-    sites, forms, blocks = len(tape_module._SITES), len(pb.registry.callers), sys.getallocatedblocks()
-    for _ in range(1000):
-        g(X)
-    gc.collect()
-    assert sys.getallocatedblocks() - blocks < 100
+    sites, forms, grown = len(tape_module._SITES), len(pb.registry.callers), []
+    for _ in range(3):  # a leak shows in every round; what the test runner keeps for itself, in one
+        blocks = sys.getallocatedblocks()
+        for _ in range(1000):
+            g(X)
+        gc.collect()
+        grown.append(sys.getallocatedblocks() - blocks)
+    assert min(grown) < 100
     assert len(tape_module._SITES) <= sites + 2  # the line of this call itself
     assert len(pb.registry.callers) == forms
 
