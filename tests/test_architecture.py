@@ -37,7 +37,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
 }
 
 FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES = 400, 600, 50
-ASSEMBLY = ("pullback", "registry.extend(CORE)")  # the one place that registers, and the one call at import
+ASSEMBLY = ("pullback", "registry.extend(CORE, later=rare)")  # the one place that registers, and the one call at import
 MAY_PRINT = ("cli", "demos", "__main__")
 PUBLIC_MODULES = ("testing", "schedules")
 

@@ -39,13 +39,13 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
-from pullback.primitives import CORE
+from pullback.primitives import CORE, rare
 from pullback.reverse import grad, value_and_grad, vjp
 from pullback.tracer import value
 
 __version__ = "0.1.0"
 
-registry.extend(CORE)
+registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
     from pullback import testing

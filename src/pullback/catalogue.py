@@ -34,10 +34,13 @@ class Operators:
 
 @define(eq=False)
 class Registry:
-    """Names and NumPy functions to primitives and composites. Plugins are looked up once, at the first name not found here."""
+    """Names and NumPy functions to primitives and composites. What comes later is looked up once, at the first name not found here:
+    first the families of ``later``, then the plugins."""
 
     names: dict[str, Primitive | Composite] = field(factory=dict, repr=False)
     functions: dict[Callable[..., Any], Primitive | Composite] = field(factory=dict, repr=False)
+    later: list[Callable[[], Iterable[Primitive | Composite]]] = field(factory=list, repr=False)
+    """What gives the families that are imported at the first name not found."""
     plugins: bool = False
     """Whether entry points are to be searched when a function is not found."""
     searched: bool = field(default=False, init=False)
@@ -67,15 +70,19 @@ class Registry:
         self._forget_callers()
         return entry
 
-    def extend(self, entries: Iterable[Primitive | Composite]) -> None:
-        """Register several."""
+    def extend(
+        self, entries: Iterable[Primitive | Composite], *, later: Callable[[], Iterable[Primitive | Composite]] | None = None
+    ) -> None:
+        """Register several; ``later`` gives more of them at the first name not found."""
         for entry in entries:
             self.add(entry)
+        if later is not None:
+            self.later.append(later)
 
     def find(self, function: Callable[..., Any]) -> Primitive | Composite:
         """What a NumPy function means on tracers; raises :class:`UnknownFunctionError` naming the function and the plugin to install."""
         found = self.functions.get(function)
-        if found is None and self._search():
+        while found is None and self._search():
             found = self.functions.get(function)
         if found is None:
             raise UnknownFunctionError(_unknown(function))
@@ -84,7 +91,7 @@ class Registry:
     def named(self, name: str) -> Primitive | Composite:
         """The primitive of a name, plugins included; raises :class:`UnknownFunctionError`."""
         found = self.names.get(name)
-        if found is None and self._search():
+        while found is None and self._search():
             found = self.names.get(name)
         if found is None:
             raise UnknownFunctionError(_missing(f"numpy.{name}", name))
@@ -92,7 +99,7 @@ class Registry:
 
     def scoped(self) -> "Registry":
         """A copy to which one may add without touching this one."""
-        copy = Registry(dict(self.names), dict(self.functions), plugins=self.plugins)
+        copy = Registry(dict(self.names), dict(self.functions), later=list(self.later), plugins=self.plugins)
         copy.searched = self.searched
         return copy
 
@@ -114,8 +121,17 @@ class Registry:
         slots = self.operators
         slots.add = slots.subtract = slots.multiply = slots.divide = slots.power = slots.negative = None
 
+    def complete(self) -> "Registry":
+        """This registry with all that comes later in it: for whoever lists what there is."""
+        while self._search():
+            pass
+        return self
+
     def _search(self) -> bool:
-        """Import the plugins, once. True when there was something to import."""
+        """Import what comes next: the later families, then the plugins. True when there was something to import."""
+        if self.later:
+            self.extend(self.later.pop(0)())
+            return True
         if not self.plugins or self.searched:
             return False
         self.searched = True

@@ -1,4 +1,7 @@
-"""The core's primitives, one family per file. Importing a file registers nothing; :data:`CORE` is what the default registry starts with."""
+"""The core's primitives, one family per file. Importing a file registers nothing; :data:`CORE` is what the default registry starts with,
+and :func:`rare` gives what it imports at the first function that it does not find."""
+
+from importlib import import_module
 
 from pullback.declare import Composite, Primitive
 from pullback.primitives.complexes import COMPLEXES
@@ -20,3 +23,9 @@ CORE: tuple[Primitive | Composite, ...] = (
     *(*REDUCTIONS, *SCANS, *SHAPING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )
+
+
+def rare() -> tuple[Primitive | Composite, ...]:
+    """The families that are imported at first need."""
+    entries: tuple[Primitive | Composite, ...] = import_module("pullback.primitives.rare").RARE
+    return entries
