@@ -6,7 +6,11 @@ import zipfile
 from pathlib import Path
 
 NEEDED = {
-    "pullback-": ("pullback/__init__.py", "pullback/py.typed", "pullback/cli.py", "pullback/demos/wave", "licenses/LICENSE", "points.txt"),
+    "pullback-": (
+        *("pullback/__init__.py", "pullback/py.typed", "pullback/cli.py", "pullback/demos/wave", "licenses/LICENSE", "points.txt"),
+        *("pullback/error_pages/index.md", "pullback/error_pages/PB201.md"),
+    ),
+    "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
 }
 
@@ -30,7 +34,7 @@ def contents(folder: str) -> None:
 
 
 def gradients() -> None:
-    """Exit unless a two-line gradient of the core and one through the plugin's matmul equal the exact ones."""
+    """Exit unless a two-line gradient of the core and one through each plugin, of matmul and of fft, equal the exact ones."""
     import numpy as np  # noqa: PLC0415 - `contents` runs in an environment without pullback
 
     import pullback as pb  # noqa: PLC0415 - as above
@@ -45,6 +49,10 @@ def gradients() -> None:
     print("gradients of sum(a @ b) are of shapes", got_a.shape, got_b.shape)
     np.testing.assert_array_equal(got_a, np.ones((2, 4)) @ b.T)
     np.testing.assert_array_equal(got_b, a.T @ np.ones((2, 4)))
+
+    got = pb.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(x)
+    print("gradient of sum(abs(fft(x))**2) at", x, "is", got)
+    np.testing.assert_allclose(got, 2 * x.size * x, atol=1e-13)
 
 
 def bare(program: str) -> None:

@@ -22,16 +22,19 @@ PLUGINS = sorted(p.parent for p in ROOT.glob("plugins/*/pyproject.toml"))
 FLOORS: dict[int, tuple[str, ...]] = {
     0: ("errors", "arrays", "digests", "structures"),
     1: ("declare", "catalogue"),
-    2: ("tape", "forms", "settle", "graph"),
-    3: ("codegen", "handles", "recorder", "regions", "writes", "tracer", "protocol", "primitives"),
-    4: ("policies", "schedules", "context"),
+    2: ("tape", "rewrites", "forms", "settle", "graph"),
+    3: (
+        *("codegen", "handles", "recorder", "regions", "writes", "outputs", "ufuncs"),
+        *("layout", "nested", "numpy", "tracer", "protocol", "primitives"),
+    ),
+    4: ("policies", "schedules", "context", "sentinels"),
     5: ("ledger",),
     6: (
         *("trace", "sweep", "executor", "shadow", "loop_body", "loop_chain", "loop_run", "loops"),
         *("program", "steps_chain", "chains", "marks"),
     ),
-    7: ("reverse",),
-    8: ("inspect", "testing"),
+    7: ("reverse", "tangents", "forward"),
+    8: ("inspect", "testing", "compat"),
     9: ("",),
     10: ("demos", "cli", "__main__"),
 }

@@ -15,6 +15,8 @@ from rich.console import Console
 import pullback
 from pullback import cli
 from pullback.errors import InputFileError
+from pullback.inspect import explaining
+from pullback.inspect.explaining import codes
 from pullback.inspect.inputs import bind, load_array, load_function, load_value, parse_policy, places
 from pullback.inspect.tables import Column, Table
 
@@ -65,6 +67,7 @@ def test_version():
         (("demo",), "wave"),
         (("demo", "wave"), "pullback demo wave --dtype float32 --out pictures"),
         (("demo", "digits"), "held"),
+        (("explain",), "pullback explain ConversionError"),
         (("profile",), "pullback profile model.py:misfit --arg c=velocity.npy --arg n=400"),
     ],
 )
@@ -120,6 +123,43 @@ def test_the_file_finds_its_neighbours(folder):
     before = list(sys.path)
     assert load_function("uses.py:f")(np.ones(2)) == 6.0
     assert sys.path == before
+
+
+# ---------------------------------------------------------------------------------------------------------------- explain
+
+
+@pytest.mark.parametrize("word", ["PB201", "pb201", "ConversionError", "pullback.ConversionError", "pullback.errors.ConversionError"])
+def test_explain_prints_the_page(word):
+    result = run("explain", word)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# PB201: ConversionError\n")
+    assert "What to write instead" in result.stdout
+
+
+@pytest.mark.parametrize(("name", "code"), codes().items())
+def test_every_code_can_be_explained(name, code):
+    assert run("explain", code).stdout.startswith(f"# {code}: {name}\n")
+    assert f"[{code}]({code}.md)" in run("explain").stdout
+
+
+def test_the_message_of_an_error_tells_how_to_explain_it():
+    with pytest.raises(pullback.NotDifferentiableError) as caught:
+        pullback.grad(np.sin)(np.ones(3))
+    words = re.search(r"run pullback (explain \w+)\)$", str(caught.value))[1]
+    assert run(*words.split()).stdout.startswith("# PB101: NotDifferentiableError")
+
+
+def test_explain_of_no_error():
+    result = run("explain", "PB999")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: 'PB999' names no error of pullback; `pullback explain` lists them all\n"
+
+
+def test_an_installation_has_the_pages_beside_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(explaining, "PLACES", (tmp_path, tmp_path / "elsewhere"))
+    (tmp_path / "index.md").write_text("all", "utf-8")
+    (tmp_path / "PB201.md").write_text("one", "utf-8")
+    assert (explaining.page_on(None), explaining.page_on("PB201"), explaining.page_on("nothing")) == ("all", "one", None)
 
 
 # -------------------------------------------------------------------------------------------------------------- bad input

@@ -14,7 +14,7 @@ import pullback
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-PLUGIN = tomllib.loads((ROOT / "plugins" / "pullback-linalg" / "pyproject.toml").read_text("utf-8"))["project"]
+PLUGINS = ("fft", "linalg")
 
 # What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps numpy.random's state.
 ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "cython_runtime"}
@@ -72,13 +72,25 @@ def test_console_script_exists() -> None:
     assert callable(script.load())
 
 
-def test_plugin_is_found_through_its_entry_point() -> None:
-    (found,) = (e for e in entry_points(group="pullback.primitives") if e.name == "linalg")
-    assert found.value == PLUGIN["entry-points"]["pullback.primitives"]["linalg"]
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_plugin_is_found_through_its_entry_point(plugin: str) -> None:
+    project = tomllib.loads((ROOT / "plugins" / f"pullback-{plugin}" / "pyproject.toml").read_text("utf-8"))["project"]
+    (found,) = (e for e in entry_points(group="pullback.primitives") if e.name == plugin)
+    assert found.value == project["entry-points"]["pullback.primitives"][plugin]
     assert found.dist is not None
-    assert found.dist.name == "pullback-linalg"
+    assert found.dist.name == project["name"] == f"pullback-{plugin}"
+    assert found.dist.version == project["version"]
     module, _, name = found.value.partition(":")
     assert isinstance(getattr(import_module(module), name), tuple)
+    assert (Path(import_module(module).__file__ or "").parent / "py.typed").is_file()
+
+
+def test_every_plugin_of_the_repository_is_tested_here() -> None:
+    assert sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")) == [f"pullback-{plugin}" for plugin in PLUGINS]
+
+
+def test_plugins_are_not_imported_before_one_is_needed() -> None:
+    assert not {name for name in imported_after("import pullback") if name.startswith("pullback_")}
 
 
 def test_the_package_is_marked_as_typed() -> None:

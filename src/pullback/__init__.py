@@ -19,6 +19,7 @@ from pullback.errors import (
     DeclarationError,
     InputFileError,
     MissingRuleError,
+    NonFiniteError,
     NotDifferentiableError,
     PluginError,
     PolicyError,
@@ -33,6 +34,7 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
+from pullback.forward import jvp, linearize
 from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
 from pullback.policies.base import MemoryPolicy
@@ -41,6 +43,7 @@ from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.primitives import CORE, rare
 from pullback.reverse import grad, value_and_grad, vjp
+from pullback.sentinels import trap
 from pullback.tracer import value
 
 __version__ = "0.1.0"
@@ -86,6 +89,7 @@ __all__ = [
     "InputFileError",
     "MemoryPolicy",
     "MissingRuleError",
+    "NonFiniteError",
     "NotDifferentiableError",
     "PluginError",
     "PolicyError",
@@ -107,6 +111,8 @@ __all__ = [
     "composite",
     "fori_loop",
     "grad",
+    "jvp",
+    "linearize",
     "plan",
     "primitive",
     "profile",
@@ -119,6 +125,7 @@ __all__ = [
     "steps",
     "stop_gradient",
     "testing",
+    "trap",
     "using",
     "value",
     "value_and_grad",

@@ -104,6 +104,11 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def buffer_of(array: np.ndarray[Any, Any]) -> Any:
     """The object that owns the memory an array looks at: the last ``base`` of its chain. Ten views of one array have one buffer."""
-    while array.base is not None and isinstance(array.base, np.ndarray):
-        array = array.base
+    while array.base is not None:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what numpy.lib.stride_tricks puts between an array and a view of it
+            if not isinstance(base, np.ndarray):
+                break
+        array = base
     return array

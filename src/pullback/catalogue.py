@@ -11,7 +11,11 @@ from pullback.errors import PluginError, RegistrationError, UnknownFunctionError
 
 ENTRY_POINTS = "pullback.primitives"
 PLUGIN_OF = {
-    "pullback-linalg": ("matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace solve").split(),
+    "pullback-linalg": (
+        "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace cross multi_dot matrix_power solve tensorsolve inv "
+        "tensorinv pinv lstsq det slogdet norm vector_norm matrix_norm cond matrix_rank cholesky qr svd svdvals eig eigh eigvals eigvalsh"
+    ).split(),
+    "pullback-fft": ("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftshift ifftshift").split(),
 }
 """Which plugin to install for a function that the core does not serve; used for the error message only."""
 
@@ -122,7 +126,7 @@ class Registry:
         slots.add = slots.subtract = slots.multiply = slots.divide = slots.power = slots.negative = None
 
     def complete(self) -> "Registry":
-        """This registry with all that comes later in it: for whoever lists what there is."""
+        """The registry itself, with all that comes later in it: for whoever lists what there is."""
         while self._search():
             pass
         return self

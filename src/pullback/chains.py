@@ -106,7 +106,9 @@ class PlainChain:
             self.active.read(root._id, root._value, root)
 
     def constant(self, value: Any) -> Any:
-        """The held copy of a plain array, one for each distinct content."""
+        """The held copy of a plain array, one for each distinct content; the array itself where nothing will be executed again."""
+        if self.marked and self.active is None:
+            return value
         assert self.tape is not None
         held = keep(self.tape, value)
         if id(held) not in self.constants:

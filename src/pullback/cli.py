@@ -1,4 +1,4 @@
-"""The command ``pullback``: two demos, and the table of memory policies for a function of your own.
+"""The command ``pullback``: two demos, the table of memory policies for a function of your own, and the pages on errors.
 
 Bad input is one line on stderr and exit code 2; any other error of pullback is one line and exit code 1.
 """
@@ -14,6 +14,7 @@ from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
 from pullback.errors import InputFileError, PullbackError
+from pullback.inspect.explaining import page_on
 from pullback.inspect.inputs import bind, load_function, load_value, parse_policy, places
 from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
 from pullback.inspect.tables import Table
@@ -43,6 +44,7 @@ def commands() -> None:
     pullback demo wave            the main example: seismic inversion under four memory policies
     pullback demo digits          a small network learns handwritten digits
     pullback profile FILE.py:F    the same table for your own function
+    pullback explain PB201        what an error means, and what to write instead
     """  # noqa: D301  \b is click's mark for lines that keep their breaks
 
 
@@ -150,6 +152,22 @@ def profile_command(
         click.echo(result.to_json())
     else:
         show(result.table())
+
+
+@commands.command()
+@click.argument("error", metavar="[CODE|CLASS]", required=False)
+def explain(error: str | None) -> None:
+    """The page on an error, such as PB201 or ConversionError; without a word, the list of all.
+
+    \b
+    pullback explain PB201
+    pullback explain ConversionError
+    """  # noqa: D301  see commands
+    page = page_on(error)
+    if page is None:
+        message = f"{error!r} names no error of pullback; `pullback explain` lists them all"
+        raise BadInputError(message)
+    click.echo(page, nl=False)
 
 
 def named_value(text: str) -> tuple[str, Any]:

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import numpy as np
 from attrs import define
 
 from pullback.declare import SPEC, Primitive, Rule
-from pullback.forms import Form
-from pullback.settle import join, settle, settle_several
+from pullback.forms import FORMS, PULLS, Form
+from pullback.settle import join, settle, settle_several, without_nan
 
 _serial = count()
 
@@ -34,10 +35,26 @@ def identifier(prim: Primitive) -> str:
     return re.sub(r"\W", "_", prim.name)
 
 
-def make_pull(form: Form) -> Callable[..., None]:
+class MaskedPulls(dict[int, Callable[..., None]]):
+    """Opcode to pull, as :data:`pullback.forms.PULLS`, for traces in which something was masked (``Tape.masks``): elementwise rules make
+    no NaN of a cotangent of 0. Kept apart because that costs a pass over every cotangent."""
+
+    def __missing__(self, opcode: int) -> Callable[..., None]:
+        form = FORMS[opcode]
+        plain = not form.primitive.elementwise or not form.rules or bool(form.primitive.outputs)
+        self[opcode] = pull = PULLS[opcode] if plain else make_pull(form, masked=True)
+        return pull
+
+
+MASKED_PULLS = MaskedPulls()
+
+
+def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and joined to what is there."""
     name = f"pull_{identifier(form.primitive)}"
-    namespace: dict[str, Any] = {"join": join, "settle": settle, "settle_several": settle_several, "form": form}
+    namespace: dict[str, Any] = {
+        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan, "errstate": np.errstate
+    }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
@@ -48,15 +65,17 @@ def make_pull(form: Form) -> Callable[..., None]:
         elif len(positions) > 1:
             lines += _family_lines(form, rule, number, positions, namespace)
         else:
-            lines += _single_lines(form, rule, number, positions[0])
+            lines += _single_lines(form, rule, number, positions[0], masked)
     lines.append("    return None")
     return compile_function(name, "\n".join(lines) + "\n", namespace)
 
 
-def _single_lines(form: Form, rule: Rule, number: int, position: int) -> list[str]:
+def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bool) -> list[str]:
     at = form.active.index(position) + 1
     index = position - len(form.primitive.operands) if form.primitive.family else None
     lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
+    if masked:
+        lines = ["    with errstate(all='ignore'):", f"    {lines[0]}", "        g = without_nan(g, ct)"]
     if not form.exact:
         lines.append(f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)")
     return [*lines, *_join_lines(at)]
@@ -123,7 +142,7 @@ _SITE = """{pad}frame = getframe({depth})
 {pad}t._flag = {flag}
 {pad}t._spec = spec
 {pad}records.append(({record}, site))
-{pad}return t
+{masks}{pad}return t
 """
 
 
@@ -208,7 +227,9 @@ def _unary_text(variant: Variant) -> str:
 def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]) -> str:
     named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
     parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
-    return _SITE.format(pad=pad, flag=2 if "out" in form.saved else 0, record=", ".join(parts), depth=3 if variant.wide else 2)
+    masks = f"{pad}tape.masks = True\n" if form.primitive.masks else ""
+    flag, depth = 2 if "out" in form.saved else 0, 3 if variant.wide else 2
+    return _SITE.format(pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks)
 
 
 def _binary_text(variant: Variant) -> str:

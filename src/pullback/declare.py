@@ -67,12 +67,18 @@ class Primitive:
     opaque: Mapping[str, Callable[[Any], int]] = field(factory=dict, repr=False)
     elementwise: bool = False
     linear: tuple[str, ...] = ()
-    """The operands in which the primitive is linear, the others held fixed: a fact about the mathematics, for those who derive from it."""
+    """The operands in which the primitive is linear together, the others held fixed: its tangent is the forward at their tangents."""
+    bilinear: tuple[str, ...] = ()
+    """The operands in each of which the primitive is linear, all others held fixed, as both of a matrix product."""
+    masks: bool = False
+    """Its rules send a cotangent of exactly 0 to what was not taken: what happened to that before must not make a NaN of it."""
     trusted: bool = False
     """The results of its rules are not checked at run time: the table of the core, which conformance tests check instead."""
     defaults: Mapping[str, Any] = field(factory=dict, repr=False)
     """Default values of the static parameters."""
     rules: dict[str, tuple[Rule, ...]] = field(factory=dict, repr=False)
+    jvps: dict[str, Rule] = field(factory=dict, repr=False, init=False)
+    """Rules for tangents, for operands whose rule cannot be had from what is said above (see ``tangents``)."""
     forms: dict[Any, Any] = field(factory=dict, repr=False, init=False)
     """The specialised record layouts of this primitive, made on first use."""
 
@@ -116,6 +122,20 @@ class Primitive:
                 raise DeclarationError(message)
         return declare if fn is None else declare(fn)
 
+    def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None, fn: Callable[..., Any] | None = None) -> Any:
+        """Declare the JVP rule for one operand: it takes its tangent, then what it reads, and returns its part of the output's tangent.
+
+        Never needed: without one the rule of an elementwise or linear primitive is derived, and any other VJP rule is transposed at
+        the price of a trace for each call. Raises :class:`DeclarationError` as :meth:`vjp` does.
+        """
+
+        def declare(rule_fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.jvps[operand] = _build_rule(self, rule_fn, (operand,), saves)
+            return rule_fn
+
+        _require_known(self, "jvp", (operand,), self.operand_names)
+        return declare if fn is None else declare(fn)
+
     @property
     def operand_names(self) -> tuple[str, ...]:
         """The operand names; for a family its one name stands last."""
@@ -139,6 +159,8 @@ class Composite:
     name: str
     function: Callable[..., Any] = field(repr=False)
     serves: tuple[Callable[..., Any], ...] = field(repr=False)
+    plain: bool = False
+    """True where the derivative is zero wherever it exists: tracers go in as their values, and the result is plain."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -160,21 +182,26 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward`` then returns
     ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without derivative, such as
     an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand), ``opaque`` (``{"lu":
-    nbytes_of}`` for residuals, operands or an ``out`` that are no arrays). Raises :class:`DeclarationError` naming what is wrong.
+    nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules send exact zeros to what was not
+    taken, as those of ``where`` do). Raises :class:`DeclarationError` naming what is wrong.
     """
     if forward is None:
         return lambda fn: primitive(fn, **options)
     operands, family, params, defaults = _signature(forward, options)
     name = options.pop("name", None) or getattr(forward, "__name__", type(forward).__name__)
-    rules = options.pop("vjps", {})
+    rules, tangent_rules = options.pop("vjps", {}), options.pop("jvps", {})
     built = Primitive(name=name, forward=forward, operands=operands, family=family, params=params, defaults=defaults, **options)
     for operand, rule_fns in rules.items():
         for fn in rule_fns if isinstance(rule_fns, tuple) else (rule_fns,):
             built.vjp(operand, fn=fn)
+    for operand, fn in tangent_rules.items():
+        built.jvp(operand, fn=fn)
     return built
 
 
-def elementwise(ufunc: Callable[..., Any], *, name: str = "", symbol: str = "", linear: str = "", **rules: Any) -> Primitive:
+def elementwise(
+    ufunc: Callable[..., Any], *, name: str = "", symbol: str = "", linear: str = "", masks: bool = False, **rules: Any
+) -> Primitive:
     """One line of the table: a ufunc and a rule per operand, such as ``sin = elementwise(np.sin, x=lambda ct, x: ct * np.cos(x))``.
 
     The order of the keywords is the order of the operands. A tuple of rules are alternatives that save different things. ``symbol`` is
@@ -182,7 +209,7 @@ def elementwise(ufunc: Callable[..., Any], *, name: str = "", symbol: str = "", 
     """
     made: Primitive = primitive(
         ufunc, name=name or getattr(ufunc, "__name__", ""), operands=tuple(rules), params=(), vjps=rules, symbol=symbol,
-        elementwise=True, trusted=True, serves=(ufunc,), linear=tuple(linear.split()),
+        elementwise=True, trusted=True, serves=(ufunc,), linear=tuple(linear.split()), masks=masks,
     )  # fmt: skip
     return made
 
@@ -193,7 +220,7 @@ def zero_derivative(function: Callable[..., Any]) -> Composite:
     def plain(*args: Any, **kwargs: Any) -> Any:
         return function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
 
-    return Composite(getattr(function, "__name__", "?"), plain, (function,))
+    return Composite(getattr(function, "__name__", "?"), plain, (function,), plain=True)
 
 
 def _plain(x: Any) -> Any:

@@ -11,7 +11,7 @@ from attrs import define, field
 from pullback.arrays import spec_of
 from pullback.declare import global_names
 from pullback.errors import StructureError
-from pullback.handles import Handle, freeze
+from pullback.handles import Handle, faithful_copy, freeze
 from pullback.structures import flatten, map_leaves, unflatten
 
 MAX_DEPTH = 8
@@ -154,3 +154,21 @@ class Body:
                     "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
                 )
                 raise StructureError(message)
+
+
+def as_before(before: list[Any], after: list[Any]) -> list[Any]:
+    """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32 in a later step."""
+    return [float(new) if type(old) is float and type(new) is np.float64 else new for old, new in zip(before, after, strict=True)]
+
+
+def separate(leaves: list[Any]) -> list[Any]:
+    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
+    seen: set[int] = set()
+    apart = []
+    for given in leaves:
+        leaf = given
+        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
+            leaf = faithful_copy(leaf)
+        seen.add(id(leaf))
+        apart.append(leaf)
+    return apart

@@ -9,17 +9,20 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, shared_spec, spec_of
+from pullback.chains import PlainChain
 from pullback.context import next_level, tracing
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
-from pullback.loop_body import Body, Randomness
+from pullback.loop_body import Body, Randomness, as_before, separate
+from pullback.policies.save_all import SaveAll
 from pullback.recorder import captured, form_of
+from pullback.sentinels import sentinel, trapped
 from pullback.settle import settle
 from pullback.sweep import Sweep, sweep
-from pullback.tape import CAPTURED, PAUSED, Tape
+from pullback.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
 from pullback.trace import open_input
 from pullback.tracer import KINDS
 
@@ -126,7 +129,7 @@ class LoopChain:
         new = [_settled(leaf) for leaf in new]
         self.body.require_same(self.state, new, k)
         self.give_ys(k, [_settled(leaf) for leaf in ys])
-        return _separate(_as_before(self.state, new))
+        return separate(as_before(self.state, new))
 
     def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
         """Step ``k`` on tracers: its tape, the state after it and its per-step outputs."""
@@ -137,6 +140,7 @@ class LoopChain:
         tape.copies_constants = stays
         tape.ledger = self.ledger
         tape.outer = enclosing.outer if enclosing is not None else None
+        self._watch(tape, k)
         handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in self.state]
         xs = self.x_at(k)
         x_leaves = (
@@ -154,7 +158,16 @@ class LoopChain:
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
         self.body.require_same(self.state, values, k)
         step.items = self._priced(step)
-        return step, _as_before(self.state, values), y_values
+        return step, as_before(self.state, values), y_values
+
+    def _watch(self, tape: Tape, k: int) -> None:
+        """While a trap is in force the step's values are looked at: nothing on its tape takes the fast way."""
+        tape.trap = sentinel(self._place(k), self.enclosing.trap if self.enclosing is not None else None)
+        if tape.trap is not None:
+            tape.mode, tape.chain = REPLAYABLE, PlainChain(SaveAll(), self.ledger, repeatable=False, marked=True)
+
+    def _place(self, k: int) -> str:
+        return f"step {k} of {self.body.name}"
 
     def _require_known(self, tape: Tape, k: int) -> None:
         found = set(tape.captures or ())
@@ -162,6 +175,8 @@ class LoopChain:
             self.known = found
             self.captured_values = {i: value for i, (_, value) in (tape.captures or {}).items()}
             self.known_specs = {i: spec_of(value) for i, value in self.captured_values.items() if hasattr(value, "dtype")}
+            if self.enclosing is not None:
+                self.enclosing.masks |= tape.masks  # of step 0 alone: what is known when the loop returns, under every policy
         elif not found <= self.known:
             message = (
                 f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
@@ -191,6 +206,7 @@ class LoopChain:
     # The actions.
     def advance(self, start: int, stop: int) -> int:
         """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
+        watched = self.enclosing is not None and bool(trapped())
         for k in range(start, stop):
             if self.keeps_lookback:
                 self.lookback, self.owned = self.state, False
@@ -201,6 +217,9 @@ class LoopChain:
                 self.probe, self.owned = None, False
                 self.give_ys(0, ys)
                 continue
+            if watched:
+                self._advance_watched(k)
+                continue
             if not self.owned:
                 self.state = [own(leaf) for leaf in self.state]
             with self._enclosing_in(PAUSED):
@@ -209,6 +228,14 @@ class LoopChain:
             self.ledger.n_forward += 1
         self._verify(stop, self.state)
         return stop
+
+    def _advance_watched(self, k: int) -> None:
+        """A step under a trap: on tracers, so that the primitive can be named, and its tape let go. The bits are those of the plain run."""
+        made, self.state, ys = self.run_recorded(k, stays=False)
+        release_records(made.tape.records)
+        self.owned = False
+        self.give_ys(k, ys)
+        self.ledger.n_forward += 1
 
     def record(self, step: int, *, stays: bool) -> None:
         """Run a step on tracers and keep its tape in WORK."""
@@ -234,7 +261,8 @@ class LoopChain:
         assert work is not None  # the machine has seen the tape in WORK
         tape = work.tape
         cts: list[Any] = [None] * len(tape.records)
-        run = Sweep(outer=tape.outer, frees=True)
+        masks = self.enclosing is not None and self.enclosing.masks
+        run = Sweep(outer=self.run_of.outer or tape.outer, frees=True, place=self._place(step), masks=masks)
         run.gathered, run.own_gathered = self.run_of.gathered, self.run_of.own_gathered
         self._seed(work, step, cts)
         sweep(tape, tape.n_inputs, len(tape.records), cts, run)
@@ -356,24 +384,6 @@ def _settled(leaf: Any) -> Any:
     if isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
         return own(resolve(leaf)._value)
     return leaf
-
-
-def _as_before(before: list[Any], after: list[Any]) -> list[Any]:
-    """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32 in a later step."""
-    return [float(new) if type(old) is float and type(new) is np.float64 else new for old, new in zip(before, after, strict=True)]
-
-
-def _separate(leaves: list[Any]) -> list[Any]:
-    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
-    seen: set[int] = set()
-    separate = []
-    for given in leaves:
-        leaf = given
-        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
-            leaf = faithful_copy(leaf)
-        seen.add(id(leaf))
-        separate.append(leaf)
-    return separate
 
 
 def _ident(handle: Any, tape: Tape) -> int | None:

@@ -17,6 +17,7 @@ from pullback.policies.machine import Machine
 from pullback.recorder import special_form
 from pullback.settle import join
 from pullback.shadow import ShadowChain, Template, template_of
+from pullback.sweep import innermost_of
 
 
 @define(eq=False)
@@ -163,7 +164,7 @@ class LoopRun:
         y_cts = cts[self.n_leaves :]
         chain.y_cts = (lambda k: [None if ct is None else ct[k] for ct in y_cts]) if y_cts else None
         x_sums = self._gather_xs()
-        chain.run_of.outer = chain.enclosing.outer if chain.enclosing is not None else None
+        chain.run_of.outer = innermost_of(chain.enclosing.outer if chain.enclosing is not None else None, cts)
         chain.hold_cotangents()
         try:
             with using(self.ambient):

@@ -13,14 +13,14 @@ from attrs import define, field
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import innermost, policy_in_force
 from pullback.errors import StructureError
-from pullback.handles import Handle, freeze, resolve
+from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
 from pullback.loop_body import Body, Randomness, frozen_function, generators_of
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.recorder import component
 from pullback.structures import flatten, unflatten
-from pullback.tape import Tape, site_here
+from pullback.tape import FORWARD, Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -109,6 +109,8 @@ class _Loop:
             return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:
             return self.init, None
+        if tape.mode == FORWARD:
+            return self._unrolled(leaves, tape, n)
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
         run = self._start(
@@ -172,6 +174,21 @@ class _Loop:
         definition = chain.body.y_definition
         return unflatten(self.definition, chain.state), unflatten(definition, self.ys) if definition is not None else None
 
+    def _unrolled(self, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
+        """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
+        body = Body(self.call, self.name, self.definition)
+        state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
+        while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
+            xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
+            new, y = body.run(k + self.lower, state, xs)
+            body.require_same([_value_for(leaf, tape) for leaf in state], [_value_for(leaf, tape) for leaf in new], k)
+            state = new
+            ys.append(y)
+            k += 1
+        definition = body.y_definition
+        stacked = [np.stack(column) for column in zip(*ys, strict=True)]
+        return unflatten(self.definition, state), unflatten(definition, stacked) if definition is not None else None
+
     def _leave(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """Record the loop as one operation and hand out its results."""
         chain = run.chain
@@ -224,6 +241,13 @@ class _Loop:
             return results, again
 
         return rerun
+
+
+def _movable(leaf: Any, tape: Tape) -> Any:
+    """A leaf of the state that a body may write to: a plain array becomes a buffer of the trace."""
+    if isinstance(leaf, np.ndarray) and carries_derivative(leaf):
+        return make(tape.kinds.buffer, own(leaf), None, tape)
+    return freeze(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf
 
 
 def _lasting(leaf: Any, value: Any) -> Any:

@@ -11,8 +11,9 @@ from pullback.context import innermost
 from pullback.ledger import Ledger
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import SaveAll
 from pullback.structures import map_leaves
-from pullback.tape import RECORDING, REPLAYABLE
+from pullback.tape import RECORDING, REPLAYABLE, Tape
 from pullback.tracer import detached
 
 
@@ -24,12 +25,14 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     are held for its replay (see ``fori_loop`` for a form that holds none).
     """
     items: Iterable[Any] = range(n_or_iterable) if isinstance(n_or_iterable, int) else n_or_iterable
+    n = len(items) if isinstance(items, Sized) else None
     tape = innermost()
     chain = tape.chain if tape is not None else None
-    if tape is None or chain is None or tape.mode != REPLAYABLE or (chain.active is not None and chain.marked):
+    if tape is not None and tape.trap is not None:
+        items = tape.trap.numbered(items, tape)
+    if tape is None or chain is None or tape.mode != REPLAYABLE or not governs(chain, tape):
         yield from items
         return
-    n = len(items) if isinstance(items, Sized) else None
     if n == 0:
         return
     chain.mark()
@@ -44,6 +47,12 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     finally:
         if chain.active is own:
             chain.end()
+
+
+def governs(chain: PlainChain, tape: Tape) -> bool:
+    """Whether steps of this trace are the chain's: not within a step, be it marked or a loop function's, and not under save-all."""
+    within = tape.captures is not None or (chain.active is not None and chain.marked)
+    return not within and not isinstance(chain.policy, SaveAll)
 
 
 @frozen
@@ -73,13 +82,13 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
 
     With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it may draw
     random numbers
-    or print. Inside steps or another checkpoint it only calls ``f``.
+    or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
     """
 
     @wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         tape = innermost()
-        if tape is None or tape.mode not in (RECORDING, REPLAYABLE):
+        if tape is None or tape.mode not in (RECORDING, REPLAYABLE) or tape.captures is not None:
             return f(*args, **kwargs)
         if tape.chain is None:
             tape.chain = PlainChain(policy or _Once(), tape.ledger or Ledger(), repeatable=tape.repeatable)

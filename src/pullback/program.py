@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.errors import say_where
 from pullback.forms import FORMS, Form
 from pullback.handles import faithful_copy
 from pullback.recorder import COMPONENT
+from pullback.tape import site_text
 from pullback.writes import CREATE, WRITE_OPCODES, created
 
 
@@ -100,13 +102,24 @@ class Replayer:
     residuals: dict[int, Mapping[str, Any]] = field(factory=dict)
 
     def run(self, start: int, stop: int, records: list[Any] | None) -> None:
-        """Execute ``start .. stop-1``; with ``records``, put each record back in its place with the values it holds."""
+        """Execute ``start .. stop-1``; with ``records``, put each record back in its place with the values it holds.
+
+        Silently: the first run has warned where the user's own ``np.errstate`` let it.
+        """
+        with np.errstate(all="ignore"):
+            self._run(start, stop, records)
+
+    def _run(self, start: int, stop: int, records: list[Any] | None) -> None:
         for ident in range(start, stop):
             entry = self.entries.get(ident)
             if entry is None:
                 continue
             if ident in self.needs.values:
-                self._execute(ident, entry)
+                try:
+                    self._execute(ident, entry)
+                except Exception as error:
+                    say_where(error, f"as {entry.form.name}, called at {site_text(entry.skeleton[-1])}, was executed again")
+                    raise
             if records is not None:
                 records[ident] = self._record(ident, entry)
             self._drop(ident, entry)

@@ -3,7 +3,8 @@
 The generated callers of ``codegen`` are this, specialised; both write the same records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from pullback.arrays import shared_spec
 from pullback.codegen import make_pull
 from pullback.declare import Primitive
-from pullback.errors import NotDifferentiableError, RuleError
+from pullback.errors import ConversionError, NotDifferentiableError, RuleError
 from pullback.forms import FORMS, Form, layout, new_form, rules_for
 from pullback.handles import (
     FREE,
@@ -30,7 +31,7 @@ from pullback.handles import (
     root_of,
     tape_of,
 )
-from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
+from pullback.tape import CAPTURED, FORWARD, PAUSED, RECORDING, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
@@ -95,16 +96,26 @@ def plain_array(array: Any) -> Any:
     return np.asarray(array)
 
 
+def _of_objects(what: str) -> str:
+    """Why an array of objects is refused: tracers in it would be constants, and what Python's own arithmetic does is not recorded."""
+    return (
+        f"{what} would compute with an array of objects (at {site_text(site_here(2))}), which would drop the derivative of what is in it; "
+        "join traced values with np.stack, and convert plain ones with .astype(float)"
+    )
+
+
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
         resolve(operand)
         if operand._tape is tape:
             return operand._value
-        tape.outer = operand._tape
+        tape.meet(operand._tape)
         return freeze(operand)
-    if isinstance(operand, np.ndarray) and type(operand) is not np.ndarray:
-        return plain_array(operand)
+    if isinstance(operand, np.ndarray):
+        if operand.dtype.hasobject:
+            raise ConversionError(_of_objects("a traced call"))
+        return operand if type(operand) is np.ndarray else plain_array(operand)
     return np.asarray(operand) if isinstance(operand, list | tuple) else operand
 
 
@@ -129,11 +140,18 @@ def finish(
     """Record a call whose forward has been run, and hand out its result; ``tape`` is the operands' own, where that is known."""
     tape = tape_of(operands, prim.name) if tape is None else tape
     out, residuals = _split_residuals(prim, out)
+    if type(out) is np.ndarray and out.dtype.hasobject:
+        raise ConversionError(_of_objects(prim.name))
+    if tape.mode and tape.trap is not None:
+        tape.trap.look(prim, values, out, params)
     active = tuple(k for k, o in enumerate(operands) if isinstance(o, Handle) and o._tape is tape and o._id is not None)
     if not active:
         return inactive(tape, prim, operands, out, params)
-    site = site_here(1)
+    tape.masks |= prim.masks
     out = _own_output(prim, values, out)
+    if tape.mode == FORWARD:
+        return tape.tangents.push(prim, operands, values, out, residuals, params, active)
+    site = site_here(1)
     form = form_for(prim, operands, values, out, active, tape, site)
     env = _Named(prim, operands, values, out, residuals, tape)
     record = (
@@ -149,6 +167,19 @@ def finish(
     if tape.mode:
         tape.chain.note(ident, operands, values, params)
     return wrap(tape, prim, operands, params, out, ident, SAVED if "out" in form.saved else FREE)
+
+
+@contextmanager
+def looked_at_only(mask: Any, operands: tuple[Any, ...]) -> Iterator[None]:
+    """While a ufunc runs on all elements though ``where=`` asks for those of ``mask``, a trap looks at those alone."""
+    sentinels = {id(o._tape.trap): o._tape.trap for o in operands if isinstance(o, Handle) and o._tape.trap is not None}
+    for found in sentinels.values():
+        found.only = None if mask is True else mask
+    try:
+        yield
+    finally:
+        for found in sentinels.values():
+            found.only = None
 
 
 def _split_residuals(prim: Primitive, out: Any) -> tuple[Any, Mapping[str, Any]]:

@@ -4,6 +4,7 @@ A region is a chain of view functions from the root, and a last key. The *same* 
 root's strides give the same part of it, so every view NumPy has works without a rule of its own for writing.
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -96,6 +97,12 @@ def is_fancy(key: Any) -> bool:
     return any(isinstance(k, np.ndarray | list | bool | np.bool_) for k in items)
 
 
+def is_mask(key: Any) -> bool:
+    """True when the key holds a boolean array: it leaves elements out for what they are."""
+    items = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(k, np.ndarray) and k.dtype.kind == "b" for k in items)
+
+
 def has_repeats(key: Any, shape: tuple[int, ...]) -> bool:
     """True when an advanced key names some element twice. Boolean masks never do."""
     items = key if isinstance(key, tuple) else (key,)
@@ -155,7 +162,16 @@ def _has_repeats(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     if not arrays:
         return False
     flat = np.ravel_multi_index(np.broadcast_arrays(*arrays), tuple(extents), mode="clip").ravel()
-    return bool(np.unique(flat).size < flat.size)
+    return names_twice(flat, math.prod(extents))
+
+
+def names_twice(places: Any, extent: int) -> bool:
+    """True when some place below ``extent`` is named twice: by marking them, and by sorting them where they are few in a large extent."""
+    if 16 * places.size < extent:
+        return bool(np.unique(places).size < places.size)
+    seen = np.zeros(extent, bool)
+    seen[places] = True
+    return bool(np.count_nonzero(seen) < places.size)
 
 
 def _axes_of(item: Any) -> int:

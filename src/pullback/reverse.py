@@ -16,8 +16,10 @@ from pullback.forms import release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.policies.save_all import SaveAll
-from pullback.structures import flatten, map_leaves, unflatten
-from pullback.sweep import Sweep, sweep
+from pullback.sentinels import trapped
+from pullback.structures import flatten, map_leaves, matched, unflatten
+from pullback.sweep import Sweep, innermost_of, sweep
+from pullback.tape import site_text
 from pullback.trace import Traced, lowered, run_traced
 from pullback.tracer import value
 
@@ -45,7 +47,7 @@ def value_and_grad(
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         traced, pull = forward(f, args, kwargs, _positions(numbers, args, f), policy, allow_int=allow_int, repeatable=False)
-        out, aux = _split_aux(traced.out, has_aux=has_aux)
+        out, aux = split_aux(traced.out, has_aux=has_aux)
         seed = scalar_seed(out, f, holomorphic=holomorphic)
         gradients = traced.structured(pull.once([out], [seed], free=True))
         result = lowered(out, traced.tape)
@@ -84,7 +86,7 @@ def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool 
     and dtypes of the output; raises :class:`StructureError` for another structure.
     """
     traced, pull = forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
-    out, aux = _split_aux(traced.out, has_aux=has_aux)
+    out, aux = split_aux(traced.out, has_aux=has_aux)
     pull.out_leaves, pull.out_definition = flatten(out)
     result = unflatten(pull.out_definition, [lowered(leaf, traced.tape) for leaf in pull.out_leaves])
     if has_aux:
@@ -99,16 +101,20 @@ class Pull:
         self.out_leaves: list[Any] = []
         self.out_definition: Any = None
         self._traced: Traced | None = traced
+        self._site = traced.site
         self._chain = chain
         self.ledger = ledger
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         traced = self._open()
-        leaves, definition = flatten(ct)
-        if definition != self.out_definition:
-            message = f"the cotangent has structure {definition}, the output has {self.out_definition}; give one leaf per output leaf"
+        leaves = matched(ct, self.out_definition)
+        if leaves is None:
+            message = (
+                f"the cotangent has structure {flatten(ct)[1]}, the output of the function differentiated at {traced.called_at} has "
+                f"{self.out_definition}; give one leaf per output leaf, None where an output is not used"
+            )
             raise StructureError(message)
-        seeds = [checked_seed(leaf, out) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
+        seeds = [checked_seed(leaf, out, traced) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
         return tuple(traced.structured(self.once(self.out_leaves, seeds, free=False)))
 
     def once(self, outs: list[Any], seeds: list[Any], *, free: bool) -> list[Any]:
@@ -120,9 +126,9 @@ class Pull:
         told = watchers()
         plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
         cts: list[Any] = [None] * len(tape.records)
-        run = Sweep(outer=tape.outer, frees=free)
+        run = Sweep(outer=innermost_of(tape.outer, seeds), frees=free)
         for out, seed in zip(outs, seeds, strict=True):
-            if isinstance(out, Handle) and out._tape is tape and out._id is not None:
+            if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
                 cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
         if free:
             self._traced = None
@@ -137,7 +143,7 @@ class Pull:
 
     def _open(self) -> Traced:
         if self._traced is None:
-            message = "this pull is closed and holds nothing any more; call vjp again"
+            message = f"this pull is closed and holds nothing (of the function differentiated at {site_text(self._site)}); call vjp again"
             raise TracerError(message)
         return self._traced
 
@@ -165,7 +171,8 @@ def forward(
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
     ledger = Ledger()
     chosen = policy_in_force(policy)
-    chain = None if isinstance(chosen, SaveAll) else PlainChain(chosen, ledger, repeatable)
+    saves_all = isinstance(chosen, SaveAll)
+    chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
     return traced, Pull(traced, traced.chain, ledger)
 
@@ -184,7 +191,8 @@ def _positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> list[in
     return positions
 
 
-def _split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
+def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
+    """What the function returned, and beside it the aux that it promised."""
     if not has_aux:
         return out, None
     if not isinstance(out, tuple) or len(out) != 2:
@@ -211,14 +219,14 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     return dtype.type(1) if dtype.kind in "fc" else None
 
 
-def checked_seed(leaf: Any, out: Any) -> Any:
-    """A cotangent leaf as an array of the output leaf's shape and dtype; raises :class:`StructureError` for another shape."""
-    if not isinstance(out, Handle):
+def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
+    """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for another shape."""
+    if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
     seed: Any = leaf if isinstance(leaf, Handle) else np.array(leaf, dtype=dtype)
     if seed.shape != shape:
-        message = f"the cotangent has shape {seed.shape}, the output has {shape}"
+        message = f"the cotangent has shape {seed.shape}, the output of the function differentiated at {traced.called_at} has {shape}"
         raise StructureError(message)
     return seed if seed.shape or isinstance(seed, Handle) else seed[()]
 

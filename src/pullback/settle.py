@@ -57,6 +57,28 @@ def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:
     return gs
 
 
+def without_nan(g: Any, ct: Any) -> Any:
+    """The cotangent ``g`` that an elementwise rule made of ``ct``, with 0 in the place of every NaN that it made of a 0.
+
+    ``where(x > 0, x * log(x), 0)`` sends 0 to the product wherever it masked it, and there 0 * log(0) is NaN though nothing depends on
+    it. One pass without a temporary where there is no NaN.
+    """
+    if isinstance(g, np.ndarray):
+        if not g.size:
+            return g
+        least = g.min() if g.dtype.kind == "f" else g.ravel("K").dot(g.ravel("K"))
+        if least == least:  # noqa: PLR0124 - only a NaN differs from itself
+            return g
+    mask = (concrete(ct) == 0) & np.isnan(concrete(g))
+    return np.where(mask, 0, g) if mask.any() else g
+
+
+def concrete(x: Any) -> Any:
+    """The value behind a handle, told by its class; anything else as it is."""
+    look = getattr(type(x), "__pullback_value__", None)
+    return x if look is None else look(x)
+
+
 def _in_c_order(g: Any) -> bool:
     """True where a sum of ``g`` and a C-contiguous array is C-contiguous."""
     if g.flags.c_contiguous:

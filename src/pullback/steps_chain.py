@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.errors import PolicyError
+from pullback.errors import PolicyError, ScheduleError, say_where
 from pullback.executor import carry_out, run_forward, run_reverse
 from pullback.forms import release_records
 from pullback.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
@@ -18,7 +18,7 @@ from pullback.policies.actions import Advance, Delete, EndForward, Record, Save
 from pullback.policies.machine import Machine
 from pullback.program import Entry, Needs, Replayer
 from pullback.sweep import Sweep, sweep
-from pullback.tape import Tape
+from pullback.tape import Tape, site_text
 
 
 @define(eq=False)
@@ -289,9 +289,18 @@ class StepsChain:
         if not self.fresh:
             self._restart()
         self.fresh = False
-        self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True)
-        run_reverse(self.schedule, self.machine, self)
+        self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True, masks=run.masks)
+        try:
+            run_reverse(self.schedule, self.machine, self)
+        except ScheduleError as error:
+            say_where(error, f"in the reverse pass of the steps that begin at {self._first_line()}, under {self.policy!r}")
+            raise
         self.replayer = self.newest = None
+
+    def _first_line(self) -> str:
+        """The user's line of the first operation in the steps."""
+        first = min((k for k in self.entries if k >= self.cuts[0]), default=None)
+        return "an unknown line" if first is None else site_text(self.entries[first].skeleton[-1])
 
     def _restart(self) -> None:
         assert self.initial is not None and self.n is not None  # a repeatable chain keeps its initial state

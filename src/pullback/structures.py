@@ -22,6 +22,18 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     return list(leaves), definition
 
 
+def matched(tree: Any, definition: Any) -> list[Any] | None:
+    """The parts of a structure at the leaves of ``definition``, None where it says None; no list where it has another structure."""
+    leaves, own = flatten(tree)
+    if own == definition:
+        return leaves
+    try:
+        parts = list(definition.flatten_up_to(tree))
+    except ValueError:
+        return None
+    return parts if all(part is None or optree.tree_is_leaf(part, namespace=NAMESPACE) for part in parts) else None
+
+
 def unflatten(definition: Any, leaves: Sequence[Any]) -> Any:
     """The structure of ``definition`` with these leaves."""
     return optree.tree_unflatten(definition, leaves)

@@ -1,15 +1,18 @@
 """The reverse sweep over a stretch of tape: cotangents go from the last record to the first, each added one at a time in that order."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.errors import PullbackError
+from pullback.codegen import MASKED_PULLS
+from pullback.errors import PullbackError, say_where
 from pullback.forms import PULLS, release_records
-from pullback.handles import FREE, Handle, make
+from pullback.handles import FREE, SHARED, Handle, make
 from pullback.recorder import called_at, form_of
 from pullback.regions import winners
+from pullback.sentinels import Watched, trapped
 from pullback.tape import Tape
 
 
@@ -24,6 +27,10 @@ class Sweep:
     gathered: dict[int, Any] = field(factory=dict)
     """Cotangents of captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
+    masks: bool = False
+    """Whether the enclosing trace has masked something (see ``Tape.masks``)."""
+    place: str = ""
+    """The step of a loop function that is reversed, for messages."""
     winners: Any = field(default=winners, init=False)
 
     def gather(self, ident: int, ct: Any) -> None:
@@ -43,12 +50,15 @@ def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None
     """Pull the cotangents in ``cts`` (by record id) back through the records ``stop - 1`` down to ``start``.
 
     With ``run.frees`` each record is dropped when it has been used. When a record is reached its cotangent is complete, because
-    every reader stands after it. An exception gets a note with the user's forward line.
+    every reader stands after it. An error tells the user's forward line.
     """
     records = tape.records
     lift = run.outer
     free = run.frees
-    pulls = PULLS
+    kinds = trapped()
+    pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
+    if kinds:
+        pulls = Watched(kinds, tape, run.place, pulls)
     i = stop
     try:
         for i in range(stop - 1, start - 1, -1):
@@ -56,26 +66,43 @@ def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None
             if ct is not None:
                 cts[i] = None
                 record = records[i]
-                if lift is not None and not isinstance(ct, Handle):
+                if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
                     ct = lifted(ct, lift)
                 pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
             elif free:
                 release_records(records[i : i + 1])
             if free:
                 records[i] = None
-    except PullbackError:
-        raise
     except Exception as error:
-        record = records[i]
-        if record is not None:
-            error.add_note(f"pullback: in the reverse pass of {form_of(record).name}, which the forward called at {called_at(record)}")
+        if records[i] is not None:
+            _locate(error, records[i], run.place)
         raise
+
+
+def _locate(error: Exception, record: Any, place: str) -> None:
+    """Tell the user's forward line, and the step of a loop function, unless the text does."""
+    told = str(error) if isinstance(error, PullbackError) else ""
+    line = called_at(record)
+    if line not in told:
+        say_where(error, f"in the reverse pass of {form_of(record).name}, called at {line}{f' in {place}' if place else ''}")
+    elif place and place not in told:
+        say_where(error, f"in {place}")
 
 
 def lifted(ct: Any, outer: Tape) -> Any:
-    """A plain cotangent as an inactive handle of the outer trace, so that what a rule makes from it can be written to."""
+    """A plain cotangent, or one of a trace below, as an inactive handle of the outer trace, so that what a rule makes can be written to."""
     if isinstance(ct, list):
-        return [c if c is None or isinstance(c, Handle) else lifted(c, outer) for c in ct]
+        return [c if c is None else lifted(c, outer) for c in ct]
+    if isinstance(ct, Handle):
+        return ct if ct._tape is outer else make(outer.kinds.buffer, ct, None, outer, SHARED)
     if not isinstance(ct, np.ndarray):
         return ct
     return make(outer.kinds.buffer, ct, None, outer, FREE)
+
+
+def innermost_of(outer: Tape | None, values: Iterable[Any]) -> Tape | None:
+    """The tape on which a sweep is recorded: the innermost of those that its values and its seeds are handles of."""
+    for value in values:
+        if isinstance(value, Handle) and (outer is None or value._tape.level > outer.level):
+            outer = value._tape
+    return outer

@@ -5,6 +5,7 @@ the list is the topological order. It holds integers and arrays only: nothing th
 a handle of its own tape (a cycle would keep every tape alive).
 """
 
+import ast
 import sys
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ CLOSED: Final = 3
 CAPTURED: Final = 4
 """A loop body is being recorded on a tape of its own: handles of this one become inputs of that one, ``inner``."""
 
-MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured")
+FORWARD: Final = 5
+"""Forward mode: operations on handles compute tangents and append nothing."""
+
+MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward")
 
 
 @define
@@ -48,8 +52,8 @@ class Tape:
 
     __slots__ = (
         "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds",
-        "ledger", "level", "mode", "n_inputs", "outer", "overlapping", "records",
-        "repeatable", "sites", "thread",
+        "ledger", "level", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
+        "repeatable", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -62,6 +66,8 @@ class Tape:
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""
         self.n_inputs = 0
+        self.masks = False
+        """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and stay 0."""
         self.constants: dict[Any, Any] = {}
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, tuple[int, Any]] | None = None
@@ -74,16 +80,25 @@ class Tape:
         """Where loops of this trace book what they hold."""
         self.chain: Any = None
         """What governs the records made while REPLAYABLE: it decides where they are cut."""
-        self.overlapping: frozenset[int] = frozenset()
+        self.tangents: Any = None
+        """While FORWARD: what computes the tangents."""
+        self.overlapping: frozenset[Any] = frozenset()
         """Ids of inputs that share memory with another input: they may not be written."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.copies_constants = True
         """False where no user code can run between the record of a plain array and its use by a pullback."""
+        self.trap: Any = None
+        """What looks at every result while a trap is in force; the mode is not RECORDING then."""
         self.kept = NOTHING_KEPT
         self.code: CodeType | None = None
         """The user's code that made the last record, and the ids of its call sites by instruction offset."""
         self.sites: Sequence[int] = ()
+
+    def meet(self, other: "Tape") -> None:
+        """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met."""
+        if self.outer is None or other.level > self.outer.level:
+            self.outer = other
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""
@@ -103,6 +118,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 _LOCK = Lock()
 _HERE = __file__.rpartition(sep)[0]
 _LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/")
+_STANDARD = ast.__file__.rpartition(sep)[0] + sep
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
 
@@ -152,14 +168,20 @@ def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
+        inside = inside or (filename.startswith(_STANDARD) and "-packages" not in filename)
         known = _KNOWN_FILES[filename] = inside and not any(part in filename for part in _USER)
     return known
 
 
+def site_code(site: int) -> tuple[CodeType, int]:
+    """The code object of a call site, and the offset of its instruction."""
+    code, first = _SITES[bisect_right(_STARTS, site) - 1]
+    return code, site - first
+
+
 def site_line(site: int) -> tuple[str, int]:
     """File and line of a call site."""
-    code, first = _SITES[bisect_right(_STARTS, site) - 1]
-    offset = site - first
+    code, offset = site_code(site)
     for start, stop, line in code.co_lines():
         if start <= offset < stop and line is not None:
             return code.co_filename, line

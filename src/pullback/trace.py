@@ -1,5 +1,6 @@
 """Running the user's function on tracers: the inputs become handles, the outputs values again."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +10,13 @@ from attrs import define, frozen
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
 from pullback.context import next_level, tracing, using
 from pullback.digests import digest
-from pullback.errors import ConstantChangedError, NotDifferentiableError, PullbackError
+from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
 from pullback.handles import SHARED, Handle, freeze, make, resolve
 from pullback.recorder import INPUT, plain_array
+from pullback.rewrites import BUFFER, rewrite
+from pullback.sentinels import sentinel
 from pullback.structures import flatten, map_leaves, paths, unflatten
-from pullback.tape import REPLAYABLE, Tape, site_here
+from pullback.tape import REPLAYABLE, Tape, intern_site, site_here, site_text
 from pullback.tracer import KINDS, Tracer
 
 
@@ -40,14 +43,23 @@ class Traced:
     chain: Any
     """What governs the records under a policy that may drop values."""
 
+    @property
+    def site(self) -> int:
+        """The call site that asked for the derivative."""
+        return int(self.tape.records[0][-1]) if self.inputs else 0  # type: ignore[index]  # the records of inputs are never dropped
+
+    @property
+    def called_at(self) -> str:
+        """The user's line that asked for the derivative."""
+        return site_text(self.site)
+
     def require_unchanged(self) -> None:
         """Raise :class:`ConstantChangedError` where the user changed an argument since the forward pass read it."""
         for given in self.inputs:
             if given.before is not None and digest(given.leaf) != given.before:
                 message = (
-                    f"the array given as {given.label} ({given.spec}) was changed between the forward and the reverse pass, which "
-                    f"reads it; "
-                    "differentiate at a copy, f(x.copy()), or change it afterwards"
+                    f"the array given as {given.label} ({given.spec}) was changed between the forward pass (at {self.called_at}) and the "
+                    "reverse pass, which reads it; differentiate at a copy, f(x.copy()), or change it afterwards"
                 )
                 raise ConstantChangedError(message)
 
@@ -82,6 +94,7 @@ def run_traced(
     if chain is not None:
         tape.mode = REPLAYABLE
         tape.chain = chain
+        tape.trap = sentinel()
         chain.open(tape)
     inputs: list[Input] = []
     places, definitions, traced_args = [], [], list(args)
@@ -95,17 +108,17 @@ def run_traced(
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
     tape.n_inputs = len(tape.records)
-    tape.overlapping = _overlapping([given.leaf for given in inputs])
+    tape.overlapping = overlapping([given.leaf for given in inputs])
     try:
         with tracing(tape), using(policy):
-            out = _run(f, traced_args, kwargs, tape)
+            out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()
         chain, tape.chain = tape.chain, None  # or tape and chain would keep each other alive
     return Traced(tape, inputs, places, definitions, out, chain)
 
 
-def _run(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
+def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
     """What ``f`` returns, views derived; a refusal that NumPy has wrapped (a tracer written into a plain array) is raised itself."""
     try:
         out = f(*args, **kwargs)
@@ -116,8 +129,30 @@ def _run(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
             raise refused from None
+        if _OF_A_TRACER.search(str(error)):
+            say_where(error, _advice(error))
         raise
     return out
+
+
+_OF_A_TRACER = re.compile(
+    r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting single item of array"
+    r"|Iterator operand is flagged as writeable, but is an object"
+)
+"""What NumPy and Python say, by themselves, of a tracer that they cannot use and have not asked."""
+
+
+def _advice(error: Exception) -> str:
+    """The rewrite for a line that NumPy or Python has refused without asking the tracer in it."""
+    where = error.__traceback__
+    assert where is not None  # it has been raised
+    while where.tb_next is not None:
+        where = where.tb_next
+    site = intern_site(where.tb_frame)
+    return (
+        f"if a tracer stands in this line (at {site_text(site)}), it cannot be converted, which would drop the derivative; "
+        f"{rewrite(site, BUFFER)}; see {ConversionError.code}"
+    )
 
 
 def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]) -> tuple[list[Any], list[int | None]]:
@@ -138,12 +173,12 @@ def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, input
         try:
             handles.append(open_input(tape, leaf))
         except NotDifferentiableError as error:
-            message = f"{inputs[-1].label}: {error}"
+            message = f"{inputs[-1].label}: {error.args[0]}"
             raise NotDifferentiableError(message) from None
     return handles, where
 
 
-def _overlapping(leaves: list[Any]) -> frozenset[int]:
+def overlapping(leaves: list[Any]) -> frozenset[int]:
     """The inputs that share memory with another: NumPy would see a write to one in the other, two handles would not."""
     arrays = [(k, leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
     found: set[int] = set()
@@ -159,7 +194,7 @@ def open_input(tape: Tape, leaf: Any) -> Any:
     ident = len(tape.records)
     tape.records.append((INPUT.opcode, site_here(2)))
     if isinstance(leaf, Handle):
-        tape.outer = leaf._tape
+        tape.meet(leaf._tape)
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
         leaf = plain_array(leaf)

@@ -13,11 +13,13 @@ import numpy as np
 
 from pullback.catalogue import registry
 from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, spec_of_handle, tape_of
+from pullback.layout import Flat, set_shape
 from pullback.primitives.indexing import getitem, read
-from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion, ufunc
+from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion
 from pullback.recorder import Const, call, captured, finish, hold
-from pullback.regions import is_basic
+from pullback.regions import is_basic, is_mask
 from pullback.tape import PAUSED, find_site
+from pullback.ufuncs import ufunc
 from pullback.writes import set_item
 
 
@@ -62,9 +64,7 @@ class Tracer(Handle):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        reshaped = self.reshape(shape)
-        self._value, self._id = np.array(plain_value(reshaped)), reshaped._id
-        self._spec = None
+        set_shape(self, shape)
 
     @property
     def flags(self) -> Any:
@@ -190,6 +190,12 @@ class Tracer(Handle):
     def __imod__(self, other: Any) -> Any:
         return in_place("remainder", resolve(self), other)
 
+    def __ifloordiv__(self, other: Any) -> Any:
+        return in_place("floor_divide", resolve(self), other)
+
+    def __imatmul__(self, other: Any) -> Any:
+        return in_place("matmul", resolve(self), other)
+
     # Comparisons have no derivative: plain arrays.
     def __lt__(self, other: Any) -> Any:
         return plain_value(self) < value(other)
@@ -214,7 +220,13 @@ class Tracer(Handle):
 
     # Indexing.
     def __getitem__(self, key: Any) -> Any:
-        return read(self, key) if is_basic(key) else call(getitem, (self,), {"key": _own_key(key, self)})
+        if is_basic(key):
+            return read(self, key)
+        key = _own_key(key, self)
+        found = call(getitem, (self,), {"key": key})
+        if isinstance(found, Handle) and is_mask(key):
+            found._tape.masks = True
+        return found
 
     def __setitem__(self, key: Any, new: Any) -> None:
         set_item(self, key if is_basic(key) else _own_key(key, self), new)
@@ -222,6 +234,14 @@ class Tracer(Handle):
     def fill(self, new: Any) -> None:
         """Every element becomes ``new``."""
         set_item(self, Ellipsis, new)
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sorted along ``axis``, in place."""
+        set_item(self, Ellipsis, np.sort(self, axis, **options))
+
+    def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
+        """In place: the element that a sort would put there at ``kth``, the smaller ones before it, the others after."""
+        set_item(self, Ellipsis, np.partition(self, kth, axis, **options))
 
     # Roads that would drop the derivative.
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -263,9 +283,9 @@ class Tracer(Handle):
     def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
 
-    def astype(self, dtype: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """The values in another dtype; plain for an integer or boolean one, which carries no derivative."""
-        return method("astype", self, (dtype,), kwargs)
+        return method("astype", self, (dtype, *args), kwargs)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """The elements in another shape: a view where NumPy gives one."""
@@ -276,9 +296,9 @@ class Tracer(Handle):
         return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
 
     (
-        all, any, argmax, argmin, argsort, choose, clip, compress, conj, conjugate, cumprod, cumsum, diagonal, dot, max, mean, min, nonzero,
-        partition, prod, ptp, put, ravel, repeat, round, searchsorted, sort, squeeze, std, sum, swapaxes, take, trace, var,
-    ) = (ByName() for _ in range(34))  # fmt: skip
+        all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, conj, conjugate, cumprod, cumsum, diagonal, dot, max, mean,
+        min, nonzero, prod, put, ravel, repeat, round, searchsorted, squeeze, std, sum, swapaxes, take, trace, var,
+    ) = (ByName() for _ in range(32))  # fmt: skip
 
     def flatten(self, order: str = "C") -> Any:
         """A copy with one axis."""
@@ -286,29 +306,9 @@ class Tracer(Handle):
 
     # No __getattr__: it would make every look into a slot slow. What arrays have besides is named here.
     (
-        base, byteswap, ctypes, data, dump, dumps, getfield, itemset, newbyteorder, resize, setfield, setflags, to_device, tobytes, tofile,
-        tostring, view,
-    ) = (Unsupported() for _ in range(17))  # fmt: skip
-
-
-class Flat:
-    """``x.flat``: elements in C order. Writing goes to the array itself, whatever its strides."""
-
-    def __init__(self, handle: Tracer) -> None:
-        self._handle = handle
-
-    def __len__(self) -> int:
-        return int(self._handle.size)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._handle.ravel())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._handle.ravel()[key]
-
-    def __setitem__(self, key: Any, new: Any) -> None:
-        places = np.arange(len(self))[key]
-        self._handle[np.unravel_index(places, self._handle.shape)] = new
+        base, byteswap, ctypes, data, dump, dumps, getfield, itemset, newbyteorder, ptp, resize, setfield, setflags, to_device, tobytes,
+        tofile, tostring, view,
+    ) = (Unsupported() for _ in range(18))  # fmt: skip
 
 
 class View(Tracer):
@@ -317,11 +317,15 @@ class View(Tracer):
     __slots__ = ("_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
 
     _parent: Any
+    _parent_value: Any
     _primitive: Any
     _params: dict[str, Any]
 
     def _refresh(self) -> None:
         parent, prim = self._parent, self._primitive
+        seen = self._parent_value.shape
+        if parent.shape != seen:  # somebody set its shape since
+            parent = self._parent = parent.reshape(seen)
         fresh = call(prim, (parent,), self._params)
         self._value, self._id = fresh._value, fresh._id
         self._parent_id, self._parent_value = parent._id, parent._value

@@ -13,11 +13,11 @@ import numpy as np
 from pullback.arrays import shared_spec
 from pullback.errors import WriteError
 from pullback.forms import Form
-from pullback.handles import FREE, FROZEN, WRITTEN, Handle, freeze, resolve, root_of, steps_to, tape_of
+from pullback.handles import FREE, FROZEN, SHARED, WRITTEN, Handle, freeze, make, plain_value, resolve, root_of, steps_to, tape_of
 from pullback.recorder import captured, form_of, special_form
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import PULLED, join, settle
-from pullback.tape import PAUSED, site_here, site_text
+from pullback.tape import FORWARD, PAUSED, REPLAYABLE, site_here, site_text
 
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
@@ -81,22 +81,39 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         raise WriteError(message)
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
         require_writable(handle._value, "the target of a write", site_text(site_here(2)))
-    if tape.mode:
+    if tape.mode == REPLAYABLE:
         if root._id is None:
             _create(root)
         tape.chain.before_write(root)
-    if root._flag not in (FREE, WRITTEN):
+    copied = root._flag not in (FREE, WRITTEN)
+    if copied:
         _refuse_captured(root)
         root._value = root._value.copy(order="K") if isinstance(root._value, np.ndarray) else freeze(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
+    if isinstance(source, Handle):
+        _rise(root, source._tape)
     root._flag = WRITTEN
+    before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
+    if before is not None:
+        tape.trap.wrote("increment" if add else "assignment", before, root._value, source)
     active = isinstance(value, Handle) and value._tape is tape and value._id is not None
-    if root._id is not None or active:
+    if tape.mode == FORWARD and (root._id is not None or active):
+        tape.tangents.write(root, region, value if active else None, add=add, copied=copied)
+    elif root._id is not None or active:
         _record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
         handle._written_in = _stamp(root)
+
+
+def _rise(root: Any, tape: Any) -> None:
+    """The value of ``root`` as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
+    value = root._value
+    if isinstance(value, np.ndarray):
+        root._value = make(tape.kinds.buffer, value, None, tape, FREE)
+    elif value._tape.level < tape.level:
+        root._value = make(tape.kinds.buffer, value, None, tape, SHARED)
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -150,6 +167,7 @@ def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bo
     tape = root._tape
     site = site_here(3)
     ident = len(tape.records)
+    tape.masks |= region.fancy and not add
     form = _FORMS[add, root._id is not None, value is not None]
     ids = tuple(h._id for h in (root, value) if h is not None and h._id is not None)
     spec = shared_spec(source) if value is not None else None
@@ -198,7 +216,8 @@ def _strides(value: Any) -> Any:
 def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
-        return freeze(ct)
+        plain: Any = plain_value(ct)
+        return freeze(ct) if not isinstance(plain, np.ndarray) or plain.flags.writeable else ct.copy()  # type: ignore[attr-defined]
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or ident in sweep.owned) and (strides is None or ct.strides == strides):
         return ct

@@ -106,12 +106,7 @@ def test_argnums_out_of_range():
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (
-            lambda x: np.fft.fft2(x.reshape(1, 3)).sum(),
-            r"no primitive for numpy\.fft\.fft2(: install pullback-fft|; write it with functions that have one)",
-        ),
         (lambda x: np.packbits(x).sum(), r"no primitive for numpy\.packbits; (write it|declare|use).*pullback\.value"),
-        (lambda x: np.apply_along_axis(np.sum, 0, x).sum(), r"no primitive for numpy\.apply_along_axis.*pullback\.primitive|plain array"),
         (lambda x: np.gcd(x, 2), r"no primitive for numpy\.gcd"),
         (lambda x: x.byteswap().sum(), r"no attribute 'byteswap'.*pullback\.value\(x\)\.byteswap"),
     ],
@@ -400,12 +395,13 @@ def test_a_bad_npy_file(tmp_path, write, message):
 # Structures and seeds.
 def test_a_seed_of_another_shape_or_structure():
     _, pull = pb.vjp(lambda x: {"a": x * 2, "b": np.sum(x)}, X)
-    with pytest.raises(StructureError, match=r"the cotangent has structure.*the output has.*one leaf per output leaf"):
+    with pytest.raises(StructureError, match=r"the cotangent has structure.*the output .* has.*one leaf per output leaf"):
         pull(np.ones(3))
-    with pytest.raises(StructureError, match=r"the cotangent has shape \(2,\), the output has \(3,\)"):
+    with pytest.raises(StructureError, match=r"the cotangent has shape \(2,\), the output .* has \(3,\)"):
         pull({"a": np.ones(2), "b": 1.0})
-    with pytest.raises(StructureError, match=r"cotangent"):
-        pull({"a": None, "b": 1.0})
+    with pytest.raises(StructureError, match=r"one leaf per output leaf, None where an output is not used"):
+        pull({"a": [1.0, 1.0, 1.0], "b": 1.0})
+    np.testing.assert_array_equal(pull({"a": None, "b": 1.0})[0], [1, 1, 1])
     np.testing.assert_array_equal(pull({"a": np.ones(3), "b": 1.0})[0], [3, 3, 3])
 
 

@@ -17,7 +17,8 @@ from tests.test_architecture import floor
 from pullback import errors
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))
+ERROR_PAGES = ROOT / "docs" / "errors"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -85,15 +86,54 @@ def test_the_first_installation_includes_the_plugin():
     assert first.split("#")[0].split() == ["pip", "install", "pullback", "pullback-linalg"]
 
 
-def test_every_error_has_its_section_and_every_section_its_error():
-    text = (ROOT / "docs" / "errors.md").read_text("utf-8")
-    sections = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL))
-    classes = {name: cls for name, cls in vars(errors).items() if isinstance(cls, type) and issubclass(cls, (Exception, Warning))}
-    assert set(sections) == set(classes)
-    for name, cls in classes.items():
-        bases = ", ".join(f"`{base.__name__}`" for base in cls.__bases__)
-        assert sections[name].startswith(f"Is a {bases}."), f"{name}: the bases are {bases}"
-        assert words(cls.__doc__) in words(sections[name]), f"{name}: the section says something else than the class"
+CLASSES = {name: cls for name, cls in vars(errors).items() if isinstance(cls, type) and issubclass(cls, (Exception, Warning))}
+
+
+def test_every_error_has_its_page_and_every_page_its_error():
+    codes = {cls.code: name for name, cls in CLASSES.items()}
+    assert len(codes) == len(CLASSES), "a code is used twice"
+    assert all(re.fullmatch(r"PB\d{3}", code) for code in codes)
+    assert {path.stem for path in ERROR_PAGES.glob("PB*.md")} == set(codes)
+    listed = re.findall(
+        r"^\| \[(PB\d+)\]\((PB\d+)\.md\) \| `(\w+)` \| (.*) \|$", (ERROR_PAGES / "index.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {(code, name) for code, _, name, _ in listed} == set(codes.items())
+    assert len(listed) == len(codes)
+    for code, target, name, line in listed:
+        assert code == target
+        assert words(line) == words(CLASSES[name].__doc__), f"{name}: the list says something else than the class"
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_error_page_says_what_the_class_says(name):
+    cls = CLASSES[name]
+    text = (ERROR_PAGES / f"{cls.code}.md").read_text("utf-8")
+    bases = ", ".join(f"`{base.__name__}`" for base in cls.__bases__ if issubclass(base, BaseException))
+    assert text.startswith(f"# {cls.code}: {name}\n\nIs a {bases}. "), f"{name}: the bases are {bases}"
+    assert words(cls.__doc__) in words(text), f"{name}: the page says something else than the class"
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert sections == ["What happened", "A program that raises it", "Why it is an error", "What to write instead", "Related"]
+    program = text[text.index("## A program") : text.index("## Why")]
+    assert f"pullback.errors.{name}: " in program or name == "PullbackError", "the program does not raise the error"
+    rewrites = text[text.index("## What to write instead") : text.index("## Related")]
+    assert ">>> " in rewrites, "no rewrite runs"
+    assert LINK.findall(text[text.index("## Related") :])
+
+
+CODES_GIVEN = """
+PB001 PullbackError, PB101 NotDifferentiableError, PB102 UnknownFunctionError, PB103 StructureError,
+PB201 ConversionError, PB202 TracerError, PB203 WriteError, PB204 ConstantChangedError,
+PB301 DeclarationError, PB302 MissingRuleError, PB303 RuleError, PB304 RegistrationError,
+PB305 PluginError, PB401 PolicyError, PB402 ScheduleError, PB403 BudgetError,
+PB404 ReplayError, PB405 PolicyWarning, PB501 NonFiniteError, PB601 CheckError,
+PB602 InputFileError
+"""
+
+
+def test_a_code_stays_with_its_class():
+    """A new class adds a line here; a line never changes, not even when its class goes."""
+    given = dict(reversed(pair.split()) for pair in CODES_GIVEN.split(","))
+    assert {name: cls.code for name, cls in CLASSES.items()}.items() <= given.items()
 
 
 def words(text):

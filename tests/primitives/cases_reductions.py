@@ -10,6 +10,7 @@ from pullback.primitives.versions import available
 _rng = np.random.default_rng(7)
 LINE = _rng.normal(size=5)
 CUBE = _rng.normal(size=(2, 3, 4))
+LONG = 1 + 0.2 * np.random.default_rng(4).normal(size=(70, 2))
 WAVE = CUBE + 1j * _rng.normal(size=CUBE.shape)
 BACK = np.asfortranarray(CUBE)[::-1, :, ::2]  # Fortran order, a negative stride and gaps
 ZEROS = np.where(np.arange(24).reshape(2, 3, 4) % 7 == 2, 0.0, CUBE)
@@ -106,6 +107,7 @@ def _ufunc_methods() -> tuple[Case, ...]:
         ),
         Case("add.accumulate", np.add.accumulate, (CUBE,), ("add.accumulate", "scan_sum")),
         Case("multiply.accumulate", lambda x: np.multiply.accumulate(x, -1), (CUBE,), ("multiply.accumulate", "scan_prod")),
+        Case("multiply.accumulate of many", np.multiply.accumulate, (LONG,), ("scan_prod", "scan_recurrence")),
     )
 
 

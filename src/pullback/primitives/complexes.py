@@ -41,7 +41,13 @@ def _direction(ct: Any, x: Any, out: Any) -> Any:
     return np.where(size == 0, 0, (ct - (ct * out).real * np.conjugate(out)) / np.where(size == 0, 1, size))
 
 
-complex_sign = primitive(lambda x: np.sign(x), name="complex_sign", elementwise=True, vjps={"x": _direction})
+def _turned(t: Any, x: Any, out: Any) -> Any:
+    """The tangent: (t - s Re(conj(s) t)) / |z|. Not the rule above: the sign is no holomorphic function."""
+    size = np.absolute(x)
+    return np.where(size == 0, 0, (t - (t * np.conjugate(out)).real * out) / np.where(size == 0, 1, size))
+
+
+complex_sign = primitive(lambda x: np.sign(x), name="complex_sign", elementwise=True, vjps={"x": _direction}, jvps={"x": _turned})
 
 
 @composite(np.sign)

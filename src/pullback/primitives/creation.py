@@ -8,7 +8,8 @@ import numpy as np
 from pullback.arrays import INEXACT, spec_of
 from pullback.declare import Composite, composite
 from pullback.errors import ConversionError
-from pullback.handles import FREE, Handle, make, resolve, tape_of
+from pullback.handles import FREE, SHARED, Handle, make, plain_value, resolve, tape_of
+from pullback.nested import converted, holds_tracer
 from pullback.recorder import captured
 from pullback.tape import PAUSED, REPLAYABLE, site_here, site_text
 from pullback.writes import set_item
@@ -59,22 +60,36 @@ CREATED_BY_LIKE: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 """NumPy functions that reach us by ``like=`` only: their arguments hold no tracer."""
 
+CONVERTED_BY_LIKE: tuple[Callable[..., Any], ...] = (
+    np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,
+)  # fmt: skip
+"""Those whose argument may be a tracer, or nested lists with tracers in them."""
+
 
 def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``np.zeros(shape, like=x)`` and so on: a buffer of the trace of ``x``. ``np.array`` and ``np.full`` take traced contents too."""
-    if function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray):
-        return _array_like(args[0], kwargs.get("dtype"))
-    if function is np.full:
-        shape, fill_value = args[:2]
-        return full_like(np.empty(shape), fill_value) if isinstance(fill_value, Handle) else traced_buffer(handle, np.full(*args, **kwargs))
-    return traced_buffer(handle, function(*args, **kwargs), blank=function is np.empty)
+    """``np.zeros(shape, like=x)`` and so on: a buffer of the trace of ``x``. Some take traced contents, too: :data:`CONVERTED_BY_LIKE`."""
+    if function is np.full and isinstance(args[1] if len(args) > 1 else kwargs["fill_value"], Handle):
+        return _full(*args, **kwargs)
+    if function in CONVERTED_BY_LIKE and args and holds_tracer(args[0]):
+        return converted(function, args[0], args[1:], kwargs)
+    below = resolve(captured(handle, tape_of((handle,), function.__name__)))._value
+    made = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
+    if not isinstance(made, np.ndarray | Handle) or (isinstance(made, Handle) and not isinstance(below, Handle)):
+        return made  # what the user's function of np.fromfunction has given
+    buffer = traced_buffer(handle, made, blank=function is np.empty)
+    if isinstance(buffer, Handle) and args and isinstance(args[0], np.ndarray) and np.may_share_memory(args[0], plain_value(buffer)):
+        buffer._flag = SHARED  # the user's own array, which no write may reach
+    return buffer
 
 
-def _array_like(contents: Any, dtype: Any) -> Any:
-    """``np.array(contents, like=x)`` where contents is a nested list of tracers and numbers."""
-    if isinstance(contents, list | tuple):
-        return np.stack([_array_like(part, dtype) for part in contents])
-    return contents if dtype is None or not hasattr(contents, "astype") else contents.astype(dtype)
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **options: Any) -> Any:
+    """``np.full`` of a traced value."""
+    plain = np.full(shape, plain_value(fill_value), dtype, order, **options)
+    if plain.dtype.kind not in INEXACT:
+        return plain
+    buffer = traced_buffer(fill_value, plain)
+    buffer[...] = fill_value
+    return buffer
 
 
 @composite(np.copyto)

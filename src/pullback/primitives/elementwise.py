@@ -116,12 +116,20 @@ sinh = elementwise(np.sinh, x=silent(lambda ct, x: times(ct, np.cosh(x))))
 cosh = elementwise(np.cosh, x=silent(lambda ct, x: times(ct, np.sinh(x))))
 tanh = elementwise(np.tanh, x=either(np.tanh, lambda ct, out: ct * (1 - out * out)))
 
-# (1 - x)(1 + x) keeps the digits that 1 - x**2 loses near 1, and has its branch cuts where NumPy has them.
-arcsin = elementwise(np.arcsin, x=silent(lambda ct, x: over(ct, np.sqrt((1 - x) * (1 + x)))))
-arccos = elementwise(np.arccos, x=silent(lambda ct, x: over(-ct, np.sqrt((1 - x) * (1 + x)))))
+
+def _cathetus(x: Any) -> Any:
+    """The root of 1 - x**2, by factors, which keep the digits that the square loses near 1.
+
+    Of complex x the factors are x - 1 and x - -1, which keep the sign of an imaginary part 0: it says on which side of a branch cut x is.
+    """
+    return np.sqrt(-(x - 1) * (x - -1)) if is_complex(x) else np.sqrt((1 - x) * (1 + x))
+
+
+arcsin = elementwise(np.arcsin, x=silent(lambda ct, x: over(ct, _cathetus(x))))
+arccos = elementwise(np.arccos, x=silent(lambda ct, x: over(-ct, _cathetus(x))))
 arctan = elementwise(np.arctan, x=silent(lambda ct, x: over(ct, 1 + x * x)))
-arcsinh = elementwise(np.arcsinh, x=silent(lambda ct, x: over(ct, np.sqrt(1 + x * x) if is_complex(x) else np.hypot(1, x))))
-arccosh = elementwise(np.arccosh, x=silent(lambda ct, x: over(over(ct, np.sqrt(x - 1)), np.sqrt(x + 1))))
+arcsinh = elementwise(np.arcsinh, x=silent(lambda ct, x: over(ct, np.sqrt(x * x - -1) if is_complex(x) else np.hypot(1, x))))
+arccosh = elementwise(np.arccosh, x=silent(lambda ct, x: over(over(ct, np.sqrt(x - 1)), np.sqrt(x - -1))))
 arctanh = elementwise(np.arctanh, x=silent(lambda ct, x: over(ct, (1 - x) * (1 + x))))
 
 
@@ -177,21 +185,25 @@ def _taken(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> An
 
 maximum = elementwise(
     np.maximum,
+    masks=True,
     x=lambda ct, x, y: _taken(ct, x, y, x > y, x < y, nan_wins=True),
     y=lambda ct, x, y: _taken(ct, y, x, y > x, y < x, nan_wins=True),
 )
 minimum = elementwise(
     np.minimum,
+    masks=True,
     x=lambda ct, x, y: _taken(ct, x, y, x < y, x > y, nan_wins=True),
     y=lambda ct, x, y: _taken(ct, y, x, y < x, y > x, nan_wins=True),
 )
 fmax = elementwise(
     np.fmax,
+    masks=True,
     x=lambda ct, x, y: _taken(ct, x, y, x > y, x < y, nan_wins=False),
     y=lambda ct, x, y: _taken(ct, y, x, y > x, y < x, nan_wins=False),
 )
 fmin = elementwise(
     np.fmin,
+    masks=True,
     x=lambda ct, x, y: _taken(ct, x, y, x < y, x > y, nan_wins=False),
     y=lambda ct, x, y: _taken(ct, y, x, y < x, y > x, nan_wins=False),
 )

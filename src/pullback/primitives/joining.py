@@ -190,7 +190,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """numpy.unstack: views."""
     _splits_axis("unstack", x, 1)
     along = normalize_axis_index(axis, x.ndim)
-    return tuple(x[(*cut(x.ndim, along, k), ...)] for k in range(x.shape[along]))
+    return tuple(x[cut(x.ndim, along, k)] for k in range(x.shape[along]))
 
 
 JOINING: tuple[Primitive | Composite, ...] = (

@@ -1,4 +1,3 @@
-# ruff: noqa: PLW0108 - a rule is a lambda even where it only calls a function: the names of its parameters say what is saved
 """Products and quotients of a cotangent with a slope that may be infinite or undefined: no cotangent, no derivative.
 
 ``where(x > 0, log(x), 0)`` sends the cotangent 0 to ``log`` wherever it masked ``log(x)``. There 0 / 0 or 0 * inf would make a NaN of
@@ -49,18 +48,25 @@ def _product(cotangent: Any, slope: Any) -> Any:
     return result if _free_of_nan(result) else _zero_wins(cotangent, slope, result)
 
 
-# In the rules for the slope the masked factor is the saved one, so it comes first: its zeros win.
+# In the rules for the slope the masked factor is the saved one, so it comes first: its zeros win. Where a 0 met a singular slope the
+# product is 0 because nothing depends on it, so nothing depends on the cotangent either.
 masked_multiply = primitive(
     _product,
     name="masked_multiply",
     elementwise=True,
-    vjps={"cotangent": lambda ct, slope: times(ct, slope), "slope": lambda ct, cotangent: times(cotangent, ct)},
+    vjps={
+        "cotangent": lambda ct, cotangent, slope: times(np.where((cotangent == 0) & ~np.isfinite(slope), 0, ct), slope),
+        "slope": lambda ct, cotangent: times(cotangent, ct),
+    },
 )
 masked_divide = primitive(
     _quotient,
     name="masked_divide",
     elementwise=True,
-    vjps={"cotangent": lambda ct, slope: over(ct, slope), "slope": lambda ct, slope, out: over(times(-out, ct), slope)},
+    vjps={
+        "cotangent": lambda ct, cotangent, slope: over(np.where((cotangent == 0) & (slope == 0), 0, ct), slope),
+        "slope": lambda ct, slope, out: over(times(-out, ct), slope),
+    },
 )
 
 

@@ -1,4 +1,3 @@
-
 """Reductions: sum, mean, var, std, prod, max, min, logaddexp.
 
 A primitive ``f`` reduces all elements; ``f_where`` also takes ``initial`` and ``where`` as operands, and nothing of the masked
@@ -13,13 +12,14 @@ from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.axes import Axis, count, extent, integral, keep, spread
+from pullback.primitives.picking import put
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures; it differs from None for initial=
 ADD: Any = np.add.reduce
 MULTIPLY: Any = np.multiply.reduce
 
 
-def _masked(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
+def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
     """``ct`` spread over the elements that took part, 0 over the others, even where ``ct`` is infinite."""
     return np.where(where, spread(ct, x_spec.shape, axis), 0)
 
@@ -35,7 +35,8 @@ sum_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims, initial, where),
     name="reduce_sum_where",
     nondiff=("where",),
-    vjps={"x": lambda ct, where, x_spec, axis: _masked(ct, x_spec, axis, where), "initial": lambda ct: ct},
+    masks=True,
+    vjps={"x": lambda ct, where, x_spec, axis: masked_spread(ct, x_spec, axis, where), "initial": lambda ct: ct},
 )
 mean = primitive(
     lambda x, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims),
@@ -47,8 +48,9 @@ mean_where = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims, where=where),
     name="reduce_mean_where",
     nondiff=("where",),
+    masks=True,
     vjps={
-        "x": lambda ct, where, x_spec, axis: _masked(
+        "x": lambda ct, where, x_spec, axis: masked_spread(
             keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1), x_spec, axis, where
         )
     },
@@ -70,7 +72,7 @@ def _centred(x: Any, axis: Axis, dtype: Any) -> Any:
     return np.conjugate(off) if off.dtype.kind == "c" else off
 
 
-def _halved_over(ct: Any, std: Any) -> Any:
+def halved_over(ct: Any, std: Any) -> Any:
     """The cotangent of var that one of std amounts to: ct / (2 std), 0 where std = 0."""
     flat = std == 0
     return np.where(flat, 0, ct / np.where(flat, 2, 2 * std))
@@ -81,7 +83,7 @@ def _var_rule(ct: Any, x: Any, x_spec: ArraySpec, out_spec: ArraySpec, axis: Axi
 
 
 def _std_rule(ct: Any, x: Any, out: Any, x_spec: ArraySpec, out_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float) -> Any:
-    return _var_rule(_halved_over(ct, out), x, x_spec, out_spec, axis, dtype, ddof)
+    return _var_rule(halved_over(ct, out), x, x_spec, out_spec, axis, dtype, ddof)
 
 
 var = primitive(
@@ -97,7 +99,8 @@ std = primitive(
 
 
 # With mean= given, the mean is an operand of its own, and n counts what where= lets through.
-def _about(ct: Any, x: Any, mean: Any, where: Any, x_spec: ArraySpec, axis: Axis, ddof: float) -> Any:
+def about_mean(ct: Any, x: Any, mean: Any, where: Any, x_spec: ArraySpec, axis: Axis, ddof: float) -> Any:
+    """The cotangent of the elements for one of var about ``mean``: 2 conj(x - mean) / (n - ddof) where the mask is true, else 0."""
     degrees = count(where, x_spec, axis).real - ddof
     scale = keep(ct, x_spec.shape, axis) * np.where(degrees > 0, 2 / np.where(degrees > 0, degrees, 1), np.nan).astype(degrees.dtype)
     off = np.where(where, x, mean) - mean
@@ -108,18 +111,20 @@ var_about = primitive(
     lambda x, mean, where, *, axis, dtype, ddof, keepdims: np.var(x, axis, dtype, None, ddof, keepdims, mean=mean, where=where),
     name="reduce_var_about",
     nondiff=("where",),
+    masks=True,
     vjps={
-        "x": _about,
-        "mean": lambda ct, x, mean, where, x_spec, axis, ddof: -_about(ct, x, mean, where, x_spec, axis, ddof),
+        "x": about_mean,
+        "mean": lambda ct, x, mean, where, x_spec, axis, ddof: -about_mean(ct, x, mean, where, x_spec, axis, ddof),
     },
 )
 std_about = primitive(
     lambda x, mean, where, *, axis, dtype, ddof, keepdims: np.std(x, axis, dtype, None, ddof, keepdims, mean=mean, where=where),
     name="reduce_std_about",
     nondiff=("where",),
+    masks=True,
     vjps={
-        "x": lambda ct, x, mean, where, out, x_spec, axis, ddof: _about(_halved_over(ct, out), x, mean, where, x_spec, axis, ddof),
-        "mean": lambda ct, x, mean, where, out, x_spec, axis, ddof: -_about(_halved_over(ct, out), x, mean, where, x_spec, axis, ddof),
+        "x": lambda ct, x, mean, where, out, x_spec, axis, ddof: about_mean(halved_over(ct, out), x, mean, where, x_spec, axis, ddof),
+        "mean": lambda ct, x, mean, where, out, x_spec, axis, ddof: -about_mean(halved_over(ct, out), x, mean, where, x_spec, axis, ddof),
     },
 )
 
@@ -152,6 +157,7 @@ prod_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: MULTIPLY(x, axis, dtype, None, keepdims, initial, where),
     name="reduce_prod_where",
     nondiff=("where",),
+    masks=True,
     vjps={
         "x": lambda ct, x, initial, where, x_spec, axis: np.where(where, _prod_rule(ct * initial, np.where(where, x, 1), x_spec, axis), 0),
         "initial": lambda ct, x, where, axis, keepdims: ct * MULTIPLY(np.where(where, x, 1), axis, keepdims=keepdims),
@@ -166,6 +172,9 @@ def _hit(value: Any, out: Any) -> Any:
 
 
 def _shared(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    if axis is None and out == out:  # noqa: PLR0124 - no NaN; then a few places, instead of passes over a mask
+        places = np.flatnonzero(x == out)
+        return put(np.broadcast_to(np.reshape(ct, ()) / places.size, places.shape), places, shape=x_spec.shape, distinct=True)
     hit = _hit(x, keep(out, x_spec.shape, axis))
     return np.where(hit, keep(ct, x_spec.shape, axis) / ADD(hit, axis, out.dtype, keepdims=True), 0)
 
@@ -186,11 +195,17 @@ def _shared_initial(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec:
 
 def _extremum(name: str, ufunc: Any) -> tuple[Primitive, Primitive]:
     """The two primitives of one of maximum and minimum."""
-    plain = primitive(lambda x, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims), name=f"reduce_{name}", vjps={"x": _shared})
+    plain = primitive(
+        lambda x, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims),
+        name=f"reduce_{name}",
+        masks=True,
+        vjps={"x": _shared},
+    )
     where = primitive(
         lambda x, initial, where, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims, initial, where),
         name=f"reduce_{name}_where",
         nondiff=("where",),
+        masks=True,
         vjps={"x": _shared_where, "initial": _shared_initial},
     )
     return plain, where
@@ -205,20 +220,20 @@ def _infinite(value: Any) -> Any:
     return (value == np.inf) | (value == -np.inf)
 
 
-def _softmax(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    """exp(x - out); where ``out`` is infinite, the elements equal to it share."""
+def softmax(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis, exp: Any) -> Any:
+    """``ct`` exp(x - out); where ``out`` is infinite, the elements equal to it share."""
     top = keep(out, x_spec.shape, axis)
     unsure = _infinite(top)
     hit = (x == top) & unsure
     winners = np.maximum(ADD(hit, axis, out.dtype, keepdims=True), 1)
-    weight = np.exp(np.where(unsure, -np.inf, x - np.where(unsure, 0, top)))
+    weight = exp(np.where(unsure, -np.inf, x - np.where(unsure, 0, top)))
     return keep(ct, x_spec.shape, axis) * np.where(hit, 1 / winners, weight)
 
 
 logaddexp_reduce = primitive(
     lambda x, *, axis, dtype, keepdims: np.logaddexp.reduce(x, axis, dtype, keepdims=keepdims),
     name="reduce_logaddexp",
-    vjps={"x": _softmax},
+    vjps={"x": lambda ct, x, out, x_spec, axis: softmax(ct, x, out, x_spec, axis, np.exp)},
 )
 logaddexp_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: np.logaddexp.reduce(
@@ -226,8 +241,11 @@ logaddexp_where = primitive(
     ),
     name="reduce_logaddexp_where",
     nondiff=("where",),
+    masks=True,
     vjps={
-        "x": lambda ct, x, where, out, x_spec, axis: np.where(where, _softmax(ct, np.where(where, x, -np.inf), out, x_spec, axis), 0),
+        "x": lambda ct, x, where, out, x_spec, axis: np.where(
+            where, softmax(ct, np.where(where, x, -np.inf), out, x_spec, axis, np.exp), 0
+        ),
         "initial": lambda ct, initial, out: ct * np.exp(np.where(initial == out, 0, initial - np.where(_infinite(out), 0, out))),
     },
 )

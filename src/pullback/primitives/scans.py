@@ -1,6 +1,6 @@
-
 """Scans: running sums and products, and differences of neighbours."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
-from pullback.primitives.axes import BACKWARDS, cut, integral
+from pullback.primitives.axes import BACKWARDS, Shape, cut, integral
+from pullback.primitives.masked import silent, times
 from pullback.primitives.versions import available, served
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
@@ -29,31 +30,69 @@ cumsum = primitive(
 )
 
 
-def _from_the_end(b: Any, a: Any, axis: int, n: int) -> Any:
-    """The s with s[i] = b[i] + a[i] s[i + 1] along ``axis`` of length ``n``, and s[n - 1] = b[n - 1]; ``a`` is one shorter than ``b``.
-
-    Recursive doubling (Hillis and Steele, Data parallel algorithms, Commun. ACM 29(12), 1986): log2(n) sweeps and no division,
-    so that zeros among ``a`` are no special case.
-    """
-    ndim, width, s = len(b.shape), 1, b
-    while width < n:
-        head, tail, rest = (cut(ndim, axis, part) for part in (slice(n - width), slice(width, None), slice(n - width, None)))
-        s = np.concatenate((s[head] + a * s[tail], s[rest]), axis)
-        if 2 * width < n:
-            a = a[cut(ndim, axis, slice(n - 2 * width))] * a[tail]
-        width *= 2
-    return s
+# The recurrence s[k] = b[k] + a[k] s[k + 1] along the first axis, from s[n - 1] = b[n - 1] on; ``a`` is one shorter than ``b``. No
+# division, so zeros among ``a`` are no special case. Blocks of BLOCK elements run side by side, each from 0 on, with the products of their
+# a's; what enters a block from behind is a recurrence over the blocks (the scan of G. E. Blelloch, Prefix sums and their applications,
+# CMU-CS-90-190, 1990, in three sweeps).
+BLOCK = 32
 
 
+@silent
+def _scanned(b: Any, a: Any) -> Any:
+    """The recurrence; once more with products in which zeros win, where infinities that nothing asks for made a NaN."""
+    s = _recurrence(b, a, np.multiply)
+    return _recurrence(b, a, times) if np.isnan(s).any() else s
+
+
+def _recurrence(b: Any, a: Any, product: Callable[[Any, Any], Any]) -> Any:
+    n, rest = len(b), b.shape[1:]
+    if n <= BLOCK:
+        s = np.array(b)
+        for k in range(n - 2, -1, -1):
+            s[k] += product(s[k + 1], a[k])
+        return s
+    blocks = -(-n // BLOCK)
+    s, products = _in_blocks(b, blocks), _in_blocks(a, blocks)
+    for k in range(BLOCK - 2, -1, -1):
+        s[k] += product(s[k + 1], products[k])
+        products[k] *= products[k + 1]
+    behind = _recurrence(s[0, 1:], products[0, 1:-1], product)
+    s[:, :-1] += product(np.broadcast_to(behind, s[:, :-1].shape), products[:, :-1])
+    return s.swapaxes(0, 1).reshape(blocks * BLOCK, *rest)[:n]
+
+
+def _in_blocks(line: Any, blocks: int) -> Any:
+    """``line``, followed by zeros: element k of every block side by side in memory."""
+    padded = np.zeros((blocks * BLOCK, *line.shape[1:]), line.dtype)
+    padded[: len(line)] = line
+    return np.ascontiguousarray(padded.reshape(blocks, BLOCK, *line.shape[1:]).swapaxes(0, 1))
+
+
+recurrence: Primitive = primitive(_scanned, name="scan_recurrence", operands=("b", "a"))
+
+
+@recurrence.vjp("b", "a")  # type: ignore[untyped-decorator]
+def _recurrence_rule(ct: Any, a: Any, out: Any) -> Any:
+    """The transposed recurrence runs the other way; of a[k] the derivative is s[k + 1] times the cotangent that came to s[k]."""
+    arrived = recurrence(ct[::-1], a[::-1])[::-1]
+    return arrived, times(arrived[:-1], out[1:])
+
+
+def from_the_end(b: Any, a: Any, axis: int) -> Any:
+    """:data:`recurrence` along ``axis``."""
+    return np.moveaxis(recurrence(np.moveaxis(b, axis, 0), np.moveaxis(a, axis, 0)), 0, axis)
+
+
+@silent
 def _cumprod_rule(ct: Any, x: Any, x_spec: ArraySpec, axis: int) -> Any:
     """The product before i, times the sum over j >= i of ct[j] and the product from i + 1 to j."""
     ndim, n = x_spec.ndim, x_spec.shape[axis]
     if n == 0:
         return ct
-    later = _from_the_end(ct, x[cut(ndim, axis, slice(1, None))], axis, n)
+    later = from_the_end(ct, x[cut(ndim, axis, slice(1, None))], axis)
     one = np.ones((*x_spec.shape[:axis], 1, *x_spec.shape[axis + 1 :]), x_spec.dtype)
     before = np.concatenate((one, np.multiply.accumulate(x[cut(ndim, axis, slice(-1))], axis)), axis)
-    return before * later
+    return times(later, before)
 
 
 cumprod = primitive(
@@ -124,9 +163,36 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, ou
     return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
 
 
+# The differences of neighbours and what undoes them are transposes of each other, so that each is the other's rule.
+def _undiff(x: Any, *, shape: Shape, axis: int) -> Any:
+    """Each element less the one behind it, as if zeros stood around them: the transpose of numpy.diff of an array of ``shape``."""
+    if not x.shape[axis]:
+        return np.zeros(shape, x.dtype)
+    undone, ndim = np.empty(shape, x.dtype), len(shape)
+    first, before, after, last = (cut(ndim, axis, part) for part in (slice(1), slice(-1), slice(1, None), slice(-1, None)))
+    np.negative(x[first], out=undone[first])
+    np.subtract(x[before], x[after], out=undone[cut(ndim, axis, slice(1, -1))])
+    undone[last] = x[last]
+    return undone
+
+
+undiff: Primitive = primitive(
+    _undiff,
+    name="undone_differences",
+    linear=("x",),
+    vjps={"x": lambda ct, axis: neighbours(ct, axis=axis)},
+)
+neighbours: Primitive = primitive(
+    lambda x, *, axis: np.diff(x, axis=axis),
+    name="difference_of_neighbours",
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, axis: undiff(ct, shape=x_spec.shape, axis=axis)},
+)
+
+
 @composite(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any = ABSENT) -> Any:
-    """numpy.diff: neighbours subtracted, n times; slices of the array, so nothing is saved."""
+    """numpy.diff: neighbours subtracted, n times."""
     if n == 0:
         return a
     if n < 0:
@@ -137,9 +203,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any 
     ends = [_edge(end, middle.shape, along) for end in (prepend, append)]
     joined = [*ends[0], middle, *ends[1]]
     line = np.concatenate(joined, along) if len(joined) > 1 else middle
-    after, before = cut(middle.ndim, along, slice(1, None)), cut(middle.ndim, along, slice(-1))
     for _ in range(n):
-        line = np.subtract(line[after], line[before])
+        line = neighbours(line, axis=along)
     return line
 
 
@@ -152,5 +217,6 @@ def _edge(value: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
 
 
 SCANS: tuple[Primitive | Composite, ...] = (
-    cumsum, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate, *served(cumulative_sum, cumulative_prod), diff,
+    cumsum, recurrence, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate, *served(cumulative_sum, cumulative_prod),
+    neighbours, undiff, diff,
 )  # fmt: skip

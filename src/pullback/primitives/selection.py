@@ -23,6 +23,7 @@ where = primitive(
     operands=("condition", "x", "y"),
     nondiff=("condition",),
     linear=("x", "y"),
+    masks=True,
     vjps={"x": lambda ct, condition: np.where(condition, ct, 0), "y": lambda ct, condition: np.where(condition, 0, ct)},
 )
 
@@ -83,6 +84,7 @@ clamp = primitive(
     operands=("x", "low", "high"),
     elementwise=True,
     serves=(CLIP,),
+    masks=True,
     vjps={
         "x": lambda ct, x, low, high: np.where((x < low) | (x > high) | (low > high), 0, ct),
         "low": lambda ct, x, low, high: np.where((x < low) & (low <= high), ct, 0),
@@ -94,6 +96,7 @@ at_least = primitive(
     name="at_least",
     operands=("x", "low"),
     elementwise=True,
+    masks=True,
     vjps={"x": lambda ct, x, low: np.where(x < low, 0, ct), "low": lambda ct, x, low: np.where(x < low, ct, 0)},
 )
 at_most = primitive(
@@ -101,15 +104,16 @@ at_most = primitive(
     name="at_most",
     operands=("x", "high"),
     elementwise=True,
+    masks=True,
     vjps={"x": lambda ct, x, high: np.where(x > high, 0, ct), "high": lambda ct, x, high: np.where(x > high, ct, 0)},
 )
 
 
 @composite(np.clip)
 def clip(a: Any, a_min: Any = ABSENT, a_max: Any = ABSENT, out: Any = None, *, min: Any = ABSENT, max: Any = ABSENT, **options: Any) -> Any:
-    """numpy.clip; either bound may be None, and both may be traced."""
-    if options:
-        message = f"np.clip of a tracer takes no {'=, '.join(options)}=; cast or select around it: np.where(mask, np.clip(x, low, high), x)"
+    """numpy.clip; either bound may be None, and both may be traced. Of a ufunc's keywords it takes dtype= and casting=."""
+    if "where" in options:
+        message = "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
         raise NotDifferentiableError(message)
     if a_min is ABSENT and a_max is ABSENT:
         a_min, a_max = (None if bound is ABSENT else bound for bound in (min, max))
@@ -119,6 +123,12 @@ def clip(a: Any, a_min: Any = ABSENT, a_max: Any = ABSENT, out: Any = None, *, m
     elif min is not ABSENT or max is not ABSENT:
         message = "np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair"
         raise ValueError(message)
+    if options and not (a_min is None or a_max is None):
+        return CLIP(a, a_min, a_max, **options)
+    if options and a_min is a_max is None:
+        return np.positive(a, **options)
+    if options:
+        return np.minimum(a, a_max, **options) if a_min is None else np.maximum(a, a_min, **options)
     if a_min is None:
         return np.positive(a) if a_max is None else at_most(a, a_max)
     return at_least(a, a_min) if a_max is None else clamp(a, a_min, a_max)
@@ -135,6 +145,7 @@ def _finite_part(ct: Any, x: Any) -> Any:
 nan_to_num = primitive(
     lambda x, *, nan, posinf, neginf: np.nan_to_num(x, True, nan, posinf, neginf),
     name="nan_to_num",
+    masks=True,
     vjps={"x": _finite_part},
 )
 

@@ -46,6 +46,7 @@ def contract_right(ct: Any, x: Any, x_spec: Any, y_spec: Any, x_axes: Axes, y_ax
 tensordot = pb.primitive(
     lambda x, y, *, x_axes, y_axes: np.tensordot(x, y, (x_axes, y_axes)),
     name="product_tensordot",
+    bilinear=("x", "y"),
     vjps={"x": contract_left, "y": contract_right},
 )
 

@@ -44,6 +44,7 @@ def _place(x: Any, *, term: str, letters: str, shape: Shape) -> Any:
 on_diagonal = pb.primitive(
     _place,
     name="einsum_diagonal",
+    linear=("x",),
     vjps={"x": lambda ct, term, letters: np.einsum(f"{term}->{letters}", ct)},
 )
 
@@ -70,14 +71,16 @@ einsum_one = pb.primitive(
     lambda x, *, subscripts, optimize, options: _forward(x, subscripts=subscripts, optimize=optimize, options=options),
     name="einsum_view",
     view=True,
+    linear=("x",),
     vjps={"x": _rule_one},
 )
 einsum_two = pb.primitive(
     lambda x, y, *, subscripts, optimize, options: _forward(x, y, subscripts=subscripts, optimize=optimize, options=options),
     name="einsum_pair",
+    bilinear=("x", "y"),
     vjps={"x": _rule_x, "y": _rule_y},
 )
-einsum_many = pb.primitive(_forward, name="einsum_many", vjps={"arrays": _rule_many})
+einsum_many = pb.primitive(_forward, name="einsum_many", bilinear=("arrays",), vjps={"arrays": _rule_many})
 
 
 @pb.composite(np.einsum, name="einsum")

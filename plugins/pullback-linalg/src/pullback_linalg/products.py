@@ -24,7 +24,8 @@ def transposed(x: Any) -> Any:
 
 def product(function: Callable[..., Any], *, x: Callable[..., Any], y: Callable[..., Any], name: str = "") -> Any:
     """The primitive of a NumPy function of two arrays, with the rule of each."""
-    return pb.primitive(function, name=name or f"product_{function.__name__}", operands=("x", "y"), vjps={"x": x, "y": y})
+    name = name or f"product_{function.__name__}"
+    return pb.primitive(function, name=name, operands=("x", "y"), bilinear=("x", "y"), vjps={"x": x, "y": y})
 
 
 # --------------------------------------------------------------------------------------------------------------- matmul

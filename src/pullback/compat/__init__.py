@@ -1,0 +1,1 @@
+"""Front ends for programs written for other libraries."""

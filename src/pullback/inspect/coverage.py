@@ -1,0 +1,136 @@
+"""``coverage``: every name of the installed NumPy that dispatches, and what it means on tracers. The page docs/coverage.md is its text."""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
+
+from pullback.catalogue import registry
+from pullback.declare import Composite, Primitive
+from pullback.inspect.tables import Column, Table
+from pullback.primitives.creation import CREATED_BY_LIKE
+from pullback.primitives.filling import FILLING
+from pullback.primitives.zero import STRUCTURE
+from pullback.protocol import TAKEN_BY_LIKE
+
+DIFFERENTIABLE, ZERO, STRUCTURAL = "differentiable", "zero derivative", "structure"
+CREATION, WRITES, REFUSED, UNCLASSED = "creation", "writes", "refused", "unclassed"
+MEANINGS = {
+    DIFFERENTIABLE: "has a derivative, of every floating and complex argument that it depends on",
+    ZERO: "derivative 0 wherever it exists: the result is NumPy's, plain",
+    STRUCTURAL: "asks about shape, dtype or memory: the answer is NumPy's",
+    CREATION: "with `like=` a tracer gives an array that may be filled with traced values; plain for integers and booleans",
+    WRITES: "writes into its first argument, which must be traced where what is written is",
+    REFUSED: "has no meaning for what carries a derivative: raises `UnknownFunctionError`",
+}
+LAZY_MODULES = ("numpy.fft", "numpy.polynomial", "numpy.char", "numpy.strings", "numpy.lib.recfunctions", "numpy.lib.scimath")
+"""Modules whose functions NumPy lists only when they have been imported."""
+MODULE_REASONS = {"numpy.strings": "text", "numpy.char": "text", "numpy.lib.recfunctions": "fields of structured arrays"}
+NAME_REASONS = {
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_count", "invert", "left_shift", "right_shift"), "bits"),
+    **dict.fromkeys(("packbits", "unpackbits"), "bits"),
+    **dict.fromkeys(("gcd", "lcm"), "integers"),
+    **dict.fromkeys(("isnat", "busday_count", "busday_offset", "datetime_as_string", "is_busday"), "dates"),
+    **dict.fromkeys(("save", "savetxt", "savez", "savez_compressed"), "files: write pullback.value(x)"),
+}
+TEXT_UFUNCS = frozenset(
+    (
+        *("count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace"),
+        *("istitle", "isupper", "rfind", "rindex", "startswith", "str_len"),
+    )
+)
+
+
+@frozen
+class Row:
+    """One name: where it is, what it means on tracers, and by which entry of the registry, or why it is refused."""
+
+    module: str
+    name: str
+    status: str
+    by: str
+
+
+@frozen
+class Coverage:
+    """The rows of the installed NumPy, sorted by module and name. ``str`` gives the counts."""
+
+    numpy_version: str
+    rows: tuple[Row, ...]
+
+    def counts(self) -> dict[str, int]:
+        """How many names have each status."""
+        return {status: sum(row.status == status for row in self.rows) for status in (*MEANINGS, UNCLASSED)}
+
+    def of(self, name: str) -> tuple[Row, ...]:
+        """The rows of a name, with or without its module: ``"fft"``, ``"numpy.linalg.norm"``."""
+        return tuple(row for row in self.rows if name.removeprefix("np.") in (row.name, f"{row.module}.{row.name}"))
+
+    def __str__(self) -> str:
+        counts = {status: n for status, n in self.counts().items() if n}
+        columns = (
+            Column("status", tuple(counts), text=True),
+            Column("names", tuple(map(str, counts.values()))),
+            Column("meaning", tuple(MEANINGS.get(s, "nobody has said yet").replace("`", "") for s in counts), text=True),
+        )
+        return str(Table(f"The {len(self.rows)} names of NumPy {self.numpy_version} that dispatch", columns))
+
+    def markdown(self) -> str:
+        """The counts and all rows as tables of a document."""
+        lines = [f"NumPy {self.numpy_version}: {len(self.rows)} names.", "", "| status | names | meaning |", "|---|---:|---|"]
+        lines += [f"| {status} | {n} | {MEANINGS.get(status, '')} |" for status, n in self.counts().items()]
+        for module in dict.fromkeys(row.module for row in self.rows):
+            lines += ["", f"### {module}", "", "| name | status | by |", "|---|---|---|"]
+            lines += [f"| `{row.name}` | {row.status} | {row.by} |" for row in self.rows if row.module == module]
+        return "\n".join(lines) + "\n"
+
+
+def coverage() -> Coverage:
+    """Every function and ufunc of the installed NumPy that dispatches, classed, plugins included."""
+    for module in LAZY_MODULES:
+        import_module(module)
+    registry.complete()
+    ufuncs = [_row(f"{u.__name__}", "numpy (ufuncs)", u) for u in get_overridable_numpy_ufuncs()]
+    functions = [_row(f.__name__, f.__module__ or "numpy", f) for f in get_overridable_numpy_array_functions()]
+    rows = {(row.module, row.name): row for row in (*ufuncs, *functions)}  # variants for like= come twice
+    return Coverage(np.__version__, tuple(rows[key] for key in sorted(rows)))
+
+
+def _row(name: str, module: str, function: Callable[..., Any]) -> Row:
+    status, by = _status(name, module, function)
+    return Row(module, name, status, by)
+
+
+def _status(name: str, module: str, function: Callable[..., Any]) -> tuple[str, str]:
+    entry = registry.functions.get(function)
+    if entry is not None:
+        by = f"`{_home(entry)}`" if _home(entry) else ""
+        if any(function in kept.serves for kept in STRUCTURE):
+            return STRUCTURAL, by
+        if function is np.copyto or any(function in kept.serves for kept in FILLING):
+            return WRITES, by
+        return (ZERO if isinstance(entry, Composite) and entry.plain else DIFFERENTIABLE), by
+    if _among(function, name, TAKEN_BY_LIKE):
+        return DIFFERENTIABLE, "`like=` a tracer; contents may be traced"
+    if _among(function, name, CREATED_BY_LIKE):
+        return CREATION, "`like=`"
+    reason = MODULE_REASONS.get(module) or NAME_REASONS.get(name) or ("text" if name in TEXT_UFUNCS or name.startswith("_") else "")
+    return (REFUSED, reason) if reason else (UNCLASSED, "")
+
+
+def _among(function: Callable[..., Any], name: str, functions: Iterable[Callable[..., Any]]) -> bool:
+    """Whether the function, or the public one that it is the ``like=`` variant of, is among those."""
+    return any(function is other or (name == other.__name__ and hasattr(np, name)) for other in functions)
+
+
+def _home(entry: Primitive | Composite) -> str:
+    """The module that declares an entry, without the package: ``reductions``, ``pullback_linalg.norms``."""
+    if isinstance(entry, Composite):
+        modules = [entry.function.__module__]
+    else:
+        modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
+    found = next((m for m in modules if m and m.startswith("pullback")), "")
+    return "zero" if found == "pullback.declare" else found.removeprefix("pullback.primitives.")

@@ -1,0 +1,30 @@
+"""The pages on errors: in a wheel beside the package, in a source checkout among the documents."""
+
+from pathlib import Path
+
+from pullback import errors
+
+_PACKAGE = Path(errors.__file__).parent
+PLACES = (_PACKAGE / "error_pages", _PACKAGE.parents[1] / "docs" / "errors")
+"""Where an installation has the pages (see force-include in pyproject.toml), and where the sources are."""
+
+
+def codes() -> dict[str, str]:
+    """The code of every error and warning by the name of its class."""
+    kinds = errors.PullbackError, errors.PolicyWarning
+    return {cls.__name__: cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, kinds)}
+
+
+def page_on(word: str | None) -> str | None:
+    """The page on a code or a class, whatever its case; the list of all for None; None for a word that names no error."""
+    if word is None:
+        return _read("index")
+    known = codes()
+    wanted = word.strip().lower().removeprefix("pullback.").removeprefix("errors.")
+    code = next((code for name, code in known.items() if wanted in {name.lower(), code.lower()}), None)
+    return None if code is None else _read(code)
+
+
+def _read(name: str) -> str:
+    folder = next((place for place in PLACES if (place / "index.md").is_file()), PLACES[-1])
+    return (folder / f"{name}.md").read_text("utf-8")

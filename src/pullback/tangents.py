@@ -1,0 +1,233 @@
+"""Forward mode: at each call of a forward trace the tangent of the result is computed from those of the operands, and nothing is recorded.
+
+A handle of a forward trace has a :class:`Tangent` in the place of an id. Writes go to the tangent as they go to the value, through the
+same view functions. The rule of a tangent is, in this order: the primitive's own JVP rule; for an elementwise primitive its VJP rule,
+since a diagonal Jacobian is its own transpose; for one that is linear the forward itself; else the transpose of the VJP rule.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define
+
+from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec
+from pullback.declare import SPEC, Primitive, Rule
+from pullback.forms import rules_for
+from pullback.handles import FREE, Handle, freeze, make
+from pullback.policies.save_all import SaveAll
+from pullback.recorder import inactive, wrap
+from pullback.regions import Region
+from pullback.reverse import vjp
+from pullback.tape import Tape, site_here
+from pullback.writes import empty_with_strides
+
+
+class Tangent:
+    """The tangent of one value; two of them are equal only if they are the same."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@define(eq=False)
+class Tangents:
+    """What a forward trace does at every call and every write: ``Tape.tangents``, and its ``Tape.chain``, which has nothing to note."""
+
+    tape: Tape
+
+    def watch(self, handle: Any) -> None:
+        """No snapshot will want the value."""
+
+    def push(
+        self,
+        prim: Primitive,
+        operands: tuple[Any, ...],
+        values: tuple[Any, ...],
+        out: Any,
+        residuals: Mapping[str, Any],
+        params: Mapping[str, Any],
+        active: tuple[int, ...],
+    ) -> Any:
+        """The handle, or handles, of a result, with their tangents."""
+        given = {k: operands[k]._id.value for k in active if prim.rule_name(k) not in prim.nondiff}
+        if not given or not (prim.outputs or carries_derivative(out)):
+            return inactive(self.tape, prim, operands, out, params)
+        call = Call(prim, values, out, residuals, params)
+        if prim.outputs:
+            tangents = call.transposed(given)
+            handles = [self._output(value, t) for value, t in zip(out, tangents, strict=True)]
+            return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
+        tangent = call.tangent(given)
+        if not prim.view:
+            tangent = owned(tangent, tuple(given.values()))
+        ident: Any = Tangent(tangent)
+        return wrap(self.tape, prim, operands, params, out, ident, FREE)
+
+    def _output(self, value: Any, tangent: Any) -> Any:
+        if not carries_derivative(value):
+            return value
+        kind = self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer
+        ident: Any = Tangent(owned(tangent, ()))
+        return make(kind, value, ident, self.tape)
+
+    def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:
+        """The tangent of a root after a write: the region takes the tangent of what was written, or 0."""
+        before = None if root._id is None else root._id.value
+        new = None if value is None else value._id.value
+        if before is None or copied or not writable(before, root._value):
+            buffer = np.zeros_like(root._value) if isinstance(root._value, Handle) else blank(root._value)
+            if before is not None:
+                buffer[...] = before
+        else:
+            buffer = before
+        if isinstance(new, Handle) and not isinstance(buffer, Handle):
+            buffer = make(new._tape.kinds.buffer, buffer, None, new._tape)
+        if new is not None and dtype_of(new).kind == "c" and buffer.dtype.kind != "c":
+            new = new.real
+        if add and new is not None:
+            region.add(buffer, new)
+        elif not add:
+            region.write(buffer, 0 if new is None else new)
+        root._id = Tangent(buffer)
+        if type(root) is self.tape.kinds.buffer:
+            root.__class__ = self.tape.kinds.tracer
+
+
+def writable(tangent: Any, value: Any) -> bool:
+    """Whether a tangent is a buffer that views of the value are views of too."""
+    if isinstance(tangent, Handle):
+        return True
+    return bool(type(tangent) is np.ndarray and tangent.flags.writeable and tangent.strides == getattr(value, "strides", None))
+
+
+def blank(value: Any) -> Any:
+    """Zeros with the strides of a value."""
+    buffer = empty_with_strides(value.shape, value.dtype, value.strides)
+    buffer[...] = 0
+    return buffer
+
+
+def owned(tangent: Any, given: tuple[Any, ...]) -> Any:
+    """A tangent that no other value has: a copy where a rule has handed on what it was given, or a view."""
+    if isinstance(tangent, Handle):
+        return freeze(tangent) if any(tangent is t for t in given) else tangent
+    if type(tangent) is np.ndarray and (tangent.base is not None or any(tangent is t for t in given)):
+        return tangent.copy(order="K")
+    return tangent
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array, a tracer or a Python number."""
+    return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
+
+
+def fitted(tangent: Any, spec: ArraySpec) -> Any:
+    """A tangent with the shape, dtype and realness of the value whose it is."""
+    if np.shape(tangent) != spec.shape:
+        tangent = np.broadcast_to(tangent, spec.shape)
+    if dtype_of(tangent).kind == "c" and spec.dtype.kind != "c":
+        tangent = tangent.real
+    if dtype_of(tangent) == spec.dtype:
+        return tangent
+    return tangent.astype(spec.dtype) if hasattr(tangent, "astype") else spec.dtype.type(tangent)
+
+
+@define(eq=False)
+class Call:
+    """One call of a primitive: its values by the names that rules read."""
+
+    prim: Primitive
+    values: tuple[Any, ...]
+    out: Any
+    residuals: Mapping[str, Any]
+    params: Mapping[str, Any]
+
+    def read(self, name: str, needed: frozenset[str], index: int) -> Any:
+        """What a rule gets for one of its parameters."""
+        prim = self.prim
+        if name in ("needed", "index"):
+            return needed if name == "needed" else index
+        if name in prim.params:
+            return self.params[name]
+        if name.endswith(SPEC) and name not in prim.residuals:
+            found = self.read(name.removesuffix(SPEC), needed, index)
+            return tuple(map(shared_spec, found)) if isinstance(found, tuple) else shared_spec(found)
+        if name == "out":
+            return tuple(self.out) if prim.outputs else self.out
+        if name in prim.operands:
+            value = self.values[prim.operands.index(name)]
+            return np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value
+        if name == prim.family:
+            return self.values[len(prim.operands) :]
+        return self.out[prim.outputs.index(name)] if name in prim.outputs else self.residuals[name]
+
+    def apply(self, rule: Rule, first: Any, needed: frozenset[str] = frozenset(), index: int = 0) -> Any:
+        """A rule's answer to a cotangent or tangent."""
+        return rule.fn(first, *(self.read(name, needed, index) for name in rule.reads))
+
+    def tangent(self, given: Mapping[int, Any]) -> Any:
+        """The tangent of the one output, from those of the operands at the given positions."""
+        if self.prim.view:  # the same view of the tangent, so that writes through it reach the whole
+            return self._forward(given)
+        spec = shared_spec(self.out)
+        assert spec is not None  # the result carries a derivative
+        prim, parts, rest, together = self.prim, [], {}, {}
+        for k, t in given.items():
+            name = prim.rule_name(k)
+            if name in prim.jvps:
+                parts.append(self.apply(prim.jvps[name], t, index=k - len(prim.operands)))
+            elif prim.elementwise and len(prim.rules.get(name, ())) and not prim.rules[name][0].joint:
+                parts.append(self.apply(prim.rules[name][0], t if np.shape(t) == spec.shape else np.broadcast_to(t, spec.shape)))
+            elif name in prim.linear:
+                together[k] = t
+            elif name in prim.bilinear:
+                parts.append(self._forward({k: t}))
+            else:
+                rest[k] = t
+        if together:
+            zeros = {k: np.zeros_like(v) for k, v in enumerate(self.values) if prim.rule_name(k) in prim.linear and k not in together}
+            parts.append(self._forward(zeros | together))
+        if rest:
+            parts.append(self.transposed(rest))
+        total = fitted(parts[0], spec)
+        for part in parts[1:]:
+            total = total + fitted(part, spec)
+        return total
+
+    def _forward(self, instead: Mapping[int, Any]) -> Any:
+        """The forward, with tangents in the place of the operands at some positions."""
+        return self.prim(*(instead.get(k, value) for k, value in enumerate(self.values)), **self.params)
+
+    def transposed(self, given: Mapping[int, Any]) -> Any:
+        """J t as the transpose of the VJP rules, which are linear in the cotangent: the pull of ``ct -> J' ct`` at t."""
+        prim = self.prim
+        active = tuple(given)
+        held = frozenset(range(len(self.values)) if prim.residuals and not self.residuals else ())
+        rules = rules_for(prim, active, held, site_here(3))
+        specs = {k: shared_spec(self.values[k]) for k in active}
+
+        def send(ct: Any) -> list[Any]:
+            sent: dict[int, Any] = {}
+            for rule, positions in rules:
+                if rule.joint:
+                    needed = frozenset(prim.rule_name(p) for p in positions)
+                    gs = self.apply(rule, ct, needed)
+                    sent |= {p: gs[rule.operands.index(prim.rule_name(p))] for p in positions}
+                else:
+                    sent |= {p: self.apply(rule, ct, index=p - len(prim.operands)) for p in positions}
+            return [project(sent[k] if hasattr(sent[k], "dtype") else np.asarray(sent[k]), specs[k]) for k in active]  # type: ignore[arg-type]
+
+        outs = tuple(self.out) if prim.outputs else (self.out,)
+        zeros = [np.zeros_like(v) if carries_derivative(v) else None for v in outs]
+        _, pull = vjp(lambda *cts: send(self._cotangents(zeros, cts)), *(z for z in zeros if z is not None), policy=SaveAll())
+        found = iter(pull(list(given.values())))
+        tangents = [None if z is None else next(found) for z in zeros]
+        return tangents if prim.outputs else tangents[0]
+
+    def _cotangents(self, zeros: list[Any], cts: tuple[Any, ...]) -> Any:
+        given = iter(cts)
+        filled = tuple(None if z is None else next(given) for z in zeros)
+        return filled if self.prim.outputs else filled[0]

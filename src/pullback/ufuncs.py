@@ -1,0 +1,188 @@
+"""A ufunc that meets tracers with keywords, or by one of its methods: ``reduce``, ``accumulate``, ``reduceat``, ``outer``, ``at``.
+
+What NumPy computes is split into what has rules: operands cast to the dtypes of the loop, the call, and a write for ``out=``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.catalogue import registry
+from pullback.declare import Composite
+from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
+from pullback.handles import Handle, plain_value
+from pullback.outputs import require_traced_target, write_out
+from pullback.recorder import looked_at_only
+from pullback.tape import site_here, site_text
+from pullback.writes import concrete_key, increment, set_item
+
+PYTHON_NUMBERS = (int, float, complex)
+INEXACT = "fc"
+
+
+def found(function: Callable[..., Any]) -> Any:
+    """The registry's entry; an unknown function is refused with the user's line."""
+    try:
+        return registry.find(function)
+    except UnknownFunctionError as error:
+        message = f"{error.args[0]} (called at {site_text(site_here(2))})"
+        raise UnknownFunctionError(message) from None
+
+
+def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc call with keywords, or one of its methods, on tracers."""
+    out = kwargs.get("out")
+    targets = out if isinstance(out, tuple) else (out,)
+    if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
+        return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
+    kwargs.pop("out", None)
+    for target in targets:
+        require_traced_target(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}", target)
+    if method == "at":
+        require_traced_target(f"{ufunc.__name__}.at", inputs[0])
+        return _at(ufunc, *inputs)
+    casting = kwargs.get("casting", "same_kind")
+    result = _call(ufunc, inputs, kwargs, targets) if method == "__call__" else _method(ufunc, method, inputs, kwargs)
+    if all(target is None for target in targets):
+        return result
+    if ufunc.nout == 1:
+        return write_out(ufunc.__name__, targets[0], result, casting)
+    results = zip(targets, result, strict=True)
+    return tuple(r if target is None else write_out(ufunc.__name__, target, r, casting) for target, r in results)
+
+
+# ------------------------------------------------------------------------------------------------------------- the call
+def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], targets: tuple[Any, ...]) -> Any:
+    where, order = kwargs.pop("where", True), kwargs.pop("order", "K")
+    kwargs.pop("subok", None)
+    if where is not True and all(target is None for target in targets):
+        message = (
+            f"numpy.{ufunc.__name__} with where= and no out= leaves the other elements uninitialised (at {site_text(site_here(3))}); "
+            "use np.where(mask, f(x), other), or pass out="
+        )
+        raise NotDifferentiableError(message)
+    if ufunc.signature is not None:
+        result = _generalised(ufunc, inputs, kwargs)
+    else:
+        quiet: Any = {} if where is True else {"all": "ignore"}
+        with np.errstate(**quiet), looked_at_only(where, inputs):  # what is masked may be outside the domain
+            result = _elementwise(ufunc, inputs, kwargs)
+    if where is not True:
+        where = plain_value(where) != 0 if isinstance(where, Handle) else where
+        if ufunc.nout > 1:
+            return tuple(None if t is None else np.where(where, r, t) for r, t in zip(result, targets, strict=True))
+        return np.where(where, result, targets[0])
+    return result if order == "K" or ufunc.nout > 1 or not np.ndim(result) else np.copy(result, order=order)
+
+
+def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Of matmul and its kin the plugin knows the options; a dtype is asked of the operands."""
+    dtype = kwargs.pop("dtype", None)
+    kwargs.pop("casting", None)
+    if dtype is not None:
+        inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype) for x in inputs)
+    return found(ufunc)(*inputs, **kwargs)
+
+
+def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    entry = found(ufunc)
+    if _is_plain(ufunc):
+        return ufunc(*map(_plain, inputs), **kwargs)
+    inputs = tuple(x if hasattr(x, "dtype") or type(x) in PYTHON_NUMBERS else np.asarray(x) for x in inputs)
+    if kwargs:
+        dtypes = _loop(ufunc, inputs, **kwargs)
+        if any(d.hasobject for d in dtypes):
+            message = f"numpy.{ufunc.__name__} with objects would drop the derivative (at {site_text(site_here(3))}); use a floating dtype"
+            raise ConversionError(message)
+        if any(d.kind not in INEXACT for d in dtypes[ufunc.nin :]):
+            return ufunc(*map(_plain, inputs), **kwargs)
+        inputs = tuple(_cast(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False))
+    if any(isinstance(x, Handle) for x in inputs):
+        return entry(*inputs)
+    return ufunc(*inputs)  # tracers only in out= or where=
+
+
+def _loop(
+    ufunc: Any, inputs: tuple[Any, ...], dtype: Any = None, signature: Any = None, sig: Any = None, casting: str = "same_kind"
+) -> tuple[Any, ...]:
+    """The dtypes of the loop that NumPy takes: operands, then outputs. Raises as NumPy does where there is none."""
+    if dtype is not None:
+        signature = (*(None,) * ufunc.nin, *(np.dtype(dtype),) * ufunc.nout)
+    elif isinstance(signature if signature is not None else sig, str):
+        given, _, gives = (signature or sig).partition("->")
+        signature = tuple(map(np.dtype, given + gives)) if gives else (*(None,) * ufunc.nin, np.dtype(given))
+    elif signature is None and sig is not None:
+        signature = tuple(None if d is None else np.dtype(d) for d in sig)
+    asked = (*(type(x) if type(x) in PYTHON_NUMBERS else x.dtype for x in inputs), *(None,) * ufunc.nout)
+    options = {} if signature is None else {"signature": signature}
+    return tuple(ufunc.resolve_dtypes(asked, casting=casting, **options))
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    if type(x) in PYTHON_NUMBERS:
+        return dtype.type(x)
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _is_plain(ufunc: Any) -> bool:
+    """Whether the ufunc's derivative is zero wherever it exists."""
+    entry = found(ufunc)
+    return isinstance(entry, Composite) and entry.plain
+
+
+def _plain(x: Any) -> Any:
+    return plain_value(x) if isinstance(x, Handle) else x
+
+
+# ---------------------------------------------------------------------------------------------------------- the methods
+def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method by the registry's entry for it; else ``outer`` and ``reduceat`` by what they are made of."""
+    entry = registry.functions.get(getattr(ufunc, method))
+    if entry is not None:
+        return entry(*inputs, **kwargs)
+    if _is_plain(ufunc):
+        return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
+    if method == "outer":
+        x, y = (x if hasattr(x, "shape") else np.asarray(x) for x in inputs)
+        return ufunc(np.reshape(x, (*np.shape(x), *(1,) * np.ndim(y))), y, **kwargs)
+    if method == "reduceat" and ufunc is not np.add:
+        return _reduceat(ufunc, *inputs, **kwargs)
+    return found(getattr(ufunc, method))(*inputs, **kwargs)
+
+
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+    """Slice by slice: ``reduce`` over ``indices[k]`` to ``indices[k + 1]``, or one element where that is empty."""
+    line = np.moveaxis(array, axis, 0)
+    starts = np.asarray(indices)
+    stops = np.append(starts[1:], len(line))
+    parts = [ufunc.reduce(line[i:j], dtype=dtype) if i < j else line[i] for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
+    return np.moveaxis(np.stack(parts), 0, axis)
+
+
+def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
+    """``ufunc.at``: in place, one after the other where the key names an element more than once."""
+    key = concrete_key(key)
+    if ufunc in (np.add, np.subtract) and values:
+        increment(target, values[0], sign=1 if ufunc is np.add else -1, key=key, repeats=True)
+        return
+    places = np.arange(target.size).reshape(target.shape)[key]
+    values = tuple(np.broadcast_to(v if hasattr(v, "dtype") else np.asarray(v), places.shape).reshape(-1) for v in values)
+    for chosen in _rounds(places.ravel()):
+        at = np.unravel_index(places.ravel()[chosen], target.shape)
+        new = ufunc(target[at], *(v[chosen] for v in values))
+        if not np.can_cast(new.dtype, target.dtype, "same_kind"):
+            message = f"Cannot cast ufunc {ufunc.__name__!r} output from {new.dtype!r} to {target.dtype!r} with casting rule 'same_kind'"
+            raise TypeError(message)
+        set_item(target, at, new)
+
+
+def _rounds(places: Any) -> list[Any]:
+    """Positions in ``places``, in groups that name no element twice: the first time each is named, the second time, and so on."""
+    order = np.argsort(places, kind="stable")
+    line = places[order]
+    starts = np.flatnonzero(np.r_[True, line[1:] != line[:-1]]) if line.size else line
+    counts = np.diff(np.append(starts, line.size))
+    occurrence = np.empty_like(order)
+    occurrence[order] = np.arange(line.size) - np.repeat(starts, counts)
+    return [np.flatnonzero(occurrence == k) for k in range(int(counts.max(initial=0)))]

@@ -1,0 +1,102 @@
+"""What is masked has the gradient 0, whatever infinite or undefined slope lies behind the mask; nothing else changes, and nothing warns."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+X = np.array([-1.0, 0.0, 0.5, 2.0])
+OK = X > 0
+ENTROPY = np.where(OK, np.log(np.where(OK, X, 1)) + 1, 0)
+POLICIES = (None, pb.Recompute(), pb.Binomial(2))
+
+
+def quiet():
+    """The forward's own warnings are the user's."""
+    return np.errstate(all="ignore")
+
+
+@quiet()
+def entropy(x):
+    return x * np.log(x)
+
+
+def assigned(x):
+    y = entropy(x)
+    y[x <= 0] = 0
+    return y
+
+
+def by_where_keyword(x):
+    y = np.zeros_like(x)
+    np.multiply(x, quiet()(np.log)(x), out=y, where=x > 0)
+    return y
+
+
+MASKED = {
+    "where": lambda x: np.where(x > 0, entropy(x), 0.0),
+    "select": lambda x: np.select([x > 0], [entropy(x)], 0.0),
+    "a mask as key": lambda x: entropy(x)[x > 0],
+    "an assignment by mask": assigned,
+    "fmax": lambda x: np.fmax(entropy(x), -1.0),
+    "nan_to_num": lambda x: np.nan_to_num(entropy(x)),
+    "sum where": lambda x: np.sum(entropy(x), where=x > 0),
+    "where= and out=": by_where_keyword,
+    "nansum": lambda x: np.nansum(entropy(x)),
+    "compress": lambda x: np.compress(x > 0, entropy(x)),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_elements_have_no_gradient(name, policy):
+    out, pull = pb.vjp(MASKED[name], X, policy=policy)
+    (gradient,) = pull(np.ones_like(out))
+    np.testing.assert_allclose(gradient, ENTROPY, rtol=1e-15)
+
+
+def test_the_second_derivative_too():
+    @quiet()
+    def gradient(x):
+        return pb.grad(lambda x: np.where(x > 0, entropy(x), 0.0).sum())(x)
+
+    np.testing.assert_allclose(pb.grad(lambda x: gradient(x).sum())(X), np.where(OK, 1 / np.where(OK, X, 1), 0))
+
+
+def test_float32_stays_float32():
+    gradient = pb.grad(lambda x: np.where(x > 0, entropy(x), 0.0).sum())(X.astype("f4"))
+    assert gradient.dtype == np.float32
+    assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_mask_in_a_loop_reaches_what_came_before_the_loop(policy):
+    def program(x):
+        return pb.fori_loop(0, 5, lambda _, u: np.where(u > 0, u * u, 0.0), entropy(x) ** 2).sum()
+
+    gradient = pb.grad(program, policy=policy)(X)
+    assert np.array_equal(gradient, pb.grad(program)(X))
+    assert np.array_equal(gradient[:2], [0, 0])
+    assert gradient[3]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_mask_after_a_loop_reaches_its_steps(policy):
+    def program(x):
+        with quiet():
+            y = pb.fori_loop(0, 5, lambda _, u: 0.5 * u * np.log(u), x)
+        return np.where(x > 0.9, y, 0.0).sum()
+
+    with quiet():
+        gradient = pb.grad(program, policy=policy)(np.array([0.0, 0.5, 6.0, 7.0]))
+    assert np.array_equal(gradient[:2], [0, 0])
+
+
+def test_a_nan_that_is_asked_for_stays():
+    with quiet():
+        assert np.isnan(pb.grad(lambda x: np.where(X > -2, x * np.log(x), 0.0).sum())(X)[0])
+
+
+def test_without_a_mask_nothing_is_looked_at(monkeypatch):
+    monkeypatch.setattr("pullback.codegen.make_pull", None)
+    assert pb.grad(lambda x: (x * x).sum())(X).shape == X.shape

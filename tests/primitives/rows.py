@@ -1,0 +1,76 @@
+"""Every row of every table of cases, the plugins' too, as one kind of thing: a function of the arrays that carry a derivative."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from pullback.arrays import carries_derivative
+from pullback.structures import flatten, unflatten
+
+ROOT = Path(__file__).parents[2]
+TABLES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("cases_*.py")))
+PLUGIN_TABLES = (
+    ("pullback-linalg/tests/test_functions.py", "FUNCTIONS"),
+    ("pullback-linalg/tests/test_matrix_functions.py", "FUNCTIONS"),
+    ("pullback-linalg/tests/test_norms.py", "FUNCTIONS"),
+    ("pullback-linalg/tests/test_decompositions.py", "ROWS"),
+    ("pullback-fft/tests/test_functions.py", "FUNCTIONS"),
+)
+
+
+@frozen(eq=False)
+class Row:
+    """``fn(*args)`` is NumPy's; ``smooth`` is False at a kink."""
+
+    name: str
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    smooth: bool = True
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The leaves of the arguments that carry a derivative."""
+        return tuple(leaf for leaf in flatten(self.args)[0] if is_operand(leaf))
+
+    def outputs(self, *xs: Any) -> tuple[Any, ...]:
+        """The results that carry a derivative, of these arrays in the places of the row's own. Silent: what is not finite is compared."""
+        leaves, definition = flatten(self.args)
+        given = iter(xs)
+        leaves = [next(given) if is_operand(leaf) else leaf for leaf in leaves]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole = self.fn(*unflatten(definition, leaves))
+        return tuple(leaf for leaf in flatten(whole)[0] if carries_derivative(leaf))
+
+
+def is_operand(leaf: Any) -> bool:
+    """True for arrays and NumPy scalars of floating or complex dtype."""
+    return isinstance(leaf, np.ndarray | np.inexact) and leaf.dtype.kind in "fc"
+
+
+def rows() -> Iterator[Row]:
+    """Those of the core first."""
+    for name in TABLES:
+        for case in import_module(f"tests.primitives.{name}").CASES:
+            yield Row(f"{name.removeprefix('cases_')}: {case.name}", case.fn, case.args, case.smooth)
+    for path, table in PLUGIN_TABLES:
+        module = _load(ROOT / "plugins" / path)
+        for name, (fn, *args) in getattr(module, table).items():
+            yield Row(f"{path.split('/')[0].removeprefix('pullback-')}: {name}", fn, tuple(args))
+
+
+def _load(path: Path) -> ModuleType:
+    """The module at a path: the plugins' tests are no package of ours."""
+    spec = spec_from_file_location(f"rows_of_{path.parent.parent.name}_{path.stem}".replace("-", "_"), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
