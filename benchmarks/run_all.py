@@ -65,6 +65,11 @@ def unevenness(rows: Sequence[Row]) -> float:
     return max(float(value) for row in rows for key, value in row.items() if key.startswith("x ") and value is not None)
 
 
+def unexplained(rows: Sequence[Row]) -> float:
+    """How many pulls take more than 3 times their forward and have no reason beside them."""
+    return float(sum(row["ratio"] > 3.0 and not row["why"] for row in rows))
+
+
 def planner_kib(rows: Sequence[Row]) -> float:
     """The memory of the planner of Binomial(1000): what is promised is the order of the snapshots."""
     return max(float(row["peak_planner_bytes"]) for row in rows if row["policy"] == "Binomial(1000)") / 1024
@@ -94,6 +99,17 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("4000 steps, Binomial(20), ledger", pick("ledger_MiB", steps=4000), 26.0, " MiB"),
         Figure("4000 steps, Binomial(20), tracemalloc", pick("tracemalloc_MiB", steps=4000), 26.0, " MiB"),
     )),
+    "lorenz": ("Lorenz-96, 1000 steps of 40 variables", (
+        Figure("Python loop, everything saved, over a handwritten adjoint", pick("x hand", candidate="pullback, Python loop"), 2.5, " x"),
+        Figure("`fori_loop`, everything saved, over a handwritten adjoint", pick("x hand", candidate="pullback, fori_loop"), 2.5, " x"),
+        Figure(
+            "`fori_loop`, Binomial(20), over a handwritten adjoint on its schedule",
+            pick("x hand, on the schedule of Binomial(20)", candidate="pullback, fori_loop, Binomial(20)"), 2.5, " x",
+        ),
+    )),
+    "pullback_cost": ("Forward and pullback of every differentiable NumPy function, 1e5 elements", (
+        Figure("calls whose pull takes more than 3 times the forward, without a reason", unexplained, 0.0),
+    )),
     "rows": ("Rows in a loop", (Figure("cost of a row at 40 000 rows over that at 1000", unevenness, 1.25, " x"),)),
     "tape": ("The tape at 1e6 records", (
         Figure("bytes per record", pick("bytes_per_record"), 160.0, " B"),
@@ -103,6 +119,20 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("slowest action", pick("us_per_action", what="plan"), 3.0, " us"),
         Figure("slowest first action", pick("first_action_ms"), 10.0, " ms"),
         Figure("planner memory of Binomial(1000), 1e9 steps", planner_kib, 512.0, " KiB"),
+    )),
+    "derivatives": ("Derivatives built from both modes", (
+        *(
+            Figure(f"hvp over a gradient, {f}, n = {n}, {heap} heap", pick("x gradient", f=f, n=n, heap=heap, candidate="hvp"), limit, " x")
+            for n, limit in ((4, 10.0), (100_000, 4.0)) for heap in ("small", "large") for f in ("rosenbrock", "damped_sine")
+        ),
+        Figure("dense Jacobian, 50 to 50, over autograd", pick("x autograd", f="50 to 50", **US), 0.5, " x"),
+    )),
+    "adbench": ("ADBench: Gaussian mixture (d = 10, K = 25, n = 1000) and bundle adjustment", (
+        *(
+            Figure(f"gradient of the mixture, {form} formula, over {other}", pick(f"x {other}", formula=form, **US), limit, " x")
+            for form in ("one product", "published") for other, limit in (("torch", 1.2), ("autograd", 0.4))
+        ),
+        Figure("sparse Jacobian: cost of a nonzero over that at the smallest size", pick("x smallest", what="sparse Jacobian"), 1.25, " x"),
     )),
     "import": ("Import", (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from pullback.errors import (
     BudgetError,
     CheckError,
     ConstantChangedError,
+    ConvergenceError,
     ConversionError,
     DeclarationError,
     InputFileError,
@@ -34,9 +35,9 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
-from pullback.forward import jvp, linearize
 from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
+from pullback.naming import name
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
@@ -51,18 +52,43 @@ __version__ = "0.1.0"
 registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
+    from pullback import numpy as numpy
     from pullback import testing
+    from pullback.derivatives import elementwise_grad, gauss_newton_product, hessian, hvp, jacobian
+    from pullback.forward import jvp, linearize
+    from pullback.implicit import custom_root, fixed_point
+    from pullback.inspect.depending import dependencies
     from pullback.inspect.looking import record, saved
     from pullback.inspect.planning import plan
     from pullback.inspect.profiling import profile
+    from pullback.integrate import odeint
+    from pullback.ravelling import fun_and_grad, ravel
+    from pullback.solutions import custom_linear_solve
+    from pullback.sparse import sparse_jacobian
 else:
-    # What only a person looking at a program needs is imported at its first use: it is a quarter of the import, for nothing in a program
-    # that runs. Hidden from type checkers, which would take any name for one that exists.
+    # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs that run. Hidden from
+    # type checkers, which would take any name for one that exists.
     LATER = {
+        "custom_linear_solve": "pullback.solutions",
+        "custom_root": "pullback.implicit",
+        "dependencies": "pullback.inspect.depending",
+        "elementwise_grad": "pullback.derivatives",
+        "fixed_point": "pullback.implicit",
+        "fun_and_grad": "pullback.ravelling",
+        "gauss_newton_product": "pullback.derivatives",
+        "hessian": "pullback.derivatives",
+        "hvp": "pullback.derivatives",
+        "jacobian": "pullback.derivatives",
+        "jvp": "pullback.forward",
+        "linearize": "pullback.forward",
+        "numpy": "pullback.numpy",
+        "odeint": "pullback.integrate",
         "plan": "pullback.inspect.planning",
         "profile": "pullback.inspect.profiling",
+        "ravel": "pullback.ravelling",
         "record": "pullback.inspect.looking",
         "saved": "pullback.inspect.looking",
+        "sparse_jacobian": "pullback.sparse",
         "testing": "pullback.testing",
     }
 
@@ -71,7 +97,7 @@ else:
         if name not in LATER:
             raise AttributeError(f"module 'pullback' has no attribute {name!r}")
         module = import_module(LATER[name])
-        return module if name == "testing" else getattr(module, name)
+        return module if module.__name__ == f"pullback.{name}" else getattr(module, name)
 
     def __dir__() -> list[str]:
         """The public names, those of ``LATER`` too."""
@@ -84,6 +110,7 @@ __all__ = [
     "CheckError",
     "Composite",
     "ConstantChangedError",
+    "ConvergenceError",
     "ConversionError",
     "DeclarationError",
     "InputFileError",
@@ -109,19 +136,33 @@ __all__ = [
     "WriteError",
     "checkpoint",
     "composite",
+    "custom_linear_solve",
+    "custom_root",
+    "dependencies",
+    "elementwise_grad",
+    "fixed_point",
     "fori_loop",
+    "fun_and_grad",
+    "gauss_newton_product",
     "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
     "jvp",
     "linearize",
+    "name",
+    "odeint",
     "plan",
     "primitive",
     "profile",
+    "ravel",
     "record",
     "register",
     "registry",
     "saved",
     "scan",
     "schedules",
+    "sparse_jacobian",
     "steps",
     "stop_gradient",
     "testing",

@@ -1,4 +1,4 @@
-"""The command ``pullback``: two demos, the table of memory policies for a function of your own, and the pages on errors.
+"""The command ``pullback``: three demos, the table of memory policies for a function of your own, and the pages on errors.
 
 Bad input is one line on stderr and exit code 2; any other error of pullback is one line and exit code 1.
 """
@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pullback
+from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
 from pullback.errors import InputFileError, PullbackError
+from pullback.inspect.coverage import MEANINGS
+from pullback.inspect.coverage import coverage as name_coverage
 from pullback.inspect.explaining import page_on
 from pullback.inspect.inputs import bind, load_function, load_value, parse_policy, places
 from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
@@ -43,8 +46,10 @@ def commands() -> None:
     \b
     pullback demo wave            the main example: seismic inversion under four memory policies
     pullback demo digits          a small network learns handwritten digits
+    pullback demo assimilation    4D-Var on Lorenz-96, by gradients and by the linearised model
     pullback profile FILE.py:F    the same table for your own function
     pullback explain PB201        what an error means, and what to write instead
+    pullback coverage np.interp   what a function of NumPy means on traced arrays
     """  # noqa: D301  \b is click's mark for lines that keep their breaks
 
 
@@ -105,6 +110,30 @@ def digits(epochs: int, out: Path, quiet: bool) -> None:
 
     with one_line_errors():
         click.echo(str(run_digits(epochs=epochs, out=out, progress=tell)))
+
+
+@demo.command()
+@click.option("--cycles", type=click.IntRange(min=1), default=100, show_default=True, help="Assimilation windows, one after the other.")
+@click.option("--policy", metavar="POLICY", default="SaveAll", show_default=True, help="Of the gradients, such as 'Binomial(3)'.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the truth and the observation errors.")
+@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) -> None:
+    """Assimilate observations of the Lorenz-96 model by 4D-Var, window after window.
+
+    40 variables, every second of them observed every 5 steps; an analysis, forecast to the end of its window, is the next background.
+    Once with the gradient of the cost and L-BFGS, once by Gauss-Newton with products of the linearised model and its adjoint. Printed: the
+    errors of background and analysis against the truth, and the bytes held, which are the same in every cycle.
+
+    \b
+    pullback demo assimilation                            under a minute
+    pullback demo assimilation --cycles 20 --policy 'Binomial(3)' --out pictures
+    """  # noqa: D301  see commands
+    with one_line_errors():
+        settings = AssimilationSettings(cycles=cycles, seed=seed, policy=parse_policy(policy, known_policies()))
+        with progress_bar(quiet=quiet) as tell:
+            report = run_assimilation(settings, out=out, progress=tell)
+    click.echo(str(report))
 
 
 @commands.command("profile")
@@ -168,6 +197,28 @@ def explain(error: str | None) -> None:
         message = f"{error!r} names no error of pullback; `pullback explain` lists them all"
         raise BadInputError(message)
     click.echo(page, nl=False)
+
+
+@commands.command()
+@click.argument("name", required=False)
+def coverage(name: str | None) -> None:
+    """What a function of the installed NumPy means on traced arrays; without a name, how many mean what.
+
+    \b
+    pullback coverage np.interp
+    pullback coverage linalg.norm
+    """  # noqa: D301  see commands
+    found = name_coverage()
+    if name is None:
+        click.echo(found)
+        return
+    rows = found.of(name)
+    if not rows:
+        seen = "it sees plain arrays, or raises ConversionError"
+        message = f"{name!r} is no function of NumPy {found.numpy_version} that reaches pullback; {seen}"
+        raise BadInputError(message)
+    for row in rows:
+        click.echo(f"{row.module}.{row.name}: {row.status}, {MEANINGS[row.status].replace('`', '')}" + (f" ({row.by})" if row.by else ""))
 
 
 def named_value(text: str) -> tuple[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import numpy as np
 from attrs import define
 
 from pullback.declare import SPEC, Primitive, Rule
@@ -53,7 +52,7 @@ def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and joined to what is there."""
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
-        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan, "errstate": np.errstate
+        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
@@ -75,7 +74,7 @@ def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bo
     index = position - len(form.primitive.operands) if form.primitive.family else None
     lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
     if masked:
-        lines = ["    with errstate(all='ignore'):", f"    {lines[0]}", "        g = without_nan(g, ct)"]
+        lines.append("    g = without_nan(g, ct)")
     if not form.exact:
         lines.append(f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)")
     return [*lines, *_join_lines(at)]

@@ -139,6 +139,17 @@ class NonFiniteError(PullbackError, FloatingPointError):
     code = "PB501"
 
 
+class ConvergenceError(PullbackError, ArithmeticError):
+    """An iteration did not reach its tolerance. ``residual`` is how far it was from it, ``n_steps`` how many steps it took, where known."""
+
+    code = "PB502"
+
+    def __init__(self, message: str, residual: float, n_steps: int | None = None) -> None:
+        super().__init__(message)
+        self.residual = residual
+        self.n_steps = n_steps
+
+
 class CheckError(PullbackError, AssertionError):
     """A checker of ``pullback.testing`` found faults; the message lists every one of them."""
 

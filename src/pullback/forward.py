@@ -84,9 +84,10 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
             value = freeze(leaf)  # safe from later writes
         elif isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
             value = plain_array(leaf)
-        kind = KINDS.weak if isinstance(leaf, float) and not isinstance(leaf, np.generic) else KINDS.tracer
+        weak = isinstance(leaf, float | complex) and not isinstance(leaf, np.generic)
         ident: Any = None if tangent is None else Tangent(tangent)
-        handle = make(kind if tangent is not None else KINDS.buffer, value, ident, tape, SHARED)
+        kind = KINDS.weak if weak else KINDS.buffer if tangent is None else KINDS.tracer
+        handle = make(kind, value, ident, tape, SHARED)
         entered.append(handle)
         given.append(handle)
     return entered
@@ -127,8 +128,9 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     """
     site = site_here(0)
     out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
-    zero = map_leaves(lambda leaf: np.zeros_like(leaf) if carries_derivative(leaf) else None, out)
-    _, pushed = vjp(pull, zero)
+    # The pull is linear: it may be recorded at any cotangent, but for 0, at which rules with a pole send 0.
+    anywhere = map_leaves(lambda leaf: np.ones_like(leaf) if carries_derivative(leaf) else None, out)
+    _, pushed = vjp(pull, anywhere)
 
     def f_jvp(*tangents: Any) -> Any:
         if len(tangents) != len(primals):

@@ -1,11 +1,23 @@
-"""``x.flat`` and ``x.shape = ...``: the same elements in another order of indices."""
+"""``x.flat``, ``x.shape = ...`` and indices: where the elements of an array are."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from pullback.handles import FREE, make, resolve
+from pullback.declare import primitive
+from pullback.handles import FREE, Handle, faithful_copy, keep, make, resolve
+from pullback.protocol import refuse_conversion
+from pullback.recorder import call
+from pullback.writes import set_item
+
+
+def _faithful(x: Any) -> Any:
+    return faithful_copy(x) if isinstance(x, np.ndarray) else np.copy(x, order="K")
+
+
+own_copy = primitive(_faithful, name="own_copy", linear=("x",), vjps={"x": lambda ct: ct})
+"""A copy with the strides of the original."""
 
 
 class Flat:
@@ -24,10 +36,36 @@ class Flat:
         return self._handle.ravel()[key]
 
     def __setitem__(self, key: Any, new: Any) -> None:
-        places = np.arange(len(self))[key]
-        if np.size(new) != places.size:  # as NumPy: from the first again after the last
-            new = np.ravel(new)[np.arange(places.size) % np.size(new)].reshape(places.shape)
-        self._handle[np.unravel_index(places, self._handle.shape)] = new
+        set_flat(self._handle, np.arange(len(self))[key].ravel(), new)
+
+
+def set_flat(handle: Any, places: Any, values: Any) -> None:
+    """The elements at ``places`` in C order become ``values``, from the first of these again after the last, as many as are needed."""
+    line = np.ravel(values)
+    if not places.size or not line.size:
+        return
+    if line.size != places.size:
+        line = line[np.arange(places.size) % line.size]
+    if not handle.shape:  # the last write wins
+        set_item(handle, Ellipsis, line[-1])
+    else:
+        set_item(handle, np.unravel_index(places, handle.shape), line)
+
+
+def own_key(key: Any, handle: Any) -> Any:
+    """An index that the user cannot change afterwards: arrays in it are copied."""
+    if type(key) is tuple:
+        if any(isinstance(k, np.ndarray | list | Handle) for k in key):
+            return tuple(own_key(k, handle) for k in key)
+        return key
+    if type(key) is np.ndarray:
+        return keep(handle._tape, key)
+    if type(key) is list:
+        array = np.asarray(key)
+        return array if array.size else array.astype(np.intp)
+    if isinstance(key, Handle):
+        raise refuse_conversion(key, "an index made")
+    return key
 
 
 def set_shape(handle: Any, shape: Any) -> None:
@@ -47,7 +85,7 @@ def set_shape(handle: Any, shape: Any) -> None:
         handle._value, handle._id, handle._spec = after._value, after._id, after._spec
         _look_as(handle, after)
         return
-    owned: Any = np.copy(after, order="K")
+    owned: Any = call(own_copy, (after,), {})
     handle._value, handle._id, handle._flag, handle._spec = owned._value, owned._id, FREE, None
 
 

@@ -13,6 +13,7 @@ from pullback.declare import global_names
 from pullback.errors import StructureError
 from pullback.handles import Handle, faithful_copy, freeze
 from pullback.structures import flatten, map_leaves, unflatten
+from pullback.tape import PAUSED
 
 MAX_DEPTH = 8
 
@@ -42,13 +43,24 @@ def frozen_function(f: Any, made: list[Any], depth: int = 0) -> Any:
 
 def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
     if isinstance(content, Handle):
-        made.append(freeze(content))
-        return made[-1]
+        frozen = freeze(content)
+        if frozen._tape.mode == PAUSED:  # it stands for its value, and may have ended when the function is called again
+            return _frozen_content(_read_only(frozen._value), made, depth)
+        made.append(frozen)
+        return frozen
     if isinstance(content, FunctionType | MethodType):
         return frozen_function(content, made, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
         return map_leaves(lambda leaf: _frozen_content(leaf, made, MAX_DEPTH) if isinstance(leaf, Handle) else leaf, content)
     return content
+
+
+def _read_only(value: Any) -> Any:
+    """An array that a body may not write to, since it captures it; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":

@@ -263,6 +263,7 @@ class LoopChain:
         cts: list[Any] = [None] * len(tape.records)
         masks = self.enclosing is not None and self.enclosing.masks
         run = Sweep(outer=self.run_of.outer or tape.outer, frees=True, place=self._place(step), masks=masks)
+        run.told, run.step = self.run_of.told, self.run_of.within(self.lower + step)
         run.gathered, run.own_gathered = self.run_of.gathered, self.run_of.own_gathered
         self._seed(work, step, cts)
         sweep(tape, tape.n_inputs, len(tape.records), cts, run)

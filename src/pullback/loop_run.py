@@ -153,8 +153,11 @@ class LoopRun:
         chain.ledger.n_forward = before
         return k
 
-    def reverse(self, cts: list[Any], *, free: bool) -> list[tuple[int, Any]]:
-        """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before."""
+    def reverse(self, cts: list[Any], *, free: bool, told: Any = None, step: Any = None) -> list[tuple[int, Any]]:
+        """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before.
+
+        ``told`` and ``step`` are those of the sweep around (see :class:`pullback.sweep.Sweep`).
+        """
         chain = self.chain
         if not self.fresh:
             self._restart()
@@ -165,6 +168,7 @@ class LoopRun:
         chain.y_cts = (lambda k: [None if ct is None else ct[k] for ct in y_cts]) if y_cts else None
         x_sums = self._gather_xs()
         chain.run_of.outer = innermost_of(chain.enclosing.outer if chain.enclosing is not None else None, cts)
+        chain.run_of.told, chain.run_of.step = told, step
         chain.hold_cotangents()
         try:
             with using(self.ambient):
@@ -242,7 +246,7 @@ def _plain_passage(chain: LoopChain, leaves: list[Any]) -> bool:
 def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """Reverse the loop, and send what comes out to what entered."""
     _, _, run, _ = record
-    for ident, g in run.reverse(ct, free=sweep.frees):
+    for ident, g in run.reverse(ct, free=sweep.frees, told=sweep.told, step=sweep.step):
         before = cts[ident]
         cts[ident] = g if before is None else join(before, g, ident, sweep)
 

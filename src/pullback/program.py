@@ -162,7 +162,7 @@ class Replayer:
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
         if not free:
-            array = array.copy(order="K")
+            array = faithful_copy(array)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)
@@ -193,7 +193,8 @@ class Replayer:
     def _saved(self, name: str, ident: int, entry: Entry) -> Any:
         prim = entry.form.primitive
         if name in prim.operands:
-            return self._held(entry.arguments[prim.operands.index(name)])
+            value = self._held(entry.arguments[prim.operands.index(name)])
+            return np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value  # as the first run
         if name == prim.family:
             return tuple(self._held(a) for a in entry.arguments[len(prim.operands) :])
         if name in prim.residuals:

@@ -15,6 +15,7 @@ from pullback.errors import ConversionError
 from pullback.handles import Handle, tape_of
 from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
+from pullback.primitives.operands import as_array
 from pullback.recorder import make_form
 from pullback.rewrites import ARRAY, INDEX, INTEGER, NUMBER, rewrite
 from pullback.tape import site_here, site_text
@@ -26,6 +27,10 @@ CALLERS = registry.callers
 
 TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.full)
 """NumPy functions that reach us by ``like=`` only and whose contents may be traced."""
+
+
+OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d)
+"""NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at its values alone."""
 
 
 def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
@@ -64,6 +69,8 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
     the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
+    if args and isinstance(args[0], Handle) and not isinstance(args[0]._value, np.ndarray) and func not in OF_NUMBERS:
+        args = (as_array(args[0]), *args[1:])
     return _with_out(func.__name__, found(func), args, kwargs)
 
 
@@ -91,7 +98,7 @@ def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str,
 @cache
 def _place_of_out(entry: Any) -> int | None:
     """Which positional argument of a NumPy function is ``out``; None where it has none."""
-    if not isinstance(entry, Composite) or entry.plain:
+    if not isinstance(entry, Composite) or entry.plain or isinstance(entry.function, np.ufunc):  # a ufunc takes its out= itself
         return None
     names = [p.name for p in signature(entry.function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return names.index("out") if "out" in names else None

@@ -3,8 +3,7 @@
 The generated callers of ``codegen`` are this, specialised; both write the same records.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -166,20 +165,20 @@ def finish(
     tape.records.append(record)
     if tape.mode:
         tape.chain.note(ident, operands, values, params)
-    return wrap(tape, prim, operands, params, out, ident, SAVED if "out" in form.saved else FREE)
+    handle = wrap(tape, prim, operands, params, out, ident, SAVED if "out" in form.saved else FREE)
+    if prim.outputs or residuals:
+        _mark_saved(prim, handle, form.saved, residuals)
+    return handle
 
 
-@contextmanager
-def looked_at_only(mask: Any, operands: tuple[Any, ...]) -> Iterator[None]:
-    """While a ufunc runs on all elements though ``where=`` asks for those of ``mask``, a trap looks at those alone."""
-    sentinels = {id(o._tape.trap): o._tape.trap for o in operands if isinstance(o, Handle) and o._tape.trap is not None}
-    for found in sentinels.values():
-        found.only = None if mask is True else mask
-    try:
-        yield
-    finally:
-        for found in sentinels.values():
-            found.only = None
+def _mark_saved(prim: Primitive, handle: Any, saved: tuple[str, ...], residuals: Mapping[str, Any]) -> None:
+    """Outputs that the record holds, by a name of their own or as a residual that shares their memory: a write copies first."""
+    for k, part in enumerate(handle if prim.outputs else (handle,)):
+        if not isinstance(part, Handle):
+            continue
+        held = prim.outputs and not {"out", prim.outputs[k]}.isdisjoint(saved)
+        if held or any(type(r) is np.ndarray and _shares(part._value, r) for r in residuals.values()):
+            part._flag = SAVED
 
 
 def _split_residuals(prim: Primitive, out: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -294,6 +293,8 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
 
 def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, params: Mapping[str, Any]) -> Any:
     """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to, or a plain value."""
+    if type(out) in (float, complex):
+        return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]

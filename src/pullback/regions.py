@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from pullback.declare import Primitive
 from pullback.errors import WriteError
-from pullback.handles import Handle
+from pullback.handles import Handle, faithful_copy
 
 _BASIC = frozenset((int, slice, type(Ellipsis), type(None)))
 _SMALL = 4096
@@ -28,6 +28,8 @@ class Region:
     fancy: bool
     repeats: bool = False
     """True when the key names an element more than once."""
+    subtracts: bool = False
+    """Of an increment: the value is taken away. Not the same as adding its negative, which gives zeros another sign."""
 
     def view(self, root: Any) -> Any:
         """The view of ``root`` that the steps lead to; writing to it writes to ``root``."""
@@ -41,31 +43,41 @@ class Region:
         part = self.view(root)[self.key]
         return part if self.fancy or not hasattr(part, "copy") else part.copy()
 
+    def sent(self, ct: Any, part: Any) -> Any:
+        """The cotangent of what was written to the region, from the region's ``part`` of the cotangent ``ct``.
+
+        That is df/dx - i df/dy, so what went to the imaginary part of a complex array has its cotangent there with the other sign.
+        """
+        through = any(prim.name == "imag" for prim, _ in self.steps)
+        return -part if (through and ct.dtype.kind == "c") != self.subtracts else part
+
     def part(self, root: Any) -> Any:
         """As :meth:`read`, but a view where the region is half of the root or more: a small view would keep a large
         root from being written."""
-        if self.fancy or self.steps or not isinstance(root, np.ndarray) or root.base is not None:
+        if self.fancy or self.steps or not isinstance(root, np.ndarray):
             return self.read(root)
         found = root[self.key]
-        return found if isinstance(found, np.ndarray) and 2 * found.nbytes >= root.nbytes else self.read(root)
+        if not isinstance(found, np.ndarray) or 2 * found.nbytes < root.nbytes:
+            return self.read(root)
+        return found if root.base is None else faithful_copy(found)  # whoever sums over it must not see the difference
 
     def write(self, root: Any, value: Any) -> None:
         """``root``'s region becomes ``value``, in place."""
         self.view(root)[self.key] = value
 
     def add(self, root: Any, value: Any) -> None:
-        """``value`` is added to ``root``'s region in place, repeated elements as often as they are named."""
+        """``value`` is added to ``root``'s region in place (or taken away), repeated elements as often as they are named."""
         part = self.view(root)
         if self.repeats:
-            np.add.at(part, self.key, value)
-        elif self.fancy:
-            part[self.key] = part[self.key] + value
+            (np.subtract if self.subtracts else np.add).at(part, self.key, value)
+            return
+        target = part[self.key]
+        if self.fancy or not is_array(target):
+            part[self.key] = target - value if self.subtracts else target + value
+        elif self.subtracts:
+            target -= value
         else:
-            target = part[self.key]
-            if is_array(target):
-                target += value
-            else:
-                part[self.key] = part[self.key] + value
+            target += value
 
 
 def is_array(part: Any) -> bool:
@@ -73,12 +85,12 @@ def is_array(part: Any) -> bool:
     return isinstance(part, np.ndarray | Handle) and bool(part.shape != ())  # type: ignore[union-attr]  # a handle has the array's attributes
 
 
-def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, key: Any) -> Region:
+def region_at(steps: tuple[tuple[Primitive, dict[str, Any]], ...], part: Any, key: Any, *, subtracts: bool = False) -> Region:
     """The region ``part[key]`` of a root, where ``steps`` lead from the root to ``part``."""
     if is_basic(key):
-        return Region(steps, key, False)
+        return Region(steps, key, False, subtracts=subtracts)
     fancy = is_fancy(key)
-    return Region(steps, key, fancy, fancy and has_repeats(key, part.shape))
+    return Region(steps, key, fancy, fancy and has_repeats(key, part.shape), subtracts)
 
 
 def is_basic(key: Any) -> bool:

@@ -2,19 +2,21 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from pullback.arrays import spec_of
+from pullback.arguments import chosen
+from pullback.arrays import ArraySpec, spec_of
 from pullback.chains import PlainChain
 from pullback.context import policy_in_force, watchers
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
+from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
@@ -28,32 +30,45 @@ def value_and_grad(
     f: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     *,
+    argnames: str | Sequence[str] | None = None,
     policy: Any = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    conj: bool = False,
+    on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
 ) -> Callable[..., Any]:
     """A function that returns ``(f(...), gradient)``.
 
     ``f`` returns a real scalar (a complex one with ``holomorphic``), or ``(scalar, aux)`` with ``has_aux``; then the result is
     ``((scalar, aux), gradient)``. The gradient has the structure, shapes and dtypes of the argument at ``argnums`` (a tuple for
-    several) and shares no memory with anything. ``policy`` says what is kept between forward and reverse; it changes memory
-    and time, never a bit of the result. For a complex argument it is df/dx - i df/dy. Raises
-    :class:`NotDifferentiableError` for a non-scalar output and for an integer argument unless ``allow_int``.
+    several) and shares no memory with anything. ``argnames`` chooses arguments by name instead, given by position or by keyword:
+    one name, or several for a dict of gradients. ``policy`` says what is kept between forward and reverse; it changes memory
+    and time, never a bit of the result. For a complex argument it is df/dx - i df/dy, with ``conj`` df/dx + i df/dy (as torch).
+    ``on_adjoint={"u": fn}`` calls ``fn(step, ct)`` with the cotangent of every value marked ``pullback.name(u, "u")``, the last first.
+    Raises :class:`NotDifferentiableError` for a non-scalar output, for an integer argument unless ``allow_int``, and with
+    ``holomorphic`` for a function that is not (the derivative along i is compared with i times that along 1).
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    several = not isinstance(argnums, int)
+    which = chosen(argnums, argnames)
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        traced, pull = forward(f, args, kwargs, _positions(numbers, args, f), policy, allow_int=allow_int, repeatable=False)
+        called, args, kwargs, where = which.call(f, args, kwargs)
+        traced, pull = forward(called, args, kwargs, where, policy, allow_int=allow_int, repeatable=holomorphic)
         out, aux = split_aux(traced.out, has_aux=has_aux)
         seed = scalar_seed(out, f, holomorphic=holomorphic)
-        gradients = traced.structured(pull.once([out], [seed], free=True))
+        pull.conj = conj
+        pull.listen(on_adjoint, keeps=False)
+        cts = pull.once([out], [seed], free=not holomorphic)
+        if holomorphic:
+            specs = [given.spec for given in traced.inputs]
+            pull.listen(None, keeps=False)
+            require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
+            pull.close()
+        gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
         result = lowered(out, traced.tape)
         aux = map_leaves(lambda leaf: lowered(leaf, traced.tape), aux) if has_aux else None
-        grads = tuple(gradients) if several else gradients[0]
-        return ((result, aux) if has_aux else result), grads
+        return ((result, aux) if has_aux else result), which.structured(gradients)
 
     return gradient
 
@@ -62,13 +77,17 @@ def grad(
     f: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     *,
+    argnames: str | Sequence[str] | None = None,
     policy: Any = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    conj: bool = False,
+    on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
 ) -> Callable[..., Any]:
     """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see :func:`value_and_grad`."""
-    both = value_and_grad(f, argnums, policy=policy, has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int)
+    options: Any = {"argnames": argnames, "policy": policy, "has_aux": has_aux, "holomorphic": holomorphic}
+    both = value_and_grad(f, argnums, allow_int=allow_int, conj=conj, on_adjoint=on_adjoint, **options)
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -78,15 +97,17 @@ def grad(
     return gradient
 
 
-def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool = False) -> Any:
+def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool = False, conj: bool = False) -> Any:
     """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the tuple of cotangents of the primals.
 
     ``pull(ct)`` may be called again; it keeps what that needs until ``pull.close()``. ``pull.report`` says what the reverse
     held. With ``has_aux``, ``f`` returns ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the structure, shapes
-    and dtypes of the output; raises :class:`StructureError` for another structure.
+    and dtypes of the output; raises :class:`StructureError` for another structure. With ``conj`` cotangents of complex values, those given
+    and those returned, are df/dx + i df/dy (as torch) in the place of df/dx - i df/dy.
     """
     traced, pull = forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
     out, aux = split_aux(traced.out, has_aux=has_aux)
+    pull.conj = conj
     pull.out_leaves, pull.out_definition = flatten(out)
     result = unflatten(pull.out_definition, [lowered(leaf, traced.tape) for leaf in pull.out_leaves])
     if has_aux:
@@ -100,13 +121,16 @@ class Pull:
     def __init__(self, traced: Traced, chain: Any, ledger: Ledger) -> None:
         self.out_leaves: list[Any] = []
         self.out_definition: Any = None
+        self.conj = False
         self._traced: Traced | None = traced
         self._site = traced.site
+        self._adjoints: Adjoints | None = None
         self._chain = chain
         self.ledger = ledger
 
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
+    def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> tuple[Any, ...]:
         traced = self._open()
+        self.listen(on_adjoint, keeps=True)
         leaves = matched(ct, self.out_definition)
         if leaves is None:
             message = (
@@ -115,7 +139,10 @@ class Pull:
             )
             raise StructureError(message)
         seeds = [checked_seed(leaf, out, traced) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
-        return tuple(traced.structured(self.once(self.out_leaves, seeds, free=False)))
+        if not self.conj:
+            return tuple(traced.structured(self.once(self.out_leaves, seeds, free=False)))
+        cts = self.once(self.out_leaves, [conjugate(seed) for seed in seeds], free=False)
+        return tuple(traced.structured([conjugate(ct) for ct in cts]))
 
     def once(self, outs: list[Any], seeds: list[Any], *, free: bool) -> list[Any]:
         """One reverse sweep: the cotangent of every input, zeros where the output does not depend on it. ``free`` gives up the tape."""
@@ -126,7 +153,7 @@ class Pull:
         told = watchers()
         plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
         cts: list[Any] = [None] * len(tape.records)
-        run = Sweep(outer=innermost_of(tape.outer, seeds), frees=free)
+        run = Sweep(outer=innermost_of(tape.outer, seeds), frees=free, told=self._adjoints)
         for out, seed in zip(outs, seeds, strict=True):
             if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
                 cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
@@ -141,6 +168,23 @@ class Pull:
             tell(self.ledger.report(plain))
         return [_given_out(cts, k, given) for k, given in enumerate(traced.inputs)]
 
+    def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool) -> None:
+        """From now on the cotangents of marked values go to the functions in ``on_adjoint``; with ``keeps`` the others are stored."""
+        self._adjoints = adjoints(self._open().tape, on_adjoint, keeps=keeps, given=conjugate if self.conj else lambda ct: ct)
+
+    def adjoint(self, tag: str) -> Any:
+        """The cotangent, in the last call of this pull, of the value marked ``pullback.name(u, tag)``; of several, a list in forward order.
+
+        Zeros where the output does not depend on it. Raises :class:`StructureError` for a tag that is not marked, and for one marked in the
+        steps of a loop function, whose cotangents only ``pull(ct, on_adjoint={tag: fn})`` hands out.
+        """
+        if self._adjoints is None:
+            tape = self._open().tape
+            require_marked((tag,), tape.marks or Marks())
+            message = f"adjoint({tag!r}) has the cotangents of the last reverse pass, and there was none; call pull(ct) first"
+            raise StructureError(message)
+        return self._adjoints.of(tag)
+
     def _open(self) -> Traced:
         if self._traced is None:
             message = f"this pull is closed and holds nothing (of the function differentiated at {site_text(self._site)}); call vjp again"
@@ -153,13 +197,15 @@ class Pull:
         return self.ledger.report(self.ledger.plain_bytes(self._traced.tape if self._traced is not None else None))
 
     def __del__(self) -> None:
-        self.close()
+        if not sys.is_finalizing():
+            self.close()
 
     def close(self) -> None:
         """Release everything held for the reverse."""
         if self._traced is not None:
             release_records(self._traced.tape.records)
-        self._traced, self.out_leaves = None, []
+            self._traced.tape.records.clear()  # a loop among them knows the tape: a cycle, which would wait for the collector
+        self._traced, self.out_leaves, self._adjoints = None, [], None
         if self._chain is not None:
             self._chain.close()
             self._chain = None
@@ -175,20 +221,6 @@ def forward(
     chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
     return traced, Pull(traced, traced.chain, ledger)
-
-
-def _positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> list[int]:
-    positions = []
-    for number in numbers:
-        position = number + len(args) if number < 0 else number
-        if not 0 <= position < len(args):
-            message = (
-                f"argnums={number} of {getattr(f, '__name__', f)}: the call has {len(args)} positional arguments; "
-                f"pass the argument by position"
-            )
-            raise StructureError(message)
-        positions.append(position)
-    return positions
 
 
 def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
@@ -216,7 +248,43 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     if dtype.kind not in "fc" and isinstance(out, Handle):
         message = f"{name} returned dtype {dtype}, which carries no derivative"
         raise NotDifferentiableError(message)
+    if dtype.kind != "c" and holomorphic:
+        message = f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx - i df/dy"
+        raise NotDifferentiableError(message)
     return dtype.type(1) if dtype.kind in "fc" else None
+
+
+def conjugate(ct: Any) -> Any:
+    """A complex cotangent in the other convention; a real one, and None, as it is."""
+    return np.conj(ct) if hasattr(ct, "dtype") and ct.dtype.kind == "c" else ct
+
+
+def require_complex_linear(f: Any, specs: Sequence[ArraySpec], along_1: Sequence[Any], along_i: Sequence[Any]) -> None:
+    """Raise :class:`NotDifferentiableError` unless what a linear map makes of i t is i times what it makes of t (Cauchy-Riemann).
+
+    ``specs`` are those of the values that the map gives; only complex ones can tell.
+    """
+    name = getattr(f, "__name__", str(f))
+    told = [k for k, spec in enumerate(specs) if spec.dtype.kind == "c"]
+    if not told:
+        message = (
+            f"holomorphic=True is a claim about complex arguments, those of {name} are {', '.join(map(str, specs))}; pass complex ones, or "
+            "differentiate the real and the imaginary part"
+        )
+        raise NotDifferentiableError(message)
+    for k in told:
+        first, turned = np.asarray(value(along_1[k])) * 1j, np.asarray(value(along_i[k]))
+        with np.errstate(invalid="ignore"):
+            gap, size = np.abs(turned - first), np.abs(first) + np.abs(turned)
+        finite = np.isfinite(gap)
+        far, scale = gap[finite].max(initial=0.0), size[finite].max(initial=0.0)
+        if far > 2 * np.sqrt(np.finfo(specs[k].dtype).eps) * scale:
+            message = (
+                f"{name} is not holomorphic: its derivative along i differs from i times that along 1 by {far:.3g}, the derivative is of "
+                f"size {scale / 2:.3g} (Cauchy-Riemann); leave out holomorphic=True and differentiate the real and the imaginary part, or "
+                "use vjp, which takes complex values as pairs of real ones"
+            )
+            raise NotDifferentiableError(message)
 
 
 def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:

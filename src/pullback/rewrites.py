@@ -49,13 +49,13 @@ _BY_NAME = {
     **dict.fromkeys("normal uniform standard_normal exponential gamma beta poisson binomial lognormal laplace choice".split(), DRAW),
 }
 _BY_PATH = (
-    (re.compile(r"\bma\.\w+$"), "keep the mask as an array of its own: np.where(mask, other, x)"),
-    (re.compile(r"^math\.fsum$"), "write np.sum(np.stack([...]))"),
-    (re.compile(r"^math\.pow$"), "write x**y"),
-    (re.compile(r"^math\.(ceil|floor|trunc)$"), INTEGER),
-    (re.compile(r"^math\.(erfc?|l?gamma)$"), "declare it with pullback.primitive, as in docs/primitives.md"),
-    (re.compile(r"^c?math\.\w+$"), "write the NumPy function of the same name, np.{name}(x)"),
-    (re.compile(r"\brandom\.\w+$|\brng\.\w+$"), DRAW),
+    (r"\bma\.\w+$", "keep the mask as an array of its own: np.where(mask, other, x)"),
+    (r"^math\.fsum$", "write np.sum(np.stack([...]))"),
+    (r"^math\.pow$", "write x**y"),
+    (r"^math\.(ceil|floor|trunc)$", INTEGER),
+    (r"^math\.(erfc?|l?gamma)$", "declare it with pullback.primitive, as in docs/primitives.md"),
+    (r"^c?math\.\w+$", "write the NumPy function of the same name, np.{name}(x)"),
+    (r"\brandom\.\w+$|\brng\.\w+$", DRAW),
 )
 
 
@@ -76,7 +76,7 @@ def rewrite(site: int, otherwise: str) -> str:
     path = ast.unparse(called) if called is not None else ""
     name = path.rpartition(".")[2]
     for pattern, text in _BY_PATH:
-        if pattern.search(path):
+        if re.search(pattern, path):
             return text.format(name=name)
     return _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise).format(name=name)
 

@@ -137,6 +137,8 @@ def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
     total = p + g
     if type(total) is np.ndarray:
         sweep.owned.add(i)
+    else:
+        sweep.owned.discard(i)  # a scalar, to which nobody can write
     return total
 
 

@@ -289,7 +289,7 @@ class StepsChain:
         if not self.fresh:
             self._restart()
         self.fresh = False
-        self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True, masks=run.masks)
+        self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True, masks=run.masks, told=run.told)
         try:
             run_reverse(self.schedule, self.machine, self)
         except ScheduleError as error:

@@ -31,7 +31,16 @@ class Sweep:
     """Whether the enclosing trace has masked something (see ``Tape.masks``)."""
     place: str = ""
     """The step of a loop function that is reversed, for messages."""
+    told: Any = None
+    """Who hears the cotangents of values marked by name: ``told(tag, step, place, ct)``."""
+    step: Any = None
+    """The number of the step of a loop function that is reversed; a tuple of them, the outermost first, in nested ones."""
     winners: Any = field(default=winners, init=False)
+
+    def within(self, step: int) -> Any:
+        """The number of a step within the one that is reversed."""
+        around = self.step
+        return step if around is None else (*around, step) if isinstance(around, tuple) else (around, step)
 
     def gather(self, ident: int, ct: Any) -> None:
         """Add a cotangent of a captured value to what earlier steps sent; in place once the sum is our own."""
@@ -61,18 +70,19 @@ def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None
         pulls = Watched(kinds, tape, run.place, pulls)
     i = stop
     try:
-        for i in range(stop - 1, start - 1, -1):
-            ct = cts[i]
-            if ct is not None:
-                cts[i] = None
-                record = records[i]
-                if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
-                    ct = lifted(ct, lift)
-                pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
-            elif free:
-                release_records(records[i : i + 1])
-            if free:
-                records[i] = None
+        with np.errstate(all="ignore"):
+            for i in range(stop - 1, start - 1, -1):
+                ct = cts[i]
+                if ct is not None:
+                    cts[i] = None
+                    record = records[i]
+                    if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
+                        ct = lifted(ct, lift)
+                    pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
+                elif free:
+                    release_records(records[i : i + 1])
+                if free:
+                    records[i] = None
     except Exception as error:
         if records[i] is not None:
             _locate(error, records[i], run.place)

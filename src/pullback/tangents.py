@@ -5,7 +5,7 @@ same view functions. The rule of a tangent is, in this order: the primitive's ow
 since a diagonal Jacobian is its own transpose; for one that is linear the forward itself; else the transpose of the VJP rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from attrs import define
 
 from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec
 from pullback.declare import SPEC, Primitive, Rule
+from pullback.errors import NotDifferentiableError
 from pullback.forms import rules_for
 from pullback.handles import FREE, Handle, freeze, make
 from pullback.policies.save_all import SaveAll
@@ -41,6 +42,10 @@ class Tangents:
     def watch(self, handle: Any) -> None:
         """No snapshot will want the value."""
 
+    def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002 - other forward traces ask for the tag (see ``influence``)
+        """A value marked by ``name``: tangents have no use for it."""
+        return leaf
+
     def push(
         self,
         prim: Primitive,
@@ -53,9 +58,13 @@ class Tangents:
     ) -> Any:
         """The handle, or handles, of a result, with their tangents."""
         given = {k: operands[k]._id.value for k in active if prim.rule_name(k) not in prim.nondiff}
-        if not given or not (prim.outputs or carries_derivative(out)):
+        opaque = "out" in prim.opaque
+        if not given or not (prim.outputs or opaque or carries_derivative(out)):
             return inactive(self.tape, prim, operands, out, params)
         call = Call(prim, values, out, residuals, params)
+        if opaque:
+            pending: Any = Tangent(Pending(call, given))
+            return make(self.tape.kinds.tracer, out, pending, self.tape)
         if prim.outputs:
             tangents = call.transposed(given)
             handles = [self._output(value, t) for value, t in zip(out, tangents, strict=True)]
@@ -119,6 +128,10 @@ def owned(tangent: Any, given: tuple[Any, ...]) -> Any:
     return tangent
 
 
+def _array(value: Any) -> Any:
+    return value if hasattr(value, "dtype") else np.asarray(value)
+
+
 def dtype_of(value: Any) -> Any:
     """The dtype of an array, a tracer or a Python number."""
     return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
@@ -133,6 +146,18 @@ def fitted(tangent: Any, spec: ArraySpec) -> Any:
     if dtype_of(tangent) == spec.dtype:
         return tangent
     return tangent.astype(spec.dtype) if hasattr(tangent, "astype") else spec.dtype.type(tangent)
+
+
+@define(eq=False)
+class Pending:
+    """The tangent of an opaque value, which has the form of its cotangent: not known before somebody who uses the value sends one."""
+
+    call: "Call"
+    given: Mapping[int, Any]
+
+    def like(self, ct: Any) -> Any:
+        """The tangent, in the form of a cotangent of the value."""
+        return self.call.transposed(self.given, like=ct)
 
 
 @define(eq=False)
@@ -177,7 +202,9 @@ class Call:
         prim, parts, rest, together = self.prim, [], {}, {}
         for k, t in given.items():
             name = prim.rule_name(k)
-            if name in prim.jvps:
+            if isinstance(t, Pending):
+                rest[k] = t
+            elif name in prim.jvps:
                 parts.append(self.apply(prim.jvps[name], t, index=k - len(prim.operands)))
             elif prim.elementwise and len(prim.rules.get(name, ())) and not prim.rules[name][0].joint:
                 parts.append(self.apply(prim.rules[name][0], t if np.shape(t) == spec.shape else np.broadcast_to(t, spec.shape)))
@@ -201,8 +228,9 @@ class Call:
         """The forward, with tangents in the place of the operands at some positions."""
         return self.prim(*(instead.get(k, value) for k, value in enumerate(self.values)), **self.params)
 
-    def transposed(self, given: Mapping[int, Any]) -> Any:
-        """J t as the transpose of the VJP rules, which are linear in the cotangent: the pull of ``ct -> J' ct`` at t."""
+    def transposed(self, given: Mapping[int, Any], like: Any = None) -> Any:
+        """J t as the transpose of the VJP rules, which are linear in the cotangent: the pull of ``ct -> J' ct`` at t. ``like`` is a
+        cotangent of an opaque output."""
         prim = self.prim
         active = tuple(given)
         held = frozenset(range(len(self.values)) if prim.residuals and not self.residuals else ())
@@ -218,16 +246,23 @@ class Call:
                     sent |= {p: gs[rule.operands.index(prim.rule_name(p))] for p in positions}
                 else:
                     sent |= {p: self.apply(rule, ct, index=p - len(prim.operands)) for p in positions}
-            return [project(sent[k] if hasattr(sent[k], "dtype") else np.asarray(sent[k]), specs[k]) for k in active]  # type: ignore[arg-type]
+            return [sent[k] if spec is None else project(_array(sent[k]), spec) for k, spec in specs.items()]
 
-        outs = tuple(self.out) if prim.outputs else (self.out,)
-        zeros = [np.zeros_like(v) if carries_derivative(v) else None for v in outs]
-        _, pull = vjp(lambda *cts: send(self._cotangents(zeros, cts)), *(z for z in zeros if z is not None), policy=SaveAll())
-        found = iter(pull(list(given.values())))
-        tangents = [None if z is None else next(found) for z in zeros]
+        outs = (like,) if like is not None else tuple(self.out) if prim.outputs else (self.out,)
+        def recorded(at: Callable[[Any], Any]) -> Any:
+            cts = [at(v) if carries_derivative(v) else None for v in outs]
+            return vjp(lambda *given: send(self._cotangents(cts, given)), *(ct for ct in cts if ct is not None), policy=SaveAll())
+
+        try:
+            sample, pull = recorded(np.ones_like)  # not at 0, where rules with a pole send 0
+        except NotDifferentiableError:  # unless only some cotangents are allowed, as for a basis of a null space
+            sample, pull = recorded(np.zeros_like)
+        seeds = [t.like(ct) if isinstance(t, Pending) else t for t, ct in zip(given.values(), sample, strict=True)]
+        found = iter(pull(seeds))
+        tangents = [next(found) if carries_derivative(v) else None for v in outs]
         return tangents if prim.outputs else tangents[0]
 
-    def _cotangents(self, zeros: list[Any], cts: tuple[Any, ...]) -> Any:
+    def _cotangents(self, like: list[Any], cts: tuple[Any, ...]) -> Any:
         given = iter(cts)
-        filled = tuple(None if z is None else next(given) for z in zeros)
-        return filled if self.prim.outputs else filled[0]
+        filled = tuple(None if one is None else next(given) for one in like)
+        return filled if len(like) > 1 or self.prim.outputs else filled[0]

@@ -52,7 +52,7 @@ class Tape:
 
     __slots__ = (
         "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds",
-        "ledger", "level", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
+        "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
         "repeatable", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
 
@@ -68,6 +68,8 @@ class Tape:
         self.n_inputs = 0
         self.masks = False
         """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and stay 0."""
+        self.marks: Any = None
+        """Which values have been marked by name (``naming.Marks``); None before the first."""
         self.constants: dict[Any, Any] = {}
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, tuple[int, Any]] | None = None

@@ -129,13 +129,13 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
             raise refused from None
-        if _OF_A_TRACER.search(str(error)):
+        if re.search(_OF_A_TRACER, str(error)):
             say_where(error, _advice(error))
         raise
     return out
 
 
-_OF_A_TRACER = re.compile(
+_OF_A_TRACER = (
     r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting single item of array"
     r"|Iterator operand is flagged as writeable, but is an object"
 )

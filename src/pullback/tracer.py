@@ -12,14 +12,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.catalogue import registry
-from pullback.handles import FREE, SHARED, Handle, Kinds, keep, make, plain_value, resolve, spec_of_handle, tape_of
-from pullback.layout import Flat, set_shape
+from pullback.handles import FREE, Handle, Kinds, keep, plain_value, resolve, spec_of_handle
+from pullback.layout import Flat, own_key, set_shape
 from pullback.primitives.indexing import getitem, read
+from pullback.primitives.shaping import python_number
 from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion
 from pullback.recorder import Const, call, captured, finish, hold
 from pullback.regions import is_basic, is_mask
-from pullback.tape import PAUSED, find_site
+from pullback.tape import find_site
 from pullback.ufuncs import ufunc
+from pullback.values import detached, value
 from pullback.writes import set_item
 
 
@@ -28,8 +30,7 @@ def caller(key: Any) -> Callable[..., Any]:
     return CALLERS.get(key) or build_caller(key, _CALLER_NAMES)
 
 
-ABSENT = object()
-OPERATORS = registry.operators
+ABSENT, OPERATORS = object(), registry.operators
 
 
 class Tracer(Handle):
@@ -84,9 +85,36 @@ class Tracer(Handle):
     strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
     T = property(lambda self: self.transpose(), doc="The transposed view.")
     mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815
-    real = property(lambda self: method("real", self, (), {}), doc="The real part.")
-    imag = property(lambda self: method("imag", self, (), {}), doc="The imaginary part.")
-    flat = property(lambda self: Flat(self), doc="The elements in C order: to iterate over, read and write by flat index.")  # noqa: PLW0108
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return method("real", self, (), {})
+
+    @real.setter
+    def real(self, new: Any) -> None:
+        set_item(self.real if self.dtype.kind == "c" else self, Ellipsis, new)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return method("imag", self, (), {})
+
+    @imag.setter
+    def imag(self, new: Any) -> None:
+        if self.dtype.kind != "c":
+            message = "cannot set the imaginary part of an array that is not complex"
+            raise TypeError(message)
+        set_item(self.imag, Ellipsis, new)
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C order, to iterate over, read and write by flat index."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, new: Any) -> None:
+        Flat(self)[:] = new
 
     def __len__(self) -> int:
         return len(plain_value(self))
@@ -152,6 +180,9 @@ class Tracer(Handle):
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __matmul__(self, other: Any) -> Any:
         return caller("matmul")(self, other)
@@ -222,14 +253,14 @@ class Tracer(Handle):
     def __getitem__(self, key: Any) -> Any:
         if is_basic(key):
             return read(self, key)
-        key = _own_key(key, self)
+        key = own_key(key, self)
         found = call(getitem, (self,), {"key": key})
         if isinstance(found, Handle) and is_mask(key):
             found._tape.masks = True
         return found
 
     def __setitem__(self, key: Any, new: Any) -> None:
-        set_item(self, key if is_basic(key) else _own_key(key, self), new)
+        set_item(self, key if is_basic(key) else own_key(key, self), new)
 
     def fill(self, new: Any) -> None:
         """Every element becomes ``new``."""
@@ -264,10 +295,12 @@ class Tracer(Handle):
         raise refuse_conversion(self, "tolist()")
 
     def item(self, *index: int) -> Any:
-        """The element at ``index``, as a traced scalar."""
+        """The element at ``index``, as a traced Python number."""
         if len(index) <= 1:
-            return self.ravel()[index[0] if index else 0] if self.shape else self
-        return self[index]
+            element = self.ravel()[index[0] if index else 0] if self.shape else self
+        else:
+            element = self[index]
+        return python_number(element)
 
     # Methods, by the function of the same name.
     def copy(self, order: str = "C") -> Any:
@@ -296,9 +329,15 @@ class Tracer(Handle):
         return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
 
     (
-        all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, conj, conjugate, cumprod, cumsum, diagonal, dot, max, mean,
+        all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, cumprod, cumsum, diagonal, dot, max, mean,
         min, nonzero, prod, put, ravel, repeat, round, searchsorted, squeeze, std, sum, swapaxes, take, trace, var,
-    ) = (ByName() for _ in range(32))  # fmt: skip
+    ) = (ByName() for _ in range(30))  # fmt: skip
+
+    def conj(self) -> Any:
+        """The complex conjugate; a real array itself."""
+        return method("conj", self, (), {}) if self.dtype.kind == "c" else self
+
+    conjugate = conj
 
     def flatten(self, order: str = "C") -> Any:
         """A copy with one axis."""
@@ -327,6 +366,9 @@ class View(Tracer):
         if parent.shape != seen:  # somebody set its shape since
             parent = self._parent = parent.reshape(seen)
         fresh = call(prim, (parent,), self._params)
+        if not isinstance(fresh, Handle):  # the trace is paused: derived for its value alone, and again when it records
+            self._value = fresh
+            return
         self._value, self._id = fresh._value, fresh._id
         self._parent_id, self._parent_value = parent._id, parent._value
 
@@ -350,44 +392,6 @@ _CALLER_NAMES = {
     "resolve": resolve, "spec_of_handle": spec_of_handle,
     "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
-
-
-def _own_key(key: Any, handle: Any) -> Any:
-    """An index that the user cannot change afterwards: arrays in it are copied."""
-    if type(key) is tuple:
-        if any(isinstance(k, np.ndarray | list | Handle) for k in key):
-            return tuple(_own_key(k, handle) for k in key)
-        return key
-    if type(key) is np.ndarray:
-        return keep(handle._tape, key)
-    if type(key) is list:
-        array = np.asarray(key)
-        return array if array.size else array.astype(np.intp)
-    if isinstance(key, Handle):
-        raise refuse_conversion(key, "an index made")
-    return key
-
-
-def value(x: Any) -> Any:
-    """The concrete value behind a tracer, as a read-only view; anything else as it is."""
-    if not isinstance(x, Handle):
-        return x
-    plain = plain_value(x)
-    if isinstance(plain, np.ndarray):
-        plain = plain.view()
-        plain.flags.writeable = False
-    return plain
-
-
-def detached(x: Any) -> Any:
-    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
-    if not isinstance(x, Handle):
-        return x
-    plain = plain_value(x)
-    tape = tape_of((x,), "stop_gradient")
-    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
-        return plain
-    return make(KINDS.buffer, plain, None, tape, SHARED)
 
 
 __all__ = ["FREE", "KINDS", "Const", "Tracer", "detached", "registry", "value"]

@@ -3,7 +3,8 @@
 What NumPy computes is split into what has rules: operands cast to the dtypes of the loop, the call, and a write for ``out=``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.handles import Handle, plain_value
 from pullback.outputs import require_traced_target, write_out
-from pullback.recorder import looked_at_only
-from pullback.tape import site_here, site_text
+from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import concrete_key, increment, set_item
 
 PYTHON_NUMBERS = (int, float, complex)
@@ -32,6 +32,10 @@ def found(function: Callable[..., Any]) -> Any:
 
 def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords, or one of its methods, on tracers."""
+    if all(x._tape.mode == PAUSED for x in (*inputs, *kwargs.values()) if isinstance(x, Handle)):
+        inputs, kwargs = tuple(map(_plain, inputs)), {name: _plain(value) for name, value in kwargs.items()}
+        if not any(isinstance(x, Handle) for x in (*inputs, *(kwargs.get("out") or ()))):
+            return getattr(ufunc, method)(*inputs, **kwargs)  # a loop's body runs plainly, on values it has captured
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
     if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
@@ -74,6 +78,19 @@ def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], targets: 
             return tuple(None if t is None else np.where(where, r, t) for r, t in zip(result, targets, strict=True))
         return np.where(where, result, targets[0])
     return result if order == "K" or ufunc.nout > 1 or not np.ndim(result) else np.copy(result, order=order)
+
+
+@contextmanager
+def looked_at_only(mask: Any, operands: tuple[Any, ...]) -> Iterator[None]:
+    """While a ufunc runs on all elements though ``where=`` asks for those of ``mask``, a trap looks at those alone."""
+    sentinels = {id(o._tape.trap): o._tape.trap for o in operands if isinstance(o, Handle) and o._tape.trap is not None}
+    for found in sentinels.values():
+        found.only = None if mask is True else mask
+    try:
+        yield
+    finally:
+        for found in sentinels.values():
+            found.only = None
 
 
 def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -138,17 +155,27 @@ def _plain(x: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- the methods
 def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method by the registry's entry for it; else ``outer`` and ``reduceat`` by what they are made of."""
+    named = {name for name in ("array", "indices") if any(kwargs.get(name) is x for x in inputs)}  # NumPy hands these on both ways
+    kwargs = {name: value for name, value in kwargs.items() if name not in named}
     entry = registry.functions.get(getattr(ufunc, method))
     if entry is not None:
         return entry(*inputs, **kwargs)
     if _is_plain(ufunc):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
     if method == "outer":
-        x, y = (x if hasattr(x, "shape") else np.asarray(x) for x in inputs)
+        x, y = (_array(x) for x in inputs)
         return ufunc(np.reshape(x, (*np.shape(x), *(1,) * np.ndim(y))), y, **kwargs)
     if method == "reduceat" and ufunc is not np.add:
         return _reduceat(ufunc, *inputs, **kwargs)
     return found(getattr(ufunc, method))(*inputs, **kwargs)
+
+
+def _array(x: Any) -> Any:
+    """An operand as the array that NumPy makes of it: of a Python float, traced or not, one of float64."""
+    if isinstance(x, Handle):
+        number = isinstance(plain_value(x), float) and not isinstance(plain_value(x), np.generic)
+        return np.multiply(x, np.float64(1)) if number else x  # type: ignore[call-overload]  # a handle is taken by its hook
+    return np.asarray(x)
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
@@ -167,6 +194,8 @@ def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
         increment(target, values[0], sign=1 if ufunc is np.add else -1, key=key, repeats=True)
         return
     places = np.arange(target.size).reshape(target.shape)[key]
+    if not target.shape:
+        target, places = np.reshape(target, (1,)), np.ravel(places)
     values = tuple(np.broadcast_to(v if hasattr(v, "dtype") else np.asarray(v), places.shape).reshape(-1) for v in values)
     for chosen in _rounds(places.ravel()):
         at = np.unravel_index(places.ravel()[chosen], target.shape)

@@ -13,7 +13,21 @@ import numpy as np
 from pullback.arrays import shared_spec
 from pullback.errors import WriteError
 from pullback.forms import Form
-from pullback.handles import FREE, FROZEN, SHARED, WRITTEN, Handle, freeze, make, plain_value, resolve, root_of, steps_to, tape_of
+from pullback.handles import (
+    FREE,
+    FROZEN,
+    SHARED,
+    WRITTEN,
+    Handle,
+    faithful_copy,
+    freeze,
+    make,
+    plain_value,
+    resolve,
+    root_of,
+    steps_to,
+    tape_of,
+)
 from pullback.recorder import captured, form_of, special_form
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import PULLED, join, settle
@@ -43,10 +57,10 @@ def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, re
     if tape.captures is not None:
         handle, value = captured(handle, tape), captured(value, tape)
     resolve(handle)
-    region = region_at(steps_to(handle), handle._value, key)
+    region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
     if region.repeats and not repeats:
-        region = Region(region.steps, region.key, region.fancy)
-    _write(handle, region, value if sign > 0 else -value, add=True)
+        region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)
+    _write(handle, region, value, add=True)
 
 
 def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
@@ -88,7 +102,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
-        root._value = root._value.copy(order="K") if isinstance(root._value, np.ndarray) else freeze(root._value)
+        root._value = faithful_copy(root._value) if isinstance(root._value, np.ndarray) else freeze(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
@@ -203,7 +217,7 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        return params["value"].copy(order="K")
+        return faithful_copy(params["value"])
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
@@ -219,7 +233,7 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
         plain: Any = plain_value(ct)
         return freeze(ct) if not isinstance(plain, np.ndarray) or plain.flags.writeable else ct.copy()  # type: ignore[attr-defined]
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
-    if (alone or ident in sweep.owned) and (strides is None or ct.strides == strides):
+    if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
         return ct
     buffer = empty_with_strides(ct.shape, ct.dtype, strides)
     buffer[...] = ct
@@ -241,7 +255,7 @@ def _pull_set(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> N
     region, spec, strides, value_spec, ident, site = record[1 + form.n_ids :]
     buffer = owned_buffer(ct, ident, strides, sweep)
     if form.name in ("set_both", "set_value"):
-        g = region.read(buffer)
+        g = region.sent(buffer, region.read(buffer))
         if region.repeats:
             from_last = sweep.winners(region, spec.shape, g.shape)
             g = g * from_last
@@ -260,7 +274,7 @@ def _pull_increment(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
     else:
         buffer, ours = ct, ident in sweep.owned  # a key alone finds the same elements whatever the strides
     if form.name in ("increment_both", "increment_value"):
-        g = region.part(buffer)
+        g = region.sent(buffer, region.part(buffer))
         ours = ours and getattr(g, "base", None) is not buffer and g is not buffer
         _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
         del g  # so that only cts may still hold a view of the buffer

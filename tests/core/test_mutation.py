@@ -114,7 +114,11 @@ class World:
         a[place] = IN_PLACE[name](a[place], self.source(source))
 
     def do_add_at(self, k, key, source, subtract):
-        (np.subtract if subtract else np.add).at(self.env[k], KEYS[key](self.env[k].shape), self.source(source))
+        a, place, value = self.env[k], KEYS[key](self.env[k].shape), self.source(source)
+        if isinstance(a, np.ndarray) and np.ndim(value) > np.ndim(a[place]):
+            # NumPy 2.4 should refuse it; with a key such as (Ellipsis, -1) it reads beyond its iterator's dimensions, and may die of it.
+            raise ValueError("more dimensions than are written to")
+        (np.subtract if subtract else np.add).at(a, place, value)
 
     def do_fill(self, k, value):
         self.env[k].fill(value)

@@ -1,4 +1,4 @@
-"""Drawn NumPy programs, as a user writes them: NumPy's values bit for bit, the derivative of differences, the same bits under every policy."""
+"""Drawn NumPy programs, as a user writes them: NumPy's values bit for bit, the derivative of differences, the same bits under policies."""
 
 import warnings
 from collections.abc import Callable
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import define
-from hypothesis import event, given, settings
+from hypothesis import Phase, event, given, settings
 from tests.core.numpy_programs import Program, copies, programs, smallest
 
 import pullback as pb
 from pullback.testing.bits import describe, same_bits, twin
-from pullback.testing.differences import Derivative, derivatives, inner, random_like, rounding_of
+from pullback.testing.differences import COMPLEX_STEP, Derivative, derivatives, inner, random_like, richardson, rounding_of
 
+JUDGED = "judged"
 POLICIES = (pb.Recompute(), pb.Binomial(2))
-UNSURE = 1e-3
+CLOSE, UNSURE = 1e-7, 1e-3
 """A derivative whose estimated error exceeds this part of its scale is no judge."""
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7)
 
@@ -30,8 +31,49 @@ class Tally:
 
 
 def require_right(program: Program, tally: Tally) -> None:
-    """All that is promised of one program."""
+    """All that is promised of one program; where it fails, the error shows the least of its lines that still do."""
     tally.drawn += 1
+    try:
+        verdict = verified(program)
+    except Exception as error:
+        kind = _kind(error)
+        less = smallest(program, lambda candidate: _failure(candidate) == kind)
+        raise AssertionError(f"{less}\n{type(error).__name__}: {error}") from error
+    event(verdict)
+    tally.judged += verdict == JUDGED
+    tally.unjudged += verdict != JUDGED
+
+
+def _failure(program: Program) -> tuple[str, ...] | None:
+    try:
+        verified(program)
+    except Exception as error:  # noqa: BLE001 - whatever fails is the finding
+        return _kind(error)
+    return None
+
+
+def _kind(error: Exception) -> tuple[str, ...]:
+    return type(error).__name__, *str(error).split()[:2]
+
+
+def verified(program: Program) -> str:
+    """Whether the gradient could be judged; fails where anything is not as promised.
+
+    A warning is a failure as well, but where the derivative is infinite.
+    """
+    try:
+        gradient = require_same_bits(program)
+    except RuntimeWarning:
+        with np.errstate(all="ignore"):
+            gradient = require_same_bits(program)
+        if all(np.all(np.isfinite(g)) for g in gradient):
+            raise
+        return "infinite"
+    return judge(program, gradient)
+
+
+def require_same_bits(program: Program) -> Any:
+    """The gradient: values are NumPy's after every line, the arguments are as they were, and policies change no bit."""
     inputs = [v.made() for v in program.inputs.values()]
     before = [twin(x) for x in inputs]
     gradient = pb.value_and_grad(_compared(program), _all(program))(*inputs)[1]
@@ -39,13 +81,12 @@ def require_right(program: Program, tally: Tally) -> None:
     for (name, value), g in zip(program.inputs.items(), gradient, strict=True):
         expected = np.asarray(value.array)
         assert (np.shape(g), np.asarray(g).dtype) == (expected.shape, expected.dtype), f"{name} has the gradient {describe(g)}"
+    gradient = pb.grad(program.run, _all(program))(*[v.made() for v in program.inputs.values()])  # unwatched: to look at a view renews it
     for policy in POLICIES:
-        under = pb.grad(lambda *xs: program.run(*xs, mark=pb.steps), _all(program), policy=policy)(*[v.made() for v in program.inputs.values()])
+        marked = pb.grad(lambda *xs: program.run(*xs, mark=pb.steps), _all(program), policy=policy)
+        under = marked(*[v.made() for v in program.inputs.values()])
         assert same_bits(under, gradient), f"{policy}: {under} is not {gradient}"
-    verdict = judge(program, gradient)
-    event(verdict)
-    tally.judged += verdict == "judged"
-    tally.unjudged += verdict != "judged"
+    return gradient
 
 
 def _all(program: Program) -> tuple[int, ...]:
@@ -61,7 +102,8 @@ def _compared(program: Program) -> Callable[..., Any]:
         for name, right in states[number].items():
             ours = pb.value(names[name])
             if not same_bits(ours, right):
-                pytest.fail(f"after line {number}, {program.lines[number]!r}, {name} is {describe(ours)} {ours}, NumPy has {describe(right)} {right}")
+                where = f"after line {number}, {program.lines[number]!r}, {name}"
+                raise AssertionError(f"{where} is {describe(ours)} {ours}, NumPy has {describe(right)} {right}")
 
     def traced(*inputs: Any) -> Any:
         loss = program.run(*inputs, after=after)
@@ -88,6 +130,8 @@ def judge(program: Program, gradient: Any) -> str:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         (right,) = derivatives([path])
+        if right.method == COMPLEX_STEP and abs(right.value[0] - slope) > CLOSE * scale:
+            right = richardson(path)  # a program that takes real parts may mislead the complex step by little
         verdict = _verdict(path, right, slope, scale)
     if verdict:
         return verdict
@@ -95,7 +139,7 @@ def judge(program: Program, gradient: Any) -> str:
         for ours, wide in zip(gradient, found, strict=True):
             far = np.max(np.abs(ours - wide), initial=0.0)
             assert far <= 2e3 * single * (scale + np.max(np.abs(wide), initial=0.0)), f"in single precision {ours}, in double {wide}"
-    return "judged"
+    return JUDGED
 
 
 def _own_value(program: Program) -> Any:
@@ -113,7 +157,7 @@ def _path(program: Program, along: list[Any]) -> Callable[[Any], Any]:
 def _verdict(path: Callable[[Any], Any], right: Derivative, slope: float, scale: float) -> str | None:
     """None where ``slope`` is the derivative; why there is no judging; fails otherwise."""
     value, error = float(right.value[0].real), float(right.error[0])
-    if abs(value - slope) <= 1e-7 * scale + 10 * error and error <= UNSURE * scale:
+    if abs(value - slope) <= CLOSE * scale + 10 * error and error <= UNSURE * scale:
         return None
     if not (np.isfinite(value) and np.isfinite(slope)) or error > UNSURE * max(1.0, abs(value)):
         return "no derivative to be had from differences"
@@ -122,10 +166,15 @@ def _verdict(path: Callable[[Any], Any], right: Derivative, slope: float, scale:
     gaps = [abs(a - b) for a, b in one_sided]
     if gaps[-1] > 1e-4 * scale and gaps[-1] > 0.1 * gaps[0]:
         return "at a kink"
-    pytest.fail(f"the derivative along the direction is {slope!r}, {right.method} give {value!r} +- {error:.1e}; one-sided {one_sided}")
+    expected = f"{right.method} give {value!r} +- {error:.1e}, one-sided {one_sided}"
+    raise AssertionError(f"the derivative along the direction is {slope!r}; {expected}")
 
 
-@settings(max_examples=500)
+DRAWING = {"phases": (Phase.explicit, Phase.reuse, Phase.generate), "report_multiple_bugs": False}
+"""Hypothesis sees a program as one number, which it cannot shrink."""
+
+
+@settings(max_examples=500, derandomize=True, **DRAWING)
 @given(programs())
 def test_drawn_programs(program):
     require_right(program, Tally())
@@ -136,8 +185,8 @@ def test_drawn_programs(program):
 def test_many_drawn_programs(piece, record_property):
     tally = Tally()
 
-    @settings(max_examples=5_000, derandomize=False, database=None, deadline=None)
-    @given(programs(most=14))
+    @settings(max_examples=5_000, derandomize=False, database=None, deadline=None, **DRAWING)
+    @given(programs(most=14, series=piece + 1))
     def search(program):
         require_right(program, tally)
 

@@ -52,6 +52,7 @@ def test_the_page_says_what_the_registry_says(found):
 def test_names_are_found_with_and_without_their_module(found):
     assert [row.status for row in found.of("np.sort")] == [DIFFERENTIABLE]
     assert [row.module for row in found.of("numpy.linalg.norm")] == ["numpy.linalg"]
+    assert found.of("np.linalg.norm") == found.of("linalg.norm") == found.of("numpy.linalg.norm")
     assert {row.status for row in found.of("argmax")} == {ZERO}
     assert not found.of("no_such_name")
 

@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import frozen
+from tests.external.torch_twins import ELEMENTWISE, REDUCTIONS, SHAPING, Untranslated
+from tests.external.torch_twins_linear import FOURIER, INDEXING, LINEAR
 
 import pullback as pb
 from pullback.structures import flatten, unflatten
-from tests.external.torch_twins import ELEMENTWISE, REDUCTIONS, SHAPING, Untranslated
-from tests.external.torch_twins_linear import FOURIER, INDEXING, LINEAR
 
 TWINS = {**ELEMENTWISE, **REDUCTIONS, **SHAPING, **INDEXING, **LINEAR, **FOURIER}
 DTYPES = ("float64", "complex128")
 
+# Entries of torch's table about what NumPy's arrays have not.
+LEFT_OUT = {"as_strided:partial_views": "it reads the memory of a tensor beyond its view"}
 # Samples that NumPy refuses, beside an axis named of an array that has none, which torch allows.
 REFUSED = {
     "einsum": "an ellipsis in the result alone",
@@ -88,6 +90,8 @@ def operators() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for info in load_torch()[1]:
         full = f"{info.name}:{info.variant_test_name}"
+        if full in LEFT_OUT:
+            continue
         # The differences of a variant are a matter of that variant alone.
         key = full if full in TWINS or (full in DIFFERENT and info.name in TWINS) else info.name
         found.setdefault(key, []).append(info)
@@ -122,7 +126,9 @@ def samples_of(info: Any, dtype: str) -> list[Any]:
     if kind not in info.dtypes:
         return []
     torch.manual_seed(0)
-    return list(info.sample_inputs("cpu", kind, requires_grad=bool(info.supports_autograd and kind in info.backward_dtypes)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(info.sample_inputs("cpu", kind, requires_grad=bool(info.supports_autograd and kind in info.backward_dtypes)))
 
 
 def nested(argument: Any) -> Any:
@@ -144,13 +150,13 @@ def as_numpy(leaf: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- comparing
 
 
-def assert_close(ours: Any, theirs: Any, what: str, tolerance: float = 1e-8) -> None:
-    """Equal shapes; floating values to ``tolerance`` of the largest, with NaN and infinities in the same places; others exactly."""
+def assert_close(ours: Any, theirs: Any, what: str, tolerance: float = 1e-9) -> None:
+    """Equal shapes; values to ``tolerance``, relatively or of the largest, with NaN and infinities in the same places."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     assert ours.shape == theirs.shape, f"{what}: shape {ours.shape}, torch {theirs.shape}"
     finite = np.abs(theirs[np.isfinite(theirs)])
     scale = float(np.max(finite, initial=1.0))
-    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance / 100 * scale, err_msg=what)
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale, err_msg=what)
 
 
 def seed_of(out: Any, rng: np.random.Generator) -> Any:
@@ -199,7 +205,7 @@ def compare(key: str, info: Any, sample: Any, seed: int) -> str:
     theirs = flatten(tuple(theirs) if isinstance(theirs, list | tuple) else (theirs,))[0]
 
     plain = [as_numpy(leaf) for leaf in read.leaves]
-    tolerance = 1e-4 if any(isinstance(x, np.ndarray) and x.dtype.str[1:] in {"f4", "c8"} for x in plain) else 1e-8
+    tolerance = 1e-3 if any(isinstance(x, np.ndarray) and x.dtype.str[1:] in {"f4", "c8"} for x in plain) else 1e-9
     twin = twin_of(key)
 
     def on_numpy(*xs: Any) -> list[Any]:
@@ -262,10 +268,11 @@ def judge(key: str, read: Sample, pairs: list[tuple[Any, Any]], tolerance: float
     except AssertionError:
         if key not in DIFFERENT:
             raise
-        for k, (ours, theirs) in enumerate(pairs):
-            left, given = (DIFFERENT[key].through(gradient, read.options) for gradient in (ours, theirs))
-            if left is not None:
-                assert_close(left, given, f"what is to be compared of the gradient of argument {k}", max(tolerance, 1e-6 * (left.dtype == "f4")))
+        for k, pair in enumerate(pairs):
+            ours, theirs = (DIFFERENT[key].through(gradient, read.options) for gradient in pair)
+            if ours is not None:
+                single = 1e-6 if ours.dtype == "f4" else 0.0
+                assert_close(ours, theirs, f"what is to be compared of the gradient of argument {k}", max(tolerance, single))
         return "convention"
     return "equal"
 
@@ -278,12 +285,13 @@ def outcomes(key: str) -> Iterator[tuple[str, str]]:
                 try:
                     with np.errstate(all="ignore"), warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        yield dtype, compare(key, info, sample, number)
+                        outcome = compare(key, info, sample, number)
                 except Untranslated:
-                    yield dtype, "untranslated"
+                    outcome = "untranslated"
                 except Exception as error:
                     error.add_note(f"{info.name} {info.variant_test_name}, {dtype}, sample {number}: {sample.summary()}")
                     raise
+                yield dtype, outcome
 
 
 KEYS = sorted(set(TWINS) | set(DIFFERENT))
@@ -306,13 +314,13 @@ def figures() -> str:
     kinds = ("equal", "value only", "convention", "untranslated")
     rows = [f"| {dtype} | " + " | ".join(str(total[dtype, kind]) for kind in kinds) + " |" for dtype in DTYPES]
     names = {info.name for key in KEYS for info in operators().get(key, ())}
-    derived = [key for key, count in counted.items() if any(kind in {"equal", "convention"} for _, kind in count)]
+    derived = {key.partition(":")[0] for key, count in counted.items() if any(kind in {"equal", "convention"} for _, kind in count)}
     entries = sum(len(operators().get(key, ())) for key in KEYS)
+    covered = f"{len(names)} operators ({entries} entries) of torch {load_torch()[0].__version__}'s table, of which {len(derived)}"
     lines = [
-        f"{entries} entries of torch {load_torch()[0].__version__}'s table ({len(names)} operators, {len(derived)} rows of ours with gradients); "
-        f"{total.total()} samples.",
+        f"{covered} with gradients; {total.total()} samples.",
         "",
-        "| samples | value and gradients equal | value equal, no derivative in torch | value equal, gradient by convention | not in NumPy |",
+        "| samples | value and gradients equal | value equal, torch derives nothing | value equal, gradient by convention | not in NumPy |",
         "|---|---|---|---|---|",
         *rows,
         "",

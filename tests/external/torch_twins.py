@@ -70,6 +70,10 @@ def _nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None)
     return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
+def _fill(x: Any, value: Any) -> Any:
+    return np.full_like(x, value)
+
+
 def _round(x: Any, decimals: int = 0) -> Any:
     return np.round(x, decimals)
 
@@ -153,8 +157,8 @@ ELEMENTWISE: dict[str, Twin] = {
     "where": lambda x, condition, y: np.where(condition, x, y),
     "masked_fill": lambda x, mask, value: np.where(mask, value, x),
     "clone": lambda x, memory_format=None: np.copy(x),
-    "contiguous": lambda x: np.copy(x),
-    "fill": lambda x, value: np.full_like(x, value),
+    "contiguous": np.copy,
+    "fill": _fill,
     "frexp": np.frexp,
     **{name: (lambda x, memory_format=None, dt=dt: x.astype(dt)) for name, dt in {"double": "f8", "cdouble": "c16"}.items()},
     "nn.functional.relu": lambda x, inplace=False: np.maximum(x, 0.0),
@@ -198,7 +202,9 @@ def reduction(function: Twin, **fixed: Any) -> Twin:
 def _spread(function: Twin) -> Twin:
     """The variance or deviation; torch names the correction in three ways."""
 
-    def twin(x: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, mask: Any = None) -> Any:
+    def twin(
+        x: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, mask: Any = None
+    ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         ddof = correction if correction is not None else 1 if unbiased is None else int(unbiased)
@@ -240,6 +246,7 @@ def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     if isinstance(dim, int) and not np.iscomplexobj(x):
         return np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
     top = np.max(x.real, axis=axes(dim), keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
     out = top + np.log(np.sum(np.exp(x - top), axis=axes(dim), keepdims=True))
     return out if keepdim else np.squeeze(out, axis=axes(dim))
 
@@ -259,7 +266,7 @@ def _softmin(x: Any, dim: int, dtype: Any = None, *, mask: Any = None) -> Any:
     return np.exp(_log_softmax(x, dim, dtype, sign=-1, mask=mask))
 
 
-def _masked_logsumexp(x: Any, dim: Any, keepdim: bool = False, *, mask: Any = None) -> Any:
+def _masked_logsumexp(x: Any, dim: Any = None, keepdim: bool = False, *, mask: Any = None) -> Any:
     return _logsumexp(x if mask is None else np.where(mask, x, -np.inf), dim, keepdim)
 
 
@@ -432,7 +439,8 @@ def _as_strided(x: Any, size: Any, stride: Any, storage_offset: int = 0) -> Any:
     return np.take(x, places)
 
 
-def _pixel_shuffle(x: Any, r: int) -> Any:
+def _pixel_shuffle(x: Any, upscale_factor: int) -> Any:
+    r = upscale_factor
     *lead, channels, height, width = np.shape(x)
     cells = np.reshape(x, (*lead, channels // r**2, r, r, height, width))
     n = len(lead)
@@ -449,7 +457,7 @@ SHAPING: dict[str, Twin] = {
     "atleast_1d": lambda *xs: np.atleast_1d(*(xs[0] if isinstance(xs[0], list) else xs)),
     "atleast_2d": lambda *xs: np.atleast_2d(*(xs[0] if isinstance(xs[0], list) else xs)),
     "atleast_3d": lambda *xs: np.atleast_3d(*(xs[0] if isinstance(xs[0], list) else xs)),
-    "broadcast_tensors": lambda *xs: np.broadcast_arrays(*xs),
+    "broadcast_tensors": np.broadcast_arrays,
     "reshape": lambda x, *sizes: np.reshape(x, shape_of(sizes)),
     "view": lambda x, *sizes: np.reshape(x, shape_of(sizes)),
     "view_copy": lambda x, *sizes: np.reshape(x, shape_of(sizes)),
@@ -468,25 +476,25 @@ SHAPING: dict[str, Twin] = {
     "t_copy": lambda x: x.T,
     "T": lambda x: x.T,
     "H": lambda x: np.conj(x).T,
-    "mT": lambda x: np.matrix_transpose(x),
+    "mT": np.matrix_transpose,
     "mH": lambda x: np.conj(np.swapaxes(x, -1, -2)),
-    "movedim": lambda x, source, destination: np.moveaxis(x, source, destination),
+    "movedim": np.moveaxis,
     "squeeze": _squeeze,
     "squeeze_copy": _squeeze,
-    "unsqueeze": lambda x, dim: np.expand_dims(x, dim),
-    "unsqueeze_copy": lambda x, dim: np.expand_dims(x, dim),
+    "unsqueeze": np.expand_dims,
+    "unsqueeze_copy": np.expand_dims,
     "flip": lambda x, dims: np.flip(x, axis=tuple(dims)),
     "rot90": lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims),
     "roll": _roll,
-    "tile": lambda x, dims: np.tile(x, dims),
+    "tile": np.tile,
     "repeat": _repeat,
     "repeat_interleave": lambda x, repeats, dim=None, *, output_size=None: np.repeat(x, repeats, axis=dim),
     "cat": lambda xs, dim=0: np.concatenate([x for x in xs if np.shape(x) != (0,)] or xs, axis=dim),
     "stack": lambda xs, dim=0: np.stack(xs, axis=dim),
-    "hstack": lambda xs: np.hstack(xs),
-    "vstack": lambda xs: np.vstack(xs),
-    "dstack": lambda xs: np.dstack(xs),
-    "column_stack": lambda xs: np.column_stack(xs),
+    "hstack": np.hstack,
+    "vstack": np.vstack,
+    "dstack": np.dstack,
+    "column_stack": np.column_stack,
     "split": _split,
     "split_with_sizes": _split,
     "split_with_sizes_copy": _split,

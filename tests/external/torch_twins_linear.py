@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-
 from tests.external.torch_twins import Twin, Untranslated, along, axes, same
 
 # ----------------------------------------------------------------------------------------------------- indexing and sorting
@@ -151,6 +150,10 @@ def _gradient(x: Any, *, spacing: Any = None, dim: Any = None, edge_order: int =
     return np.gradient(x, *spacings, axis=axes(dim), edge_order=edge_order)
 
 
+def _histogram(x: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    return np.histogram(x, bins, range, density, weight)
+
+
 def _trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     return np.trapezoid(y, x=x, dx=dx, axis=dim)
 
@@ -194,7 +197,7 @@ INDEXING: dict[str, Twin] = {
     "argwhere": np.argwhere,
     "isin": np.isin,
     "bucketize": lambda x, boundaries, *, out_int32=False, right=False: np.searchsorted(boundaries, x, "right" if right else "left"),
-    "histogram": lambda x, bins, *, range=None, weight=None, density=False: np.histogram(x, bins, range, density, weight),
+    "histogram": _histogram,
     "diff": _diff,
     "gradient": _gradient,
     "trapezoid": _trapezoid,
@@ -205,7 +208,7 @@ INDEXING: dict[str, Twin] = {
 # ---------------------------------------------------------------------------------------------------------- linear algebra
 
 
-def _mT(x: Any) -> Any:
+def transposed(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
@@ -252,7 +255,7 @@ def _lstsq(a: Any, b: Any, *, driver: str | None = None) -> Any:
 
 def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
     if not left:
-        return _mT(np.linalg.solve(_mT(a), _mT(b)))
+        return transposed(np.linalg.solve(transposed(a), transposed(b)))
     vector = np.ndim(b) == 1 or (np.ndim(b) == np.ndim(a) - 1 and np.shape(b) == np.shape(a)[:-1])
     return np.linalg.solve(a, b[..., None])[..., 0] if vector else np.linalg.solve(a, b)
 
@@ -264,7 +267,7 @@ def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitria
 
 def _triangular_solve(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
     if transpose:
-        return _solve_triangular(_mT(a), b, upper=not upper, unitriangular=unitriangular)
+        return _solve_triangular(transposed(a), b, upper=not upper, unitriangular=unitriangular)
     return _solve_triangular(a, b, upper=upper, unitriangular=unitriangular)
 
 
@@ -273,8 +276,8 @@ def _cholesky(x: Any, upper: bool = False) -> Any:
 
 
 def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
-    low = np.conj(_mT(np.triu(factor))) if upper else np.tril(factor)
-    return np.linalg.solve(np.conj(_mT(low)), np.linalg.solve(low, b))
+    low = np.conj(transposed(np.triu(factor))) if upper else np.tril(factor)
+    return np.linalg.solve(np.conj(transposed(low)), np.linalg.solve(low, b))
 
 
 def _svd(x: Any, full_matrices: bool = True, **_: Any) -> Any:
@@ -287,7 +290,7 @@ def _old_svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         raise Untranslated("torch hands back zeros for U and V")
     u, s, v = _svd(x, full_matrices=not some)
-    return u, s, _mT(v)
+    return u, s, transposed(v)
 
 
 def _eigh(x: Any, UPLO: str = "L") -> Any:
@@ -329,10 +332,19 @@ def _cosine_similarity(a: Any, b: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return np.sum(a / norms[0] * (b / norms[1]), axis=dim)
 
 
+def _pairwise_distance(a: Any, b: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    return np.linalg.norm(a - b + eps, p, axis=-1, keepdims=keepdim)
+
+
+def _bilinear(a: Any, b: Any, weight: Any, bias: Any = None) -> Any:
+    out = np.einsum("...i,oij,...j->...o", a, weight, b)
+    return out if bias is None else out + bias
+
+
 def _rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     over = tuple(range(-len(normalized_shape), 0))
     eps = np.finfo(x.dtype).eps if eps is None else eps
-    out = x / np.sqrt(np.mean(np.square(np.abs(x)), axis=over, keepdims=True) + eps)
+    out = x / np.sqrt(np.mean(np.square(x), axis=over, keepdims=True) + eps)
     return out if weight is None else out * weight
 
 
@@ -386,8 +398,8 @@ LINEAR: dict[str, Twin] = {
     "cross": _cross,
     "linalg.cross": lambda a, b, *, dim=-1: np.linalg.cross(*np.broadcast_arrays(a, b), axis=dim),
     "linalg.vecdot": lambda a, b, *, dim=-1: np.linalg.vecdot(a, b, axis=dim),
-    "linalg.multi_dot": lambda arrays: np.linalg.multi_dot(arrays),
-    "linalg.matrix_power": lambda x, n: np.linalg.matrix_power(x, n),
+    "linalg.multi_dot": np.linalg.multi_dot,
+    "linalg.matrix_power": np.linalg.matrix_power,
     "linalg.norm": _norm,
     "linalg.vector_norm": _vector_norm,
     "linalg.matrix_norm": _matrix_norm,
@@ -401,7 +413,7 @@ LINEAR: dict[str, Twin] = {
     "linalg.inv": np.linalg.inv,
     "linalg.inv_ex": np.linalg.inv,
     "linalg.pinv": _pinv,
-    "linalg.pinv:singular": lambda a, b: np.linalg.pinv(a @ _mT(b)),
+    "linalg.pinv:singular": lambda a, b: np.linalg.pinv(a @ transposed(b)),
     "pinverse": lambda x, rcond=1e-15: np.linalg.pinv(x, rcond),
     "linalg.solve": _solve,
     "linalg.solve_ex": _solve,
@@ -424,18 +436,18 @@ LINEAR: dict[str, Twin] = {
     "linalg.qr": lambda x, mode="reduced": tuple(np.linalg.qr(x, mode)),
     "qr": lambda x, some=True: tuple(np.linalg.qr(x, "reduced" if some else "complete")),
     "linalg.matrix_rank": _matrix_rank,
-    "linalg.pinv:hermitian": lambda x, *, hermitian: np.linalg.pinv(x + np.conj(_mT(x)), hermitian=hermitian),
+    "linalg.pinv:hermitian": lambda x, *, hermitian: np.linalg.pinv(x + np.conj(transposed(x)), hermitian=hermitian),
     "linalg.diagonal": lambda x, *, offset=0, dim1=-2, dim2=-1: np.diagonal(x, offset, dim1, dim2),
     "linalg.vander": _vander,
     "nn.functional.linear": lambda x, weight, bias=None: x @ weight.T if bias is None else x @ weight.T + bias,
-    "nn.functional.bilinear": lambda a, b, weight, bias=None: np.einsum("...i,oij,...j->...o", a, weight, b) + (0 if bias is None else bias),
+    "nn.functional.bilinear": _bilinear,
     "nn.functional.mse_loss": _loss(np.square),
     "nn.functional.l1_loss": _loss(np.abs),
     "nn.functional.smooth_l1_loss": _loss(lambda d, beta=1.0: _huber(d, beta) / beta if beta else np.abs(d)),
     "nn.functional.huber_loss": _loss(_huber),
     "nn.functional.cosine_similarity": _cosine_similarity,
     "nn.functional.normalize": lambda x, p=2.0, dim=1, eps=1e-12: x / np.maximum(np.linalg.norm(x, p, axis=dim, keepdims=True), eps),
-    "nn.functional.pairwise_distance": lambda a, b, p=2.0, eps=1e-6, keepdim=False: np.linalg.norm(a - b + eps, p, axis=-1, keepdims=keepdim),
+    "nn.functional.pairwise_distance": _pairwise_distance,
     "nn.functional.layer_norm": _layer_norm,
     "nn.functional.rms_norm": _rms_norm,
     "nn.functional.glu": _glu,

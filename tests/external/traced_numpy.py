@@ -9,6 +9,7 @@ copy of that suite, with the root of this project on the path::
 """
 
 import os
+from contextlib import suppress
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -48,7 +49,7 @@ def _traced(function: Any) -> Any:
 
         out, pull = pb.vjp(on_tracers, *(leaves[k] for k in places))
         results, shape = flatten(out)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), suppress(pb.NotDifferentiableError):  # a point without a derivative, such as qr of a zero matrix
             pull(unflatten(shape, [np.ones_like(leaf) if _carries(leaf) else None for leaf in results]))
         return out
 

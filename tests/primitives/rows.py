@@ -39,14 +39,19 @@ class Row:
         """The leaves of the arguments that carry a derivative."""
         return tuple(leaf for leaf in flatten(self.args)[0] if is_operand(leaf))
 
-    def outputs(self, *xs: Any) -> tuple[Any, ...]:
-        """The results that carry a derivative, of these arrays in the places of the row's own. Silent: what is not finite is compared."""
+    def called(self, *xs: Any) -> Any:
+        """What NumPy returns of these arrays in the places of the row's own."""
         leaves, definition = flatten(self.args)
         given = iter(xs)
         leaves = [next(given) if is_operand(leaf) else leaf for leaf in leaves]
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"):
+            return self.fn(*unflatten(definition, leaves))
+
+    def outputs(self, *xs: Any) -> tuple[Any, ...]:
+        """The results that carry a derivative. Silent: what is not finite is compared."""
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            whole = self.fn(*unflatten(definition, leaves))
+            whole = self.called(*xs)
         return tuple(leaf for leaf in flatten(whole)[0] if carries_derivative(leaf))
 
 

@@ -162,3 +162,69 @@ def test_the_cotangent_of_sum_is_a_view_without_elements_of_its_own():
     assert cotangent.shape == (1000, 1000)
     assert cotangent.strides == (0, 0)
     assert not cotangent.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize("many", [4, 5, 8, 9, 16, 17])
+def test_the_pull_of_diff_is_its_transpose_whatever_the_strides(many, dtype):
+    # NumPy 2.4 negates doubles wrongly from some strides into others (np.negative with out=), a row of eight into a row of nine among them.
+    x = np.arange(2.0 * 3 * many).reshape(2, 3, many).astype(dtype)
+    out, pull = pb.vjp(lambda x: np.diff(x, axis=-1), x)
+    ct = (1 + np.arange(out.size)).reshape(out.shape).astype(dtype)
+    padded = np.pad(ct, [(0, 0), (0, 0), (1, 1)])
+    same(pull(ct)[0], padded[..., :-1] - padded[..., 1:], dtype)
+
+
+@pytest.mark.parametrize("axis", [0, -1, None, ()])
+def test_a_fold_of_a_number_is_the_number_along_any_axis(axis):
+    assert pb.grad(lambda x: np.hypot.reduce(x, axis=axis))(np.float32(-0.7)) == -1
+    assert pb.grad(lambda x: np.subtract.reduce(x, axis=axis))(np.array(0.7)) == 1
+
+
+@pytest.mark.parametrize("ufunc", [np.subtract, np.divide, np.hypot, np.copysign])
+@pytest.mark.parametrize(("shape", "axis"), [((0, 3), 1), ((0, 3), (0, 1)), ((2, 0, 3), -1), ((2, 0, 3), None)])
+def test_folds_of_nothing_have_an_empty_gradient(ufunc, shape, axis):
+    if ufunc is not np.hypot and axis in (None, (0, 1)):  # no identity
+        axis = len(shape) - 1
+    same(pb.grad(lambda x: np.sum(ufunc.reduce(x, axis=axis)))(np.zeros(shape)), np.zeros(shape))
+
+
+@pytest.mark.parametrize("mask", [np.array([2, 0, -1]), np.array([True, False, True]), np.array([0.5, 0.0, np.nan])])
+def test_where_by_any_kind_of_mask_leaves_nothing_of_what_is_masked(mask):
+    _, pull = pb.vjp(lambda x, y: np.where(mask, x, y), np.ones(3), np.ones(3))
+    x, y = pull(np.array([3.0, np.nan, np.inf]))
+    same(x, [3.0, 0.0, np.inf])
+    same(y, [0.0, np.nan, 0.0])
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (None, 1.0), (-1.0, None)])
+def test_an_infinite_cotangent_does_not_reach_what_clip_cuts_off(bounds):
+    cut = [k for k, (x, bound) in enumerate(zip((-2.0, 2.0), bounds, strict=True)) if bound is not None]
+    gradient = pb.vjp(lambda x: np.clip(x, *bounds), np.array([-2.0, 2.0, 0.0]))[1](np.array([np.inf, np.nan, np.inf]))[0]
+    same(gradient[cut], np.zeros(len(cut)))
+    assert gradient[2] == np.inf
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("function", [np.max, np.min, np.ptp])
+def test_extrema_share_among_many_and_among_few_and_give_nan_what_is_its(function, axis):
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(30, 40)), rng.integers(0, 3, (30, 40)).astype(float), np.where(rng.random((30, 40)) < 0.01, np.nan, 1.0)):
+        out, pull = pb.vjp(lambda x: function(x, axis=axis), x)
+        expected = np.zeros_like(x)
+        for extreme, sign in {np.max: ((np.max, 1),), np.min: ((np.min, 1),), np.ptp: ((np.max, 1), (np.min, -1))}[function]:
+            top = extreme(x, axis=axis, keepdims=True)
+            hit = (x == top) | np.isnan(x)
+            expected += sign * hit / hit.sum(axis=axis, keepdims=True)
+        np.testing.assert_allclose(pull(np.ones_like(out))[0], expected, rtol=1e-15)
+
+
+def test_a_long_product_and_its_scan_divide_where_that_is_safe_only():
+    x = 1 + np.random.default_rng(0).normal(size=500) * 0.1
+    np.testing.assert_allclose(pb.grad(np.prod)(x), [np.prod(np.delete(x, k)) for k in range(500)], rtol=1e-12)
+    weights = np.random.default_rng(1).normal(size=500)
+    expected = [np.sum(weights[k:] * np.cumprod(x)[k:]) / x[k] for k in range(500)]
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(weights * np.cumprod(x)))(x), expected, rtol=1e-10)
+    tiny = np.array([1e-200, 1e-120, 1e100])
+    np.testing.assert_allclose(pb.grad(np.prod)(tiny), [1e-20, 1e-100, 0], rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(pb.grad(lambda x: np.cumprod(x)[2])(tiny), [1e-20, 1e-100, 0], rtol=1e-12, atol=1e-300)

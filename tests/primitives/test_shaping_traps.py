@@ -148,3 +148,21 @@ def test_astype_complex_and_back_is_real():
 def test_a_call_that_cannot_be_is_refused(call, words):
     with pytest.raises((ValueError, TypeError), match=words):
         pb.grad(lambda x: np.sum(call(x)))(CUBE)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 2), (1, 1), (4,)])
+@pytest.mark.parametrize("layout", ["strided", "reversed", "dense"])
+def test_ravel_in_memory_order_is_a_view_exactly_where_numpy_gives_one(shape, layout):
+    x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    x = {"strided": np.repeat(x, 2, -1)[..., ::2], "reversed": x[::-1], "dense": x}[layout]
+
+    def written(x):
+        line = np.ravel(x, "K")
+        line[0] = 7.0
+        return line, x
+
+    expected = written(x.copy("K") if layout == "dense" else np.repeat(x, 2, -1)[..., ::2] if layout == "strided" else x[::-1].copy()[::-1])
+    got = []
+    pb.grad(lambda x: (got.extend(np.array(pb.value(y)) for y in written(x)), np.sum(x))[1])(x)
+    for ours, numpys in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, numpys)

@@ -1,5 +1,6 @@
 """The pictures of the demos. Each function writes one PNG file; ``PullbackError`` where matplotlib is missing."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -137,4 +138,27 @@ def draw_digits(images: NDArray[Any], true: NDArray[Any], given: NDArray[Any], p
         axes.set_title(f"{true[k]}, taken for {given[k]}", fontsize=8)
         axes.set_axis_off()
     figure.suptitle("Held-out digits that the network misread", fontsize=10)
+    figure.savefig(path, dpi=DPI)
+
+
+def draw_assimilation(runs: Sequence[Any], free_rmse: NDArray[Any], path: Path) -> None:
+    """Errors at the observation times of each window: of the background, of the analysis, and of a run without observations."""
+    figure = new_figure(7.6, 2.7 * len(runs))
+    panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
+    windows = np.arange(1, len(free_rmse) + 1)
+    for axes, run in zip(panels, runs, strict=True):
+        axes.plot(windows, free_rmse, color="0.6", linewidth=1, label="without observations")
+        for values, label, colour in ((run.background_rmse, "background", COLOURS[1]), (run.analysis_rmse, "analysis", COLOURS[0])):
+            axes.plot(windows, values, color=colour, linewidth=1.4, label=f"{label}: mean {np.mean(values):.2f}")
+        axes.set_yscale("log")
+        low, high = float(np.min(run.analysis_rmse)), float(np.max([free_rmse, run.background_rmse]))
+        axes.set_ylim(0.8 * low, 3.0 * high)  # room for the legend
+        axes.set_yticks([0.1, 0.2, 0.5, 1, 2, 5, 10], minor=False)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(lambda _value, _: "")
+        axes.set_title(f"4D-Var on Lorenz-96: {run.method}", fontsize=10.5)
+        axes.set_ylabel("root mean square error", fontsize=9)
+        axes.grid(alpha=0.25, which="both")
+        axes.legend(fontsize=8.5, loc="upper right", ncols=3)
+    panels[-1].set_xlabel("assimilation window", fontsize=9)
     figure.savefig(path, dpi=DPI)

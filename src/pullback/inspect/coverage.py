@@ -66,8 +66,9 @@ class Coverage:
         return {status: sum(row.status == status for row in self.rows) for status in (*MEANINGS, UNCLASSED)}
 
     def of(self, name: str) -> tuple[Row, ...]:
-        """The rows of a name, with or without its module: ``"fft"``, ``"numpy.linalg.norm"``."""
-        return tuple(row for row in self.rows if name.removeprefix("np.") in (row.name, f"{row.module}.{row.name}"))
+        """The rows of a name, with or without its module: ``"fft"``, ``"linalg.norm"``, ``"numpy.linalg.norm"``."""
+        ending = "." + name.removeprefix("np.")
+        return tuple(row for row in self.rows if f".{row.module}.{row.name}".endswith(ending))
 
     def __str__(self) -> str:
         counts = {status: n for status, n in self.counts().items() if n}

@@ -25,7 +25,7 @@ def _beside(line: Any, ndim: int, axis: int) -> Any:
 
 def _spacing(at: Any) -> tuple[Any, Any, Any]:
     """The intervals, and the weights of the chords to the left and to the right of every point inside; even intervals have 1/2."""
-    if not len(at.shape):
+    if not np.ndim(at):
         return at, 0.5, 0.5
     h = np.diff(at)
     both = h[:-1] + h[1:]
@@ -69,7 +69,7 @@ def _spacing_rule(ct: Any, f: Any, at: Any, axis: int, edge_order: int) -> Any:
     h, left, right = _spacing(at)
     rise = np.diff(f, axis=axis)
     if not len(at.shape):
-        return -np.sum(_to_chords(ct, left, right, axis, edge_order) * rise) / (h * h)
+        return -np.sum(_to_chords(ct, left, right, axis, edge_order) * (rise / h)) / h  # h * h can overflow, and vanish
     others = tuple(k for k in range(ndim) if k != axis)
     chord = rise / _beside(h, ndim, axis)
     steeper = -np.sum(_to_chords(ct, left, right, axis, edge_order) * chord, axis=others) / h

@@ -10,6 +10,7 @@ Complex numbers: ``ct`` is df/dx - i df/dy of the real result f, so a holomorphi
 
 from collections.abc import Callable
 from math import factorial, log, pi, prod
+from math import sqrt as root
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,15 @@ import numpy as np
 from pullback.declare import Primitive, elementwise, primitive
 from pullback.primitives.masked import over, silent, times
 
-LN2, LN10 = log(2), log(10)
+# Each as a Python number, which widens nothing, and with all digits of a longdouble.
+LN2, LN10 = (log(2), np.log(np.longdouble(2))), (log(10), np.log(np.longdouble(10)))
+DEGREE = (pi / 180, np.arctan(np.longdouble(1)) / 45)
+
+
+def exact(constant: tuple[float, Any], ct: Any) -> Any:
+    """The constant in the precision of a cotangent."""
+    dtype = getattr(ct, "dtype", None)
+    return constant[dtype is not None and dtype.char in "gG"]
 
 
 def either(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -38,19 +47,19 @@ subtract = elementwise(np.subtract, linear="x y", x=lambda ct: ct, y=lambda ct: 
 multiply = elementwise(np.multiply, x=lambda ct, y: ct * y, y=lambda ct, x: ct * x)
 divide = elementwise(np.divide, x=lambda ct, y: over(ct, y), y=lambda ct, y, out: times(over(-ct, y), out))
 conjugate = elementwise(np.conjugate, x=lambda ct: np.conjugate(ct))
-deg2rad = elementwise(np.deg2rad, linear="x", x=lambda ct: ct * (pi / 180))
-radians = elementwise(np.radians, linear="x", x=lambda ct: ct * (pi / 180))
-rad2deg = elementwise(np.rad2deg, linear="x", x=lambda ct: ct * (180 / pi))
-degrees = elementwise(np.degrees, linear="x", x=lambda ct: ct * (180 / pi))
+deg2rad = elementwise(np.deg2rad, linear="x", x=lambda ct: ct * exact(DEGREE, ct))
+radians = elementwise(np.radians, linear="x", x=lambda ct: ct * exact(DEGREE, ct))
+rad2deg = elementwise(np.rad2deg, linear="x", x=lambda ct: ct / exact(DEGREE, ct))
+degrees = elementwise(np.degrees, linear="x", x=lambda ct: ct / exact(DEGREE, ct))
 
 # ----------------------------------------------------------------------------------------- exponentials and logarithms
 # exp overflows where a mask may hide it, as in where(x > 30, x, log1p(exp(x))): times, not *.
 exp = elementwise(np.exp, x=either(np.exp, lambda ct, out: times(ct, out)))
-exp2 = elementwise(np.exp2, x=either(np.exp2, lambda ct, out: times(ct * LN2, out)))
+exp2 = elementwise(np.exp2, x=either(np.exp2, lambda ct, out: times(ct * exact(LN2, ct), out)))
 expm1 = elementwise(np.expm1, x=silent(lambda ct, x: times(ct, np.exp(x))))  # not out + 1, which has lost its digits at x = -40
 ln = elementwise(np.log, x=lambda ct, x: over(ct, x))
-log2 = elementwise(np.log2, x=lambda ct, x: over(ct * (1 / LN2), x))
-log10 = elementwise(np.log10, x=lambda ct, x: over(ct * (1 / LN10), x))
+log2 = elementwise(np.log2, x=lambda ct, x: over(ct / exact(LN2, ct), x))
+log10 = elementwise(np.log10, x=lambda ct, x: over(ct / exact(LN10, ct), x))
 log1p = elementwise(np.log1p, x=lambda ct, x: over(ct, 1 + x))
 
 
@@ -90,8 +99,8 @@ def _power_x(ct: Any, x: Any, y: Any) -> Any:
 def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
     if not hasattr(y, "dtype"):
         return times(ct * y, np.power(x, y - 1))
-    if y.dtype.kind in "iub":
-        y = y.astype(ct.dtype)  # uint8(0) - 1 is 255
+    if y.dtype != ct.dtype:
+        y = y.astype(ct.dtype)  # uint8(0) - 1 is 255, and the 1 would cost a float16 exponent digits that a float64 x has
     return times(times(ct, y), np.power(x, y - 1))
 
 
@@ -99,7 +108,7 @@ def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
 def _power_y(ct: Any, x: Any, out: Any) -> Any:
     """The derivative is x**y log(x). 0 at x = 0; NaN at a negative real x, where x**y is no function of a real y."""
     slope = np.log(np.where(x == 0, 1, x))
-    if type(x) in (int, float, complex):  # must not widen a float32 y
+    if isinstance(x, int | float | complex) and not isinstance(x, np.generic):  # must not widen a float32 y
         slope = slope.item()
     return times(times(ct, out), slope)
 
@@ -117,20 +126,33 @@ cosh = elementwise(np.cosh, x=silent(lambda ct, x: times(ct, np.sinh(x))))
 tanh = elementwise(np.tanh, x=either(np.tanh, lambda ct, out: ct * (1 - out * out)))
 
 
+# Of complex x: x - -1 and -(x - 1) keep the sign of an imaginary part 0, which says on which side of a branch cut x is; 1 + x and 1 - x
+# lose it. A root is taken of each factor, because their product can overflow.
 def _cathetus(x: Any) -> Any:
-    """The root of 1 - x**2, by factors, which keep the digits that the square loses near 1.
+    """The root of 1 - x**2, by factors, which keep the digits that the square loses near 1."""
+    return np.sqrt(-(x - 1)) * np.sqrt(x - -1) if is_complex(x) else np.sqrt((1 - x) * (1 + x))
 
-    Of complex x the factors are x - 1 and x - -1, which keep the sign of an imaginary part 0: it says on which side of a branch cut x is.
-    """
-    return np.sqrt(-(x - 1) * (x - -1)) if is_complex(x) else np.sqrt((1 - x) * (1 + x))
+
+def _hypotenuse(x: Any) -> Any:
+    """The root of 1 + x**2. Beyond 1e10 the 1 has no digits left in any precision, and the root is x or -x, whichever lies to the right."""
+    if not is_complex(x):
+        return np.hypot(1, x)
+    far = np.absolute(x) > 1e10
+    near = np.where(far, 1, x)
+    return np.where(far, np.where(np.signbit(x.real), -x, x), np.sqrt(near * near - -1))
+
+
+def _over_factors(ct: Any, first: Any, second: Any) -> Any:
+    """Ct / (first second), where the product can overflow."""
+    return over(over(ct, first), second)
 
 
 arcsin = elementwise(np.arcsin, x=silent(lambda ct, x: over(ct, _cathetus(x))))
 arccos = elementwise(np.arccos, x=silent(lambda ct, x: over(-ct, _cathetus(x))))
-arctan = elementwise(np.arctan, x=silent(lambda ct, x: over(ct, 1 + x * x)))
-arcsinh = elementwise(np.arcsinh, x=silent(lambda ct, x: over(ct, np.sqrt(x * x - -1) if is_complex(x) else np.hypot(1, x))))
+arctan = elementwise(np.arctan, x=silent(lambda ct, x: _over_factors(ct, x - 1j, x + 1j) if is_complex(x) else over(ct, 1 + x * x)))
+arcsinh = elementwise(np.arcsinh, x=silent(lambda ct, x: over(ct, _hypotenuse(x))))
 arccosh = elementwise(np.arccosh, x=silent(lambda ct, x: over(over(ct, np.sqrt(x - 1)), np.sqrt(x - -1))))
-arctanh = elementwise(np.arctanh, x=silent(lambda ct, x: over(ct, (1 - x) * (1 + x))))
+arctanh = elementwise(np.arctanh, x=silent(lambda ct, x: _over_factors(ct, 1 - x, 1 + x)))
 
 
 def _safe(norm: Any) -> Any:
@@ -138,23 +160,53 @@ def _safe(norm: Any) -> Any:
     return np.where(norm == 0, 1, norm)
 
 
-hypot = elementwise(np.hypot, x=lambda ct, x, out: ct * (x / _safe(out)), y=lambda ct, y, out: ct * (y / _safe(out)))
+@silent
+def _share(ct: Any, x: Any, norm: Any) -> Any:
+    """Ct x / norm; of an infinite x all of it, as in the limit."""
+    endless = np.isinf(x)
+    return ct * (np.where(endless, np.sign(x), x / _safe(norm)) if endless.any() else x / _safe(norm))
 
 
+hypot = elementwise(np.hypot, x=lambda ct, x, out: _share(ct, x, out), y=lambda ct, y, out: _share(ct, y, out))
+
+
+def _moderate(square: Any) -> bool:
+    """Whether a sum of squares has neither overflowed nor lost its digits anywhere; False for a NaN, and for a Python number."""
+    if not getattr(square, "size", 0):
+        return False
+    limits = np.finfo(square.dtype)
+    return bool(np.min(square) > limits.tiny / limits.eps and np.max(square) < np.inf)
+
+
+@silent
 def _turn(ct: Any, other: Any, x: Any, y: Any) -> Any:
-    """Ct other / (x**2 + y**2) without overflow; 0 at the origin."""
+    """Ct other / (x**2 + y**2) without overflow; 0 at the origin, and infinitely far from it."""
+    square = x * x + y * y
+    if getattr(x, "dtype", None) == getattr(y, "dtype", None) and _moderate(square):
+        return ct * (other / square)
     radius = _safe(np.hypot(x, y))
-    return ct * (other / radius / radius)
+    slope, endless = other / radius, np.isinf(radius)
+    if endless.any():
+        slope = np.where(endless & ~np.isnan(x) & ~np.isnan(y), 0, slope)
+    return ct * slope / radius
 
 
 arctan2 = elementwise(np.arctan2, x=lambda ct, x, y: _turn(ct, y, x, y), y=lambda ct, x, y: -_turn(ct, x, x, y))
 
 
 # --------------------------------------------------------------------------------------------- absolute values and signs
+@silent
+def _conjugate_direction(x: Any) -> Any:
+    """Conj(x) / |x|, 0 at 0."""
+    direction = np.conjugate(x) / _safe(np.absolute(x))
+    lost = ~np.isfinite(direction)  # by the reciprocal of a subnormal |x|, or at an infinity; np.sign has both right, but takes its time
+    return np.where(lost, np.conjugate(np.sign(x)), direction) if lost.any() else direction
+
+
 def _absolute(ct: Any, x: Any) -> Any:
     """Ct sign(x), for complex x ct conj(x) / |x|; 0 at 0."""
     if is_complex(x):
-        return ct * (np.conjugate(x) / _safe(np.absolute(x)))
+        return ct * _conjugate_direction(x)
     return ct * np.sign(x)
 
 
@@ -237,7 +289,7 @@ frexp = primitive(
     operands=("x",),
     outputs=("mantissa", "exponent"),
     serves=(np.frexp,),
-    vjps={"x": lambda ct, exponent: np.ldexp(ct[0], -exponent)},
+    vjps={"x": silent(lambda ct, exponent: np.ldexp(ct[0], -exponent))},
 )
 ldexp = primitive(
     np.ldexp,
@@ -264,10 +316,11 @@ def _polynomial(coefficients: tuple[float, ...], t: Any) -> Any:
 
 def _sinc(ct: Any, x: Any) -> Any:
     """Ct pi j(pi x) with j(y) = d/dy (sin y / y); by its power series for |y| < 1, where the closed form cancels."""
-    y = pi * x
+    y = pi * x  # as NumPy: with the digits of a Python number in every precision
     small = np.absolute(y) < 1
     large = np.where(small, 1, y)
-    series = y * _polynomial(_SINC_SERIES, np.where(small, y * y, 0))
+    near = np.where(small, y, 0)
+    series = near * _polynomial(_SINC_SERIES, near * near)
     return ct * (pi * np.where(small, series, (np.cos(large) - np.sin(large) / large) / large))
 
 
@@ -284,15 +337,21 @@ def _bessel_i1(x: Any) -> Any:
     small = size < 20  # here both have all digits
     near, far = np.where(small, size, 0), np.where(small, 20, size)
     series = near / 2 * _polynomial(_I1_SERIES, near * near / 4)
-    asymptotic = np.exp(far) / np.sqrt(2 * pi * far) * _polynomial(_I1_ASYMPTOTIC, 1 / far)
+    asymptotic = np.exp(far) / (root(2 * pi) * np.sqrt(far)) * _polynomial(_I1_ASYMPTOTIC, 1 / far)
     return np.copysign(np.where(small, series, asymptotic), x)
+
+
+def _bessel_i1_slope(ct: Any, x: Any, out: Any) -> Any:
+    """Ct (I0(x) - I1(x) / x); I1 is x / 2 near 0, where it may vanish in rounding, and both are infinite far away."""
+    plain = (np.absolute(x) > 1e-8) & np.isfinite(out)
+    return times(ct, np.i0(x) - np.where(plain, out / np.where(plain, x, 1), np.where(np.isfinite(out), 0.5, 0)))
 
 
 i1 = primitive(
     _bessel_i1,
     name="i1",
     elementwise=True,
-    vjps={"x": silent(lambda ct, x, out: times(ct, np.i0(x) - np.where(x == 0, 0.5, out / _safe(x))))},
+    vjps={"x": silent(_bessel_i1_slope)},
 )
 i0 = elementwise(np.i0, x=silent(lambda ct, x: times(ct, i1(x))))
 

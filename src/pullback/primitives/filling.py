@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from pullback.arrays import spec_of
 from pullback.declare import Composite, composite
 from pullback.handles import plain_value
+from pullback.layout import set_flat
 from pullback.outputs import require_traced_target
 from pullback.writes import concrete_key, set_item
 
@@ -45,7 +46,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = np.where(places < 0, places + a.size, places)
     else:
         places = places % a.size if mode == "wrap" else np.clip(places, 0, a.size - 1)
-    set_item(a, np.unravel_index(places, a.shape), _cycled(_cast(v, a), places.size))
+    set_flat(a, places, _cast(v, a))
 
 
 @composite(np.place)
@@ -87,7 +88,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         if index.ndim != 1:
             message = f"when axis=None, `indices` must have a single dimension, got {index.ndim}"
             raise ValueError(message)
-        set_item(arr, np.unravel_index(np.where(index < 0, index + arr.size, index), arr.shape), values)
+        set_flat(arr, np.where(index < 0, index + arr.size, index), np.broadcast_to(values, index.shape))
         return
     along = normalize_axis_index(axis, arr.ndim)
     if index.ndim != arr.ndim:
@@ -112,7 +113,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     stop = a.shape[1] ** 2 if a.ndim == 2 and not wrap else a.size
     places = np.arange(a.size)[:stop:step]
-    set_item(a, np.unravel_index(places, a.shape), _cycled(_cast(val, a), places.size))
+    set_flat(a, places, _cast(val, a))
 
 
 FILLING: tuple[Composite, ...] = (put, place, putmask, put_along_axis, fill_diagonal)

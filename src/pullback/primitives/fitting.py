@@ -87,6 +87,8 @@ def _cotangents(ct: Any, x: Any, y: Any, w: Any, c: Any, rank: Any, deg: int, rc
             f"have the rank {rank}, so that the fit jumps when a point moves; lower deg, or centre and scale x"
         )
         raise NotDifferentiableError(message)
+    if w is not None:
+        w = w.astype(np.result_type(x, y))  # NumPy multiplies x and y in place
     columns = y.reshape((x.shape[0], -1))
     b = columns if w is None else columns * w[:, None]
     ct_a, ct_b = _adjoint(ct, _design(x, w, deg), b, c.reshape((deg + 1, -1)), rcond)

@@ -9,6 +9,7 @@ taken in C order, which differs in the last bits.
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -96,12 +97,15 @@ def _running(ufunc: Any) -> Primitive:
 
 # ----------------------------------------------------------------------------------------------------------------- reduce
 def _lined(x: Any, axis: Axis) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
-    """``x`` with the reduced axes as one, the first; its shape before they were one; and the order of its axes."""
+    """``x`` with the reduced axes as one, the first; its shape before they were one; and the order of its axes. A number is one element,
+    along whichever axis."""
     ndim = len(x.shape)
+    if not ndim:
+        return np.reshape(x, (1,)), (), ()
     reduced = tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
     order = (*reduced, *(k for k in range(ndim) if k not in reduced))
     turned = np.transpose(x, order)
-    return np.reshape(turned, (-1, *turned.shape[len(reduced) :])), turned.shape, order
+    return np.reshape(turned, (prod(turned.shape[: len(reduced)]), *turned.shape[len(reduced) :])), turned.shape, order
 
 
 def _to_terms(ct: Any, line: Any, out: Any) -> Any:

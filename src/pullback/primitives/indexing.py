@@ -189,7 +189,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         wanted = np.clip(wanted, 0, extent - 1)
     elif mode != "raise":
         np.take(plain_value(a), indices, axis, mode=mode)  # type: ignore[call-overload]  # NumPy's own refusal
-    return line[cut(line.ndim, place, wanted)]
+    taken = line[cut(line.ndim, place, wanted)]
+    return taken if not np.ndim(taken) or taken.flags.c_contiguous else np.copy(taken, order="C")
 
 
 @composite(np.compress, name="numpy.compress")

@@ -138,6 +138,7 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
         raise ValueError(message)
     period = abs(period)
     x, xp = (np.remainder(v.astype(np.float64), period) for v in (x, xp))
+    fp = fp.astype(np.complex128 if fp.dtype.kind == "c" else np.float64)
     order = np.argsort(xp)
     xp, fp = xp[order], fp[order]
     return x, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)), np.concatenate((fp[-1:], fp, fp[:1]))
@@ -158,6 +159,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         return interp_to_ends(x, xp, fp)
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
     if one:  # no interval
+        operands: tuple[Any, Any, Any] = (np.empty(0, x.dtype), np.empty(1, xp.dtype), np.empty(1, fp.dtype))
+        np.interp(*operands)  # raises where a dtype is too wide for NumPy
         middle, *ends = (np.multiply(value, 1, dtype=np.result_type(fp, np.float64)) for value in (fp[0], left, right))
         return np.where(x < xp[0], ends[0], np.where(x > xp[0], ends[1], middle))[()]
     return interp_between(x, xp, fp, left, right)

@@ -1,4 +1,3 @@
-
 """Joining and splitting. The cotangent of a joined array is sliced, a view for each operand; splits are slices, views as NumPy's."""
 
 from itertools import accumulate, pairwise
@@ -9,6 +8,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.primitives.axes import Shape, cut
+from pullback.primitives.operands import as_array, promoting
 from pullback.primitives.versions import available, served
 
 
@@ -42,7 +42,8 @@ def _arrays(values: Any) -> list[Any]:
 def np_concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """numpy.concatenate and numpy.concat."""
     parts = _arrays(arrays)
-    if axis is None:
+    if axis is None:  # only then may Python numbers be among the operands, and they take the dtype of the others
+        dtype = np.result_type(*map(promoting, arrays)) if dtype is None and any(np.ndim(a) == 0 for a in parts) else dtype
         parts, axis = [np.ravel(a) for a in parts], 0
     along = normalize_axis_index(axis, parts[0].ndim)
     for place, part in enumerate(parts):
@@ -93,7 +94,7 @@ def column_stack(tup: Any) -> Any:
 @composite(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """numpy.append."""
-    return np.concatenate((arr, values), axis=axis)
+    return np.concatenate((as_array(arr), as_array(values)), axis=axis)
 
 
 @composite(np.block)

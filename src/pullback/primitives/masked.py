@@ -48,6 +48,21 @@ def _product(cotangent: Any, slope: Any) -> Any:
     return result if _free_of_nan(result) else _zero_wins(cotangent, slope, result)
 
 
+@silent
+def where_true(ct: Any, condition: Any) -> Any:
+    """``ct`` where ``condition`` holds, else 0: np.where takes six times as long as a product where a mask is irregular."""
+    if type(ct) is np.ndarray and type(condition) is np.ndarray and condition.dtype.char == "?":
+        result = np.multiply(ct, condition)
+        if _free_of_nan(result):
+            return result
+    return np.where(condition, ct, 0)
+
+
+def _where_sent(ct: Any, cotangent: Any, singular: Any) -> Any:
+    """Ct, but 0 where a cotangent of 0 met a singular slope."""
+    return np.where((cotangent == 0) & singular, 0, ct) if np.any(singular) else ct
+
+
 # In the rules for the slope the masked factor is the saved one, so it comes first: its zeros win. Where a 0 met a singular slope the
 # product is 0 because nothing depends on it, so nothing depends on the cotangent either.
 masked_multiply = primitive(
@@ -55,7 +70,7 @@ masked_multiply = primitive(
     name="masked_multiply",
     elementwise=True,
     vjps={
-        "cotangent": lambda ct, cotangent, slope: times(np.where((cotangent == 0) & ~np.isfinite(slope), 0, ct), slope),
+        "cotangent": lambda ct, cotangent, slope: times(_where_sent(ct, cotangent, ~np.isfinite(slope)), slope),
         "slope": lambda ct, cotangent: times(cotangent, ct),
     },
 )
@@ -64,7 +79,7 @@ masked_divide = primitive(
     name="masked_divide",
     elementwise=True,
     vjps={
-        "cotangent": lambda ct, cotangent, slope: over(np.where((cotangent == 0) & (slope == 0), 0, ct), slope),
+        "cotangent": lambda ct, cotangent, slope: over(_where_sent(ct, cotangent, slope == 0), slope),
         "slope": lambda ct, slope, out: over(times(-out, ct), slope),
     },
 )

@@ -83,8 +83,10 @@ mean = primitive(
 
 
 def _middle(x: Any, seen: Any, x_spec: ArraySpec, axis: Axis, dtype: Any) -> Any:
-    """The mean that var is about, axes kept; 0 where there is nothing."""
-    return np.sum(x, axis, dtype, keepdims=True, where=seen) / np.maximum(count(seen, x_spec, axis).real, 1)
+    """The mean that var is about, axes kept; 0 where there is nothing. In two rounds, so that of equal numbers it is that number."""
+    n = np.maximum(count(seen, x_spec, axis).real, 1)
+    mean = np.sum(x, axis, dtype, keepdims=True, where=seen) / n
+    return mean + np.sum(x - mean, axis, dtype, keepdims=True, where=seen) / n
 
 
 def _to_var(ct: Any, x: Any, where: Any, x_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float) -> Any:

@@ -19,12 +19,13 @@ def _put(values: Any, places: Any, *, shape: tuple[int, ...], distinct: bool) ->
     """An array of ``shape`` with the sum of the values at each place; ``distinct`` says that no place is named twice."""
     size, dtype = prod(shape), values.dtype
     if distinct or dtype.char not in COUNTED:
-        out = np.zeros(size, dtype)
+        out = np.zeros(shape, dtype)  # of its own shape from the start: a gradient that is a view would be copied
+        line = out.reshape(-1)
         if distinct:
-            out[places] = values
+            line[places] = values
         else:
-            np.add.at(out, places, values)
-        return out.reshape(shape)
+            np.add.at(line, places, values)
+        return out
     line, flat = places.reshape(-1), values.reshape(-1)
     if dtype.kind == "f":
         return np.bincount(line, flat, size).astype(dtype, copy=False).reshape(shape)

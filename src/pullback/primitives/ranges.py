@@ -9,7 +9,7 @@ from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.nested import as_operand
 from pullback.primitives.axes import integral
-from pullback.primitives.masked import over
+from pullback.primitives.masked import over, silent, times
 from pullback.primitives.operands import as_array
 
 
@@ -106,14 +106,15 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(np.copy(grid) for grid in grids) if copy else grids
 
 
+@silent
 def _powers_rule(ct: Any, x: Any, x_spec: ArraySpec, increasing: bool) -> Any:
     """The slope of the power k is k times the power k - 1."""
     terms = ct.shape[1]
     if terms < 2:
         return np.zeros_like(x)
     if increasing:
-        return np.sum(ct[:, 1:] * np.arange(1, terms) * np.vander(x, terms - 1, increasing=True), axis=1)
-    return np.sum(ct[:, :-1] * np.arange(terms - 1, 0, -1) * np.vander(x, terms - 1), axis=1)
+        return np.sum(times(ct[:, 1:] * np.arange(1, terms), np.vander(x, terms - 1, increasing=True)), axis=1)
+    return np.sum(times(ct[:, :-1] * np.arange(terms - 1, 0, -1), np.vander(x, terms - 1)), axis=1)
 
 
 powers = primitive(

@@ -12,6 +12,7 @@ from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.axes import Axis, count, extent, integral, keep, spread
+from pullback.primitives.factors import is_ordinary, loses_nothing, products_of_others
 from pullback.primitives.picking import put
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures; it differs from None for initial=
@@ -83,7 +84,9 @@ def _var_rule(ct: Any, x: Any, x_spec: ArraySpec, out_spec: ArraySpec, axis: Axi
 
 
 def _std_rule(ct: Any, x: Any, out: Any, x_spec: ArraySpec, out_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float) -> Any:
-    return _var_rule(halved_over(ct, out), x, x_spec, out_spec, axis, dtype, ddof)
+    off = _centred(x, axis, dtype)
+    off = off - np.mean(off, axis, keepdims=True)  # once more: of equal numbers whose mean rounds, std is as small as the deviations
+    return keep(halved_over(ct, out) * (2 * _per_degree(x_spec, out_spec, ddof)), x_spec.shape, axis) * off
 
 
 var = primitive(
@@ -130,22 +133,14 @@ std_about = primitive(
 
 
 # ------------------------------------------------------------------------------------------------------------- product
-def _products_of_others(x: Any, axis: Axis) -> Any:
-    """For every element the product of all others: those before times those after, so that zeros need no division."""
-    ndim = len(x.shape)
-    reduced = tuple(range(ndim)) if axis is None or not ndim else tuple(a % ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
-    order = (*(k for k in range(ndim) if k not in reduced), *reduced)
-    last = np.transpose(x, order)
-    shape = last.shape
-    rows = np.reshape(last, (*shape[: ndim - len(reduced)], -1))
-    one = np.ones((*rows.shape[:-1], 1), rows.dtype)
-    before = np.concatenate((one, np.cumprod(rows[..., :-1], -1)), -1)
-    after = np.concatenate((one, np.cumprod(rows[..., :0:-1], -1)), -1)[..., ::-1]
-    return np.transpose(np.reshape(before * after, shape), tuple(sorted(range(ndim), key=order.__getitem__)))
+def _prod_rule(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    if is_ordinary(out) and loses_nothing(x, axis):
+        return keep(ct * out, x_spec.shape, axis) / x
+    return _others(ct, x, x_spec, axis)
 
 
-def _prod_rule(ct: Any, x: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    return keep(ct, x_spec.shape, axis) * _products_of_others(x, axis) if x_spec.size else np.ones_like(x)
+def _others(ct: Any, x: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    return keep(ct, x_spec.shape, axis) * products_of_others(x, axis) if x_spec.size else np.ones_like(x)
 
 
 prod = primitive(
@@ -159,7 +154,7 @@ prod_where = primitive(
     nondiff=("where",),
     masks=True,
     vjps={
-        "x": lambda ct, x, initial, where, x_spec, axis: np.where(where, _prod_rule(ct * initial, np.where(where, x, 1), x_spec, axis), 0),
+        "x": lambda ct, x, initial, where, x_spec, axis: np.where(where, _others(ct * initial, np.where(where, x, 1), x_spec, axis), 0),
         "initial": lambda ct, x, where, axis, keepdims: ct * MULTIPLY(np.where(where, x, 1), axis, keepdims=keepdims),
     },
 )
@@ -167,16 +162,26 @@ prod_where = primitive(
 
 # --------------------------------------------------------------------------------------------------- maximum and minimum
 # Ties share the cotangent equally. A NaN wins against everything, so it is what the cotangent goes to.
+MANY_PLACES = 0.1  # from that part of all elements on, a pass over a mask is sooner done than the writing to places
+
+
 def _hit(value: Any, out: Any) -> Any:
     return (value == out) | (value != value)  # noqa: PLR0124 - only a NaN differs from itself
 
 
 def _shared(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    if axis is None and out == out:  # noqa: PLR0124 - no NaN; then a few places, instead of passes over a mask
-        places = np.flatnonzero(x == out)
-        return put(np.broadcast_to(np.reshape(ct, ()) / places.size, places.shape), places, shape=x_spec.shape, distinct=True)
-    hit = _hit(x, keep(out, x_spec.shape, axis))
-    return np.where(hit, keep(ct, x_spec.shape, axis) / ADD(hit, axis, out.dtype, keepdims=True), 0)
+    if not x_spec.shape:
+        return ct
+    hit, share = x == keep(out, x_spec.shape, axis), keep(ct, x_spec.shape, axis)
+    if np.any(out != out):  # noqa: PLR0124 - only a NaN differs from itself
+        hit |= x != x  # noqa: PLR0124
+    places = np.flatnonzero(hit)
+    if places.size != out.size:
+        share = share / ADD(hit, axis, out.dtype, keepdims=True)
+    if places.size > MANY_PLACES * x_spec.size:
+        return np.where(hit, share, 0)
+    share = np.broadcast_to(share, x_spec.shape)[np.unravel_index(places, x_spec.shape)]
+    return put(share, places, shape=x_spec.shape, distinct=True)
 
 
 def _shared_where(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:

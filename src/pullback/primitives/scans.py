@@ -10,6 +10,7 @@ from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.axes import BACKWARDS, Shape, cut, integral
+from pullback.primitives.factors import is_ordinary
 from pullback.primitives.masked import silent, times
 from pullback.primitives.versions import available, served
 
@@ -85,13 +86,18 @@ def from_the_end(b: Any, a: Any, axis: int) -> Any:
 
 @silent
 def _cumprod_rule(ct: Any, x: Any, x_spec: ArraySpec, axis: int) -> Any:
-    """The product before i, times the sum over j >= i of ct[j] and the product from i + 1 to j."""
+    """The sum over j >= i of ct[j] out[j], over x[i]; where that divides by 0, the product before i times the sum over j >= i of ct[j]
+    and the product from i + 1 to j."""
     ndim, n = x_spec.ndim, x_spec.shape[axis]
     if n == 0:
         return ct
+    out = np.multiply.accumulate(x, axis)
+    if is_ordinary(out):
+        backwards = cut(ndim, axis, BACKWARDS)
+        return np.add.accumulate((ct * out)[backwards], axis)[backwards] / x
     later = from_the_end(ct, x[cut(ndim, axis, slice(1, None))], axis)
     one = np.ones((*x_spec.shape[:axis], 1, *x_spec.shape[axis + 1 :]), x_spec.dtype)
-    before = np.concatenate((one, np.multiply.accumulate(x[cut(ndim, axis, slice(-1))], axis)), axis)
+    before = np.concatenate((one, out[cut(ndim, axis, slice(-1))]), axis)
     return times(later, before)
 
 
@@ -170,7 +176,7 @@ def _undiff(x: Any, *, shape: Shape, axis: int) -> Any:
         return np.zeros(shape, x.dtype)
     undone, ndim = np.empty(shape, x.dtype), len(shape)
     first, before, after, last = (cut(ndim, axis, part) for part in (slice(1), slice(-1), slice(1, None), slice(-1, None)))
-    np.negative(x[first], out=undone[first])
+    undone[first] = -x[first]  # not np.negative into a strided out=, which reads strided float64 wrongly (NumPy 2.4)
     np.subtract(x[before], x[after], out=undone[cut(ndim, axis, slice(1, -1))])
     undone[last] = x[last]
     return undone

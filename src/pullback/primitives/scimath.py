@@ -8,14 +8,13 @@ imaginary part says.
 """
 
 from collections.abc import Callable
-from math import log as ln
 from math import pi
 from typing import Any
 
 import numpy as np
 
 from pullback.declare import Composite, Primitive, composite, primitive
-from pullback.primitives.elementwise import is_complex
+from pullback.primitives.elementwise import LN2, LN10, exact, is_complex
 from pullback.primitives.masked import over, silent, times
 from pullback.primitives.operands import as_array
 
@@ -35,12 +34,10 @@ def _sqrt(ct: Any, x: Any) -> Any:
     return over(seen, 2 * np.sqrt(np.absolute(x)))
 
 
-def _logarithm(base: float) -> Callable[..., Any]:
+def _logarithm(constant: tuple[float, Any]) -> Callable[..., Any]:
     """1 / (x ln(base)), inside and outside: the imaginary part of the logarithm of a negative number is constant."""
-    scale = 1 / ln(base)
-
     def rule(ct: Any, x: Any) -> Any:
-        return over(ct * scale if is_complex(x) else _real(ct) * scale, x)
+        return over((ct if is_complex(x) else _real(ct)) / exact(constant, ct), x)
 
     return rule
 
@@ -49,14 +46,14 @@ def _arcsin(ct: Any, x: Any) -> Any:
     """1 / sqrt(1 - x**2); outside, where arcsin(x) = sign(x) pi / 2 + i arccosh(|x|), it is i sign(x) / sqrt(x**2 - 1)."""
     if is_complex(x):
         # Not (1 - x)(1 + x): 1 - x and 1 + x are +0j where the imaginary part of x is -0, and sqrt is then on the other side of its cut.
-        return over(ct, np.sqrt(-(x - 1) * (x - -1)))
+        return over(ct, np.sqrt(-(x - 1)) * np.sqrt(x - -1))
     seen = np.where(np.absolute(x) > 1, -np.sign(x) * ct.imag, ct.real) if is_complex(ct) else ct
-    return over(seen, np.sqrt(np.absolute((1 - x) * (1 + x))))
+    return over(seen, np.sqrt(np.absolute(1 - x)) * np.sqrt(np.absolute(1 + x)))
 
 
 def _arctanh(ct: Any, x: Any) -> Any:
     """1 / (1 - x**2), inside and outside."""
-    return over(ct if is_complex(x) else _real(ct), (1 - x) * (1 + x))
+    return over(over(ct if is_complex(x) else _real(ct), 1 - x), 1 + x)
 
 
 def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Primitive, Composite]:
@@ -69,8 +66,8 @@ def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Prim
 UNARY = (
     *_unary(emath.sqrt, _sqrt),
     *_unary(emath.log, lambda ct, x: over(ct if is_complex(x) else _real(ct), x)),
-    *_unary(emath.log2, _logarithm(2)),
-    *_unary(emath.log10, _logarithm(10)),
+    *_unary(emath.log2, _logarithm(LN2)),
+    *_unary(emath.log10, _logarithm(LN10)),
     *_unary(emath.arcsin, _arcsin),
     *_unary(emath.arccos, lambda ct, x: _arcsin(-ct, x)),
     *_unary(emath.arctanh, _arctanh),

@@ -1,4 +1,3 @@
-
 """Selection: where, select, choose, clip, nan_to_num.
 
 The cotangent goes to what was taken. What was masked gets an exact 0, never the product of 0 with something infinite.
@@ -12,10 +11,11 @@ import numpy as np
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.errors import NotDifferentiableError
 from pullback.primitives.elementwise import is_complex
+from pullback.primitives.masked import where_true
+from pullback.primitives.operands import PYTHON_NUMBERS, promoting
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
-PYTHON_NUMBERS = (int, float, complex)
 
 # -------------------------------------------------------------------------------------------------------- where and its kin
 where = primitive(
@@ -24,7 +24,7 @@ where = primitive(
     nondiff=("condition",),
     linear=("x", "y"),
     masks=True,
-    vjps={"x": lambda ct, condition: np.where(condition, ct, 0), "y": lambda ct, condition: np.where(condition, 0, ct)},
+    vjps={"x": where_true, "y": lambda ct, condition: where_true(ct, np.logical_not(condition))},
 )
 
 
@@ -48,7 +48,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             message = f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
             raise TypeError(message)
     choices = [_strong(choice) for choice in (*choicelist, default)]
-    dtype = np.result_type(*(c if type(c) in PYTHON_NUMBERS else c.dtype for c in choices))
+    dtype = np.result_type(*map(promoting, choices))
     *choices, result = (dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in choices)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
@@ -86,9 +86,9 @@ clamp = primitive(
     serves=(CLIP,),
     masks=True,
     vjps={
-        "x": lambda ct, x, low, high: np.where((x < low) | (x > high) | (low > high), 0, ct),
-        "low": lambda ct, x, low, high: np.where((x < low) & (low <= high), ct, 0),
-        "high": lambda ct, x, low, high: np.where((x > high) | (low > high), ct, 0),
+        "x": lambda ct, x, low, high: where_true(ct, ~((x < low) | (x > high) | (low > high))),
+        "low": lambda ct, x, low, high: where_true(ct, (x < low) & (low <= high)),
+        "high": lambda ct, x, low, high: where_true(ct, (x > high) | (low > high)),
     },
 )
 at_least = primitive(
@@ -97,7 +97,7 @@ at_least = primitive(
     operands=("x", "low"),
     elementwise=True,
     masks=True,
-    vjps={"x": lambda ct, x, low: np.where(x < low, 0, ct), "low": lambda ct, x, low: np.where(x < low, ct, 0)},
+    vjps={"x": lambda ct, x, low: where_true(ct, ~(x < low)), "low": lambda ct, x, low: where_true(ct, x < low)},
 )
 at_most = primitive(
     np.minimum,
@@ -105,7 +105,7 @@ at_most = primitive(
     operands=("x", "high"),
     elementwise=True,
     masks=True,
-    vjps={"x": lambda ct, x, high: np.where(x > high, 0, ct), "high": lambda ct, x, high: np.where(x > high, ct, 0)},
+    vjps={"x": lambda ct, x, high: where_true(ct, ~(x > high)), "high": lambda ct, x, high: where_true(ct, x > high)},
 )
 
 

@@ -56,6 +56,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 # ------------------------------------------------------------------------------------------------------------ copies
+python_number = primitive(lambda x: x.item() if hasattr(x, "item") else x, name="python_number", linear=("x",), vjps={"x": lambda ct: ct})
 copy = primitive(lambda x, *, order: np.array(x, order=order, copy=True), name="copy_array", linear=("x",), vjps={"x": lambda ct: ct})
 astype = primitive(
     lambda x, *, dtype, order, casting: np.asarray(x).astype(dtype, order, casting),
@@ -172,9 +173,8 @@ def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = N
 @composite(np.ravel, name="ravel")
 def ravel(a: Any, order: str = "C") -> Any:
     """numpy.ravel. order='K' takes the axes in the order of their strides, as they lie in memory."""
-    if order == "K":
-        return reshape(np.transpose(a, _memory_order(a)), shape=(-1,), order="C")
-    flat = reshape(a, shape=(-1,), order=_c_or_f(a, order))
+    lined = np.transpose(a, _memory_order(a)) if order == "K" else a
+    flat = reshape(lined, shape=(-1,), order="C" if order == "K" else _c_or_f(a, order))
     return flat if flat.flags.c_contiguous else np.copy(flat)  # reshape would leave a strided line a view
 
 

@@ -21,9 +21,9 @@ def check_grads(
 
     ``args`` is a tuple of arguments (anything else is one argument), structures included; their floating and complex leaves
     are moved. "rev" compares <J'ct, v> from the pull with <ct, Jv>, where Jv is numeric: the complex step where f takes
-    complex numbers and both agree, else central differences with Richardson extrapolation. "fwd" compares J v itself, formed
-    as the derivative of the pull with respect to its cotangent (in which it is linear), with the numeric one: it needs no
-    JVP rule and shows whether rules may be applied to a traced cotangent. Order k looks at the pull of order k - 1 as a
+    complex numbers and both agree, else central differences with Richardson extrapolation. "fwd" compares J v itself with
+    the numeric one, as ``jvp`` carries it forward, and as the derivative of the pull with respect to its cotangent (in which it is linear),
+    which shows whether rules may be applied to a traced cotangent. Order k looks at the pull of order k - 1 as a
     function of ``args``. Tolerances: 1e-8 relative in float64, 3e-4 in float32, ten times more for each further order; at a
     kink or a tie there is nothing to compare with. Raises ``ValueError`` for an unknown mode or an order below 1.
     """

@@ -8,6 +8,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
+from pullback.forward import jvp
 from pullback.reverse import vjp
 from pullback.testing.bits import describe
 from pullback.testing.differences import Derivative, Path, derivatives, flatten, inner, random_like, rounding_of, tolerance, widened
@@ -104,23 +105,35 @@ def _reverse(level: Level, vs: list[Arrays], columns: list[Derivative], ct: NDAr
 
 
 def _forward(level: Level, vs: list[Arrays], columns: list[Derivative]) -> Iterator[Fault]:
-    """J v as the pullback of the pull, which is linear in the cotangent: v -> d<pull(ct), v>/dct."""
+    """J v in two ways: carried forward, and as the pullback of the pull, which is linear in the cotangent: v -> d<pull(ct), v>/dct."""
     _, pull = vjp(level.fn, *level.xs, policy=level.policy)
     _, push = vjp(lambda *cts: tuple(pull(cts)), *level.cts)
+    ways = (
+        ("the pull of the pull", push, "the rules on the way are not linear in ct, or treat a traced ct as a constant"),
+        ("jvp", lambda v: jvp(level.fn, level.xs, v)[1], "a JVP rule on the way, or linear= or bilinear= of a primitive, is wrong"),
+    )
     for v, column in zip(vs[:3], columns[:3], strict=True):
-        got, expected = flatten(push(v)), column.value
-        with np.errstate(all="ignore"):
-            scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0)
-            known = column.error <= TRUSTED * (np.abs(expected) + scale)
-            off = np.abs(got - expected)[known] > (level.tol * (scale + 1e-6) + 10 * column.error[known])
-        if np.any(off) or not np.all(np.isfinite(got[known])):
-            place = int(np.argmax(np.abs(got - expected) * known))
-            yield Fault(
-                f"{level.word} wrong forward derivative",
-                f"Jv of {level.subject} is {got[place]:.10g} at output element {place} {_where(v)}, expected {expected[place]:.10g} by "
-                f"{column.method}; the rules on the way are not linear in ct, or treat a traced ct as a constant",
-            )
-            return
+        for way, derivative, likely in ways:
+            faults = list(_unlike(level, flatten(derivative(v)), v, column, f"{way}, {likely}"))
+            yield from faults
+            if faults:
+                return
+
+
+def _unlike(level: Level, got: NDArray[Any], v: Arrays, column: Derivative, by: str) -> Iterator[Fault]:
+    expected = column.value
+    with np.errstate(all="ignore"):
+        scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0)
+        known = column.error <= TRUSTED * (np.abs(expected) + scale)
+        off = np.abs(got - expected)[known] > (level.tol * (scale + 1e-6) + 10 * column.error[known])
+    if np.any(off) or not np.all(np.isfinite(got[known])):
+        place = int(np.argmax(np.abs(got - expected) * known))
+        way, _, likely = by.partition(", ")
+        yield Fault(
+            f"{level.word} wrong forward derivative",
+            f"Jv of {level.subject} by {way} is {got[place]:.10g} at output element {place} {_where(v)}, expected "
+            f"{expected[place]:.10g} by {column.method}; {likely}",
+        )
 
 
 def _trusted(ct: NDArray[Any], column: Derivative) -> bool:

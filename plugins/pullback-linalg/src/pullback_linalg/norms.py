@@ -40,7 +40,7 @@ def _unit_conjugate(x: NDArray[Any]) -> NDArray[Any]:
     size = size + (size == 0)
     out = np.empty_like(x)
     np.divide(x.real, size, out=out.real)
-    np.negative(np.divide(x.imag, size, out=out.imag), out=out.imag)
+    np.divide(x.imag, -size, out=out.imag)
     return out
 
 

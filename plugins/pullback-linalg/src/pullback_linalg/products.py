@@ -86,8 +86,10 @@ vdot = product(  # out = sum_k conj(x.ravel()[k]) y.ravel()[k], whatever the two
 
 # ----------------------------------------------------------------------------------------------------- NumPy's functions
 def as_array(x: Any) -> Any:
-    """``x`` if it is an array or a tracer, else the array NumPy makes of it."""
-    return x if hasattr(x, "ndim") else np.asarray(x)
+    """``x`` as an array, or as a tracer of one: a traced Python number gets a dtype of its own, as from numpy.asarray."""
+    if not hasattr(x, "ndim"):
+        return np.asarray(x)
+    return x if x.ndim or hasattr(pb.value(x), "dtype") else np.positive(x)
 
 
 def refuse(name: str, keywords: dict[str, Any]) -> None:
