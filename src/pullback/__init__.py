@@ -7,7 +7,6 @@ memory between forward and reverse and what is computed again. The gradient has 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pullback import schedules
 from pullback.catalogue import Registry, register, registry
 from pullback.context import using
 from pullback.declare import Composite, Primitive, composite, primitive
@@ -53,7 +52,7 @@ registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
     from pullback import numpy as numpy
-    from pullback import testing
+    from pullback import schedules, testing
     from pullback.derivatives import elementwise_grad, gauss_newton_product, hessian, hvp, jacobian
     from pullback.forward import jvp, linearize
     from pullback.implicit import custom_root, fixed_point
@@ -89,6 +88,7 @@ else:
         "record": "pullback.inspect.looking",
         "saved": "pullback.inspect.looking",
         "sparse_jacobian": "pullback.sparse",
+        "schedules": "pullback.schedules",
         "testing": "pullback.testing",
     }
 

@@ -199,7 +199,8 @@ def winners(region: Region, root_shape: tuple[int, ...], shape: tuple[int, ...])
     """For a write with repeated indices: 1.0 for the elements of the value that survive (the last write wins), 0.0 for the others."""
     count = int(np.prod(shape, dtype=np.intp))
     order = np.arange(1, count + 1).reshape(shape)
-    last = np.zeros(root_shape, np.intp)
+    parts = any(prim.name in ("real", "imag") for prim, _ in region.steps)  # of a complex array, which a view of one must be taken of
+    last = np.zeros(root_shape, np.complex128 if parts else np.intp)
     part = region.view(last)
     part[region.key] = order
     return np.asarray(part[region.key] == order, float)

@@ -201,6 +201,8 @@ def held_back(line: str, draft: Draft) -> bool:
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
         or (" ** " in line and _is_of_scalars(line, draft))
         or _is_known(line, draft)
+        # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the gradient is symmetric.
+        or (("eigvalsh" in line or "cholesky" in line) and any(np.ndim(draft.names[k]) != 2 for k in draft.known() if k in line))
         # NumPy leaves memory uninitialised.
         or ("fft." in line and any(np.size(draft.names[k]) == 0 for k in draft.known() if k in line))
     )
@@ -209,13 +211,15 @@ def held_back(line: str, draft: Draft) -> bool:
 def _is_known(line: str, draft: Draft) -> bool:
     """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is concerned."""
     named = [draft.names[k] for k in draft.known() if k in line]
-    other_loops = any(np.iscomplexobj(v) or (np.ndim(v) and not v.flags.forc) for v in named)
+    other_loops = any(np.iscomplexobj(v) or (isinstance(v, np.ndarray) and not v.flags.forc) for v in named)
     return (
         # In place, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers or on gaps.
         (other_loops and any(mark in line for mark in ("*= ", "/= ", "-= ", "+= ", "**", ", out=", ".at(", "reduceat(")))
         or (other_loops and line.startswith("np."))
         # A 0-d array made of a number is a number here, and cannot be written to.
-        or (any(np.ndim(v) == 0 for v in named) and any(name in line for name in ("squeeze", "fft.")))
+        or (any(np.ndim(v) == 0 for v in named) and any(name in line for name in ("squeeze", "fft.", "real_if_close", "transpose")))
+        # Here a traced Python number as one of several choices has a dtype of its own.
+        or ("select(" in line and any(isinstance(v, float) for v in named))
         # What has no elements has no derivative and comes out plain.
         or (any(np.size(v) == 0 for v in named) and any(name in line for name in ("percentile", "quantile", "median", "cov")))
     )

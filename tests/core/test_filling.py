@@ -65,6 +65,15 @@ def view_then_matmul(x):
     return v * x[0, :2]
 
 
+def into_imag(x):
+    z = np.zeros(x.shape, complex, like=x)
+    part = z.imag
+    part[...] = x
+    part.put([0, 1, 0], part * 2)
+    z.real = x * x
+    return z.real * z.imag + part
+
+
 def flat_cycled(y, x):
     y.flat[1:5] = x[0, :2]
     y.flat[[0, 5]] = x[1, 0] * 2
@@ -115,6 +124,7 @@ PROGRAMS = {
     "fill_diagonal": written(lambda y, x: np.fill_diagonal(y, x[0, :2] ** 2)),
     "fill_diagonal, wrapped": written(lambda y, x: np.fill_diagonal(y.reshape(6, 1), x[0, 0], wrap=True)),
     "fill_diagonal of a cube": cube_of,
+    "put into the imaginary part": into_imag,
     "sort": written(lambda y, x: y[:, ::-1].sort(1)),
     "partition": written(lambda y, x: y.T.partition(1, axis=0)),
     "flat": written(flat_cycled),

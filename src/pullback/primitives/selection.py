@@ -12,7 +12,7 @@ from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.errors import NotDifferentiableError
 from pullback.primitives.elementwise import is_complex
 from pullback.primitives.masked import where_true
-from pullback.primitives.operands import PYTHON_NUMBERS, promoting
+from pullback.primitives.operands import PYTHON_NUMBERS, as_array, promoting
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
@@ -52,7 +52,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     *choices, result = (dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in choices)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
-    return result if result.dtype == dtype else result.astype(dtype)
+    result = result if result.dtype == dtype else result.astype(dtype)
+    return np.copy(result, order="C") if result.ndim and not result.flags.c_contiguous else result  # as NumPy lays it out
 
 
 @composite(np.choose)
@@ -63,7 +64,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         message = f"np.choose: indices from {index.min()} to {index.max()}, but {count} choices; use mode='wrap' or mode='clip'"
         raise ValueError(message)
     index = index % count if mode == "wrap" else np.clip(index, 0, count - 1)
-    options = [choices[k] if hasattr(choices[k], "dtype") else np.asarray(choices[k]) for k in range(count)]
+    strong = [_strong(choices[k]) for k in range(count)]
+    dtype = np.result_type(*map(promoting, strong))
+    options = [dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in strong]
     result = where(index == 0, options[0], options[-1])
     for k in range(1, count - 1):
         result = where(index == k, options[k], result)
@@ -112,6 +115,7 @@ at_most = primitive(
 @composite(np.clip)
 def clip(a: Any, a_min: Any = ABSENT, a_max: Any = ABSENT, out: Any = None, *, min: Any = ABSENT, max: Any = ABSENT, **options: Any) -> Any:
     """numpy.clip; either bound may be None, and both may be traced. Of a ufunc's keywords it takes dtype= and casting=."""
+    a = as_array(a)
     if "where" in options:
         message = "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
         raise NotDifferentiableError(message)

@@ -237,8 +237,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @composite(np.squeeze, name="squeeze")
 def np_squeeze(a: Any, axis: Any = None) -> Any:
-    """numpy.squeeze."""
-    return squeeze(a, axis=axis)
+    """numpy.squeeze; with nothing to squeeze, the array itself."""
+    return a if axis is None and np.ndim(a) and 1 not in a.shape else squeeze(a, axis=axis)
 
 
 @composite(np.broadcast_to, name="broadcast_to")

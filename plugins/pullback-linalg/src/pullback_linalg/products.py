@@ -154,7 +154,7 @@ def np_vecmat(x1: Any, x2: Any, /, *, axes: Any = None, **keywords: Any) -> Any:
 @pb.composite(np.vdot, name="vdot")
 def np_vdot(a: Any, b: Any, /) -> Any:
     """numpy.vdot."""
-    return vdot(a, b)
+    return vdot(as_array(a), as_array(b))
 
 
 @pb.composite(np.linalg.matmul, name="linalg.matmul")
