@@ -49,6 +49,7 @@ GROUPS: Mapping[str, str] = {
     "two products of the same size, with transposed and hence strided matrices": "matmul_(3_x_3) kron",
     "the cotangents of the points and of the heights are sums over places, each as dear as the search": "interp",
     "a product of all but one for each of the roots": "poly",
+    "Horner's rule with arrays: a product and a sum for each coefficient, each with a record of its own": "polynomial.polynomial.polyval2d",
 }
 REASONS: Mapping[str, str] = {
     name if name.startswith("x[") else f"numpy.{name}".replace("_(", " (").replace("with_a_0", "with a 0").replace("of_a_line", "of a line")

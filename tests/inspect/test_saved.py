@@ -63,14 +63,19 @@ def test_the_sum_is_what_the_allocator_says(name: str) -> None:
     f, n = PROGRAMS[name]
     args = [np.linspace(0.1, 1.0, 400_000) for _ in range(n)]
     pb.vjp(f, *args)[1].close()  # what is made once per process is made now
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    _, pull = pb.vjp(f, *args)
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    pull.close()
+
+    def growth() -> int:
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        _, pull = pb.vjp(f, *args)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        pull.close()
+        return grown
+
+    grown = min(growth() for _ in range(3))  # what others leave behind in one round, a worker's messages for one, is in no other
     table = saved(f, *args)
     assert grown == pytest.approx(table.total_bytes - table.argument_bytes, rel=0.01)
 

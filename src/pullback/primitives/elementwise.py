@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.declare import Primitive, elementwise, primitive
-from pullback.primitives.masked import over, silent, times
+from pullback.primitives.masked import over, silent, times, where_true
 
 # Each as a Python number, which widens nothing, and with all digits of a longdouble.
 LN2, LN10 = (log(2), np.log(np.longdouble(2))), (log(10), np.log(np.longdouble(10)))
@@ -228,7 +228,7 @@ def _taken(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> An
     ``wins`` and ``loses`` are comparisons, hence plain arrays, also where x and y are traced.
     """
     if np.logical_xor(wins, loses).all():
-        return np.where(wins, ct, 0)
+        return where_true(ct, wins)
     x_nan, y_nan = np.isnan(x), np.isnan(y)
     only_x, only_y = x_nan & ~y_nan, y_nan & ~x_nan
     taken, left = (wins | only_x, loses | only_y) if nan_wins else (wins | only_y, loses | only_x)
