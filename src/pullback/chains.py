@@ -6,7 +6,7 @@ cut by itself where few bytes are live.
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import ref
 
@@ -173,16 +173,16 @@ class PlainChain:
             warnings.warn(message, PolicyWarning, stacklevel=2)
 
     # The reverse pass.
-    def reverse(self, cts: list[Any], run: Sweep) -> None:
-        """Pull back through all stretches, the last first."""
+    def reverse(self, runs: Sequence[Sweep]) -> None:
+        """Pull back through all stretches for each seed, the last first."""
         tape = self.tape
         assert tape is not None
         stop = len(tape.records)
         for chain in reversed(self.chains):
-            sweep(tape, chain.cuts[-1], stop, cts, run)
-            chain.pull(cts, run)
+            sweep(tape, chain.cuts[-1], stop, runs)
+            chain.pull(runs)
             stop = chain.cuts[0]
-        sweep(tape, tape.n_inputs, stop, cts, run)
+        sweep(tape, tape.n_inputs, stop, runs)
         if not self.repeatable:
             self.close()
 

@@ -17,6 +17,9 @@ from pullback.tape import site_text
 FORMS: list["Form"] = []
 PULLS: list[Callable[..., None]] = []
 """Opcode to the function that pulls a cotangent back through one record: ``pull(record, ct, cts, sweep)``."""
+TOGETHER: dict[int, Callable[..., None]] = {}
+"""Opcode to the function that pulls the cotangents of several seeds back through one record at once, ``pull(record, cts, sweeps)``: one
+cotangent, or None, for each. For records whose pull costs much that does not depend on the seed (a loop), and for marks."""
 _GROWING = Lock()
 
 
@@ -67,12 +70,14 @@ class Form:
         return record[start : start + len(self.saved)]
 
 
-def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]]) -> Form:
-    """Append a form to the table. ``build`` gets the opcode and returns the form and its pull."""
+def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]], together: Callable[..., None] | None = None) -> Form:
+    """Append a form to the table. ``build`` gets the opcode and returns the form and its pull; ``together`` is that of several seeds."""
     with _GROWING:
         form, pull = build(len(FORMS))
         FORMS.append(form)
         PULLS.append(pull)
+        if together is not None:
+            TOGETHER[form.opcode] = together
     return form
 
 

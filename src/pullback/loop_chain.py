@@ -17,29 +17,14 @@ from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.loop_body import Body, Randomness, as_before, separate
+from pullback.loop_pass import Pass, StepTape
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import captured, form_of
+from pullback.recorder import captured
 from pullback.sentinels import sentinel, trapped
-from pullback.settle import settle
-from pullback.sweep import Sweep, sweep
+from pullback.sweep import sweep
 from pullback.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
 from pullback.trace import open_input
 from pullback.tracer import KINDS
-
-
-@define(eq=False)
-class StepTape:
-    """The recorded form of one step: its tape, where the state enters and leaves it, and what it costs to hold."""
-
-    tape: Tape
-    entered: list[int | None]
-    """Record ids of the state leaves at the start of the step; None for leaves without derivative."""
-    x_entered: list[int | None]
-    left: list[tuple[int, Any] | None]
-    """Record id and spec of the state leaves after the step."""
-    ys: list[tuple[int, Any] | None]
-    items: list[Item] = field(factory=list)
-    """What holding the tape costs, as the ledger books it."""
 
 
 @define(eq=False)
@@ -87,10 +72,8 @@ class LoopChain:
     n_reached: int = 0
     """Steps whose per-step outputs have been given out."""
     probe: tuple[StepTape, list[Any], list[Any]] | None = None
-    cts: list[Any] = field(factory=list)
-    y_cts: Callable[[int], list[Any]] | None = None
-    x_ct: Callable[[int, list[Any]], None] | None = None
-    run_of: Sweep = field(factory=Sweep)
+    passes: list[Pass] = field(factory=list)
+    """During a reverse pass: for each seed, what goes from one step to the one before it."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
     left_specs: list[Any] = field(factory=list)
@@ -256,33 +239,15 @@ class LoopChain:
         self._verify(step + 1, self.state)
 
     def reverse(self, step: int) -> None:
-        """Pull the carry's cotangent back through the step in WORK."""
+        """Pull the carry's cotangents back through the step in WORK."""
         work, self.work = self.work, None
         assert work is not None  # the machine has seen the tape in WORK
-        tape = work.tape
-        cts: list[Any] = [None] * len(tape.records)
         masks = self.enclosing is not None and self.enclosing.masks
-        run = Sweep(outer=self.run_of.outer or tape.outer, frees=True, place=self._place(step), masks=masks)
-        run.told, run.step = self.run_of.told, self.run_of.within(self.lower + step)
-        run.gathered, run.own_gathered = self.run_of.gathered, self.run_of.own_gathered
-        self._seed(work, step, cts)
-        sweep(tape, tape.n_inputs, len(tape.records), cts, run)
-        self.cts = [None if ident is None else cts[ident] for ident in work.entered]
-        if self.x_ct is not None:
-            self.x_ct(step, [None if ident is None else cts[ident] for ident in work.x_entered])
+        runs = [each.enter(work, step, step + self.lower, place=self._place(step), masks=masks) for each in self.passes]
+        sweep(work.tape, work.tape.n_inputs, len(work.tape.records), runs)
+        for each, run in zip(self.passes, runs, strict=True):
+            each.leave(work, step, run.cts)
         self.ledger.release(work.items)
-
-    def _seed(self, work: StepTape, step: int, cts: list[Any]) -> None:
-        """Hand the carry's cotangents, and those of the per-step outputs, to the sweep, which alone holds them then
-        and may add to them in place."""
-        given, self.cts = self.cts, []
-        rows = self.y_cts(step) if self.y_cts is not None and work.ys else [None] * len(work.ys)
-        for place, ct in zip((*work.left, *work.ys), (*given, *rows), strict=True):
-            if place is not None and ct is not None:
-                ident, spec = place
-                record: Any = work.tape.records[ident]
-                g = settle(ct, spec, form_of(record), 0, record[-1], ct)
-                cts[ident] = g if cts[ident] is None else cts[ident] + g
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot copies the live state; a tape moves out of WORK."""
@@ -323,13 +288,16 @@ class LoopChain:
         self.carried = [spec_of(leaf) for leaf in self.state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
         self.state = []
 
-    def hold_cotangents(self) -> None:
-        """Book the cotangents that live from one action to the next, at their primals' sizes: the carry's and the captured values'."""
-        self.ct_items = [
-            (("cotangent", id(self), k), spec.nbytes, "cotangent") for k, spec in enumerate((*self.carried, *self.known_specs.values()))
-        ]
+    def cotangent_bytes(self) -> list[int]:
+        """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the carry's, those of the
+        captured values, and those of ``xs``."""
         rows = [nbytes for nbytes, active in zip(self.x_bytes, self.x_active, strict=True) if active]
-        self.ct_items += [(("cotangent", id(self), "xs", k), nbytes, "cotangent") for k, nbytes in enumerate(rows)]
+        return [*(spec.nbytes for spec in (*self.carried, *self.known_specs.values())), *rows]
+
+    def hold_cotangents(self, n_seeds: int = 1) -> None:
+        """Book them, for each seed."""
+        sizes = list(enumerate(self.cotangent_bytes()))
+        self.ct_items = [(("cotangent", id(self), seed, k), nbytes, "cotangent") for seed in range(n_seeds) for k, nbytes in sizes]
         self.ledger.hold(self.ct_items)
 
     @staticmethod
@@ -366,7 +334,7 @@ class LoopChain:
         if self.probe is not None:
             release_records(self.probe[0].tape.records)
         self.ledger.release(self.ct_items)
-        self.cts, self.run_of, self.expected, self.lookback, self.probe, self.ct_items = [], Sweep(), {}, None, None, []
+        self.passes, self.expected, self.lookback, self.probe, self.ct_items = [], {}, None, None, []
 
     def _drop(self, step: StepTape) -> None:
         self.ledger.release(step.items)

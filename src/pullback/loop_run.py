@@ -1,5 +1,6 @@
 """One loop on its tape: its forward sweep, its reverse, and what it keeps in between."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,14 @@ from pullback.context import planned, using
 from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
-from pullback.handles import Handle, make
 from pullback.ledger import value_items
-from pullback.loop_chain import LoopChain, StepTape
+from pullback.loop_chain import LoopChain
+from pullback.loop_pass import Pass, StepTape
 from pullback.policies.machine import Machine
 from pullback.recorder import special_form
 from pullback.settle import join
 from pullback.shadow import ShadowChain, Template, template_of
-from pullback.sweep import innermost_of
+from pullback.sweep import Sweep, innermost_of
 
 
 @define(eq=False)
@@ -153,38 +154,42 @@ class LoopRun:
         chain.ledger.n_forward = before
         return k
 
-    def reverse(self, cts: list[Any], *, free: bool, told: Any = None, step: Any = None) -> list[tuple[int, Any]]:
-        """The cotangents of what entered, given those of the results; sweeps the loop again if it was reversed before.
+    def reverse(self, given: Sequence[Any], runs: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
+        """For each run the cotangents of what entered, given those of the results, or None.
 
-        ``told`` and ``step`` are those of the sweep around (see :class:`pullback.sweep.Sweep`).
+        The steps that the policy runs again are run once for all. Sweeps the loop again if it was reversed before.
         """
         chain = self.chain
         if not self.fresh:
             self._restart()
         self.fresh = False
         before = chain.randomness.save()
-        chain.cts = list(cts[: self.n_leaves])
-        y_cts = cts[self.n_leaves :]
-        chain.y_cts = (lambda k: [None if ct is None else ct[k] for ct in y_cts]) if y_cts else None
-        x_sums = self._gather_xs()
-        chain.run_of.outer = innermost_of(chain.enclosing.outer if chain.enclosing is not None else None, cts)
-        chain.run_of.told, chain.run_of.step = told, step
-        chain.hold_cotangents()
+        chain.passes = [self._pass(cts, run) for cts, run in zip(given, runs, strict=True)]
+        chain.hold_cotangents(len(runs))
         try:
             with using(self.ambient):
                 run_reverse(self.schedule, self.machine, chain)
-            gathered = chain.run_of.gathered
-            sent = [(i, ct) for i, ct in zip(self.entering, chain.cts, strict=True) if i is not None and ct is not None]
-            sent += [(i, ct) for i, ct in zip(self.x_entering, x_sums, strict=False) if i is not None and ct is not None]
-            sent += [(i, gathered[i]) for i in self.known if i in gathered]
+            sent = [self._sent(each) for each in chain.passes]
         finally:
             chain.randomness.restore(before)
             chain.release()
-            chain.x_ct = chain.y_cts = None
         chain.state = []
-        if free:
+        if runs[-1].frees:
             self.release()
         return sent
+
+    def _pass(self, cts: Any, run: Sweep) -> Pass:
+        """Where the pass of one seed begins."""
+        enclosing = self.chain.enclosing
+        cts = [None] * self.n_leaves if cts is None else cts
+        outer = innermost_of(enclosing.outer if enclosing is not None else None, cts)
+        return Pass(run, outer, self.n or 0, list(cts[: self.n_leaves]), list(cts[self.n_leaves :]), [None] * len(self.x_entering))
+
+    def _sent(self, ended: Pass) -> list[tuple[int, Any]]:
+        """The cotangents that a pass has brought to what entered the loop."""
+        entered = zip((*self.entering, *self.x_entering), (*ended.cts, *ended.x_cts), strict=True)
+        sent = [(i, ct) for i, ct in entered if i is not None and ct is not None]
+        return sent + [(i, ended.gathered[i]) for i in self.known if i in ended.gathered]
 
     def release(self) -> None:
         """The run is over: nothing of it is held any more."""
@@ -209,22 +214,6 @@ class LoopRun:
             run_forward(self.schedule, self.machine, chain)
         chain.swept()
 
-    def _gather_xs(self) -> list[Any]:
-        """Buffers for the cotangents of ``xs``, filled a row at a time."""
-        sums: list[Any] = [None] * len(self.x_entering)
-
-        def take(k: int, cts: list[Any]) -> None:
-            for place, ct in enumerate(cts):
-                if ct is None:
-                    continue
-                if sums[place] is None:
-                    rows = np.zeros((self.n or 0, *ct.shape), ct.dtype)
-                    sums[place] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
-                sums[place][k] = ct
-
-        self.chain.x_ct = take if self.x_entering else None
-        return sums
-
 
 def _constants(step: StepTape) -> set[Any]:
     return {key for key, _, reason in step.items if reason == "constant"}
@@ -243,12 +232,16 @@ def _plain_passage(chain: LoopChain, leaves: list[Any]) -> bool:
     return not views and len(set(buffers)) == len(buffers) and not captured & set(buffers)
 
 
-def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """Reverse the loop, and send what comes out to what entered."""
-    _, _, run, _ = record
-    for ident, g in run.reverse(ct, free=sweep.frees, told=sweep.told, step=sweep.step):
-        before = cts[ident]
-        cts[ident] = g if before is None else join(before, g, ident, sweep)
+def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], run: Sweep) -> None:
+    _pull_loop_of_several(record, (ct,), (run,))
 
 
-LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True)
+def _pull_loop_of_several(record: tuple[Any, ...], given: Sequence[Any], runs: Sequence[Sweep]) -> None:
+    """Reverse the loop once for all seeds, and send what comes out to what entered."""
+    for run, sent in zip(runs, record[2].reverse(given, runs), strict=True):
+        for ident, g in sent:
+            before = run.cts[ident]
+            run.cts[ident] = g if before is None else join(before, g, ident, run)
+
+
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

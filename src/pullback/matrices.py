@@ -27,6 +27,9 @@ FEW_COLUMNS = 2
 RECORDED_BYTES = 2**25
 """The most that the record of a function may hold for its derivative to be recorded too."""
 
+SEED_BYTES = 2**26
+"""What the cotangents of rows that are pulled together may hold, about, where ``chunk`` does not say it."""
+
 Push = Callable[[list[Any]], list[Any]]
 """From tangents of the input leaves, None for 0, to those of the output leaves."""
 
@@ -116,22 +119,33 @@ class Task:
         return sum(spec.size * (2 if mixed and spec.dtype.kind == "c" else 1) for spec in self.specs)
 
     def _fill_rows(self, blocks: Blocks, pull: Pull, tape: Tape) -> None:
-        specs = self.specs
-        mixed = any(spec.dtype.kind != "c" for spec in specs)
-        for out, spec, row in zip(blocks.outs.values, blocks.outs.specs, blocks.rows, strict=True):
-            if not isinstance(out, Handle) or out._tape is not tape or out._id is None:
-                continue  # it does not depend on the arguments: zeros
-            turned = mixed and spec.dtype.kind == "c"
-            for k in range(spec.size):
-                seed = unit(spec, k)
-                cts = pull.once([out], [seed], free=False)
-                if turned:  # a real argument sees the real part of its cotangent: that of -i is the imaginary part of the row
-                    others = pull.once([out], [-1j * seed], free=False)
-                    cts = [a if s.dtype.kind == "c" else a + 1j * b for a, b, s in zip(cts, others, specs, strict=True)]
-                for block, ct in zip(row, cts, strict=True):
-                    block.put(k, ct, column=False)
+        """A pull for each row; where a policy runs steps again, it does so once for as many rows as fit."""
+        outs, specs = list(blocks.outs.values), blocks.outs.specs
+        reached = [j for j, out in enumerate(outs) if isinstance(out, Handle) and out._tape is tape and out._id is not None]
+        rows = [(j, k) for j in reached for k in range(specs[j].size)]  # of the others: zeros
+        at_once = self._rows_at_once(pull)
+        for first in range(0, len(rows), at_once):
+            batch = rows[first : first + at_once]
+            seeds = [_only(j, seed, len(outs)) for j, k in batch for seed in self._seeds(specs[j], k)]
+            sent = iter(pull.each(outs, seeds, free=False))
+            for j, k in batch:
+                cts = [next(sent) for _ in self._seeds(specs[j], k)]
+                for block, *parts in zip(blocks.rows[j], *cts, strict=True):
+                    block.put(k, parts[0] if len(parts) == 1 or block.given.dtype.kind == "c" else parts[0] + 1j * parts[1], column=False)
         if self.holomorphic:
             self._check_rows(blocks, pull)
+
+    def _seeds(self, spec: ArraySpec, k: int) -> list[Any]:
+        """Those that row ``k`` of an output takes. A real argument sees the real part of its cotangent: that of -i is the imaginary part
+        of a complex row."""
+        seed = unit(spec, k)
+        turned = spec.dtype.kind == "c" and any(given.dtype.kind != "c" for given in self.specs)
+        return [seed, -1j * seed] if turned else [seed]
+
+    def _rows_at_once(self, pull: Pull) -> int:
+        """How many rows are pulled together."""
+        nbytes = pull.seed_bytes
+        return max(1, (SEED_BYTES if self.limit is None else self.limit) // nbytes) if nbytes else 1
 
     def _fill_columns(self, blocks: Blocks, push: Push) -> None:
         specs, real = self.specs, not all(blocks.outs.is_complex)
@@ -152,7 +166,7 @@ class Task:
         outs = list(blocks.outs.values)
         seeds = [some(spec) if spec.dtype.kind == "c" else None for spec in blocks.outs.specs]
         turned = [None if seed is None else 1j * seed for seed in seeds]
-        along = [pull.once(outs, given, free=False) for given in (seeds, turned)]
+        along = pull.each(outs, [seeds, turned], free=False)
         require_complex_linear(self.f, self.specs, *along)
 
     def _check_columns(self, blocks: Blocks, push: Push) -> None:

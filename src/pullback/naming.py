@@ -91,19 +91,37 @@ def _marks_of(tape: Tape) -> Marks:
     return marks
 
 
-def _pull_named(record: tuple[Any, ...], ct: Any, cts: Any, sweep: Any) -> None:
+def _pull_named(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None:
     """Tell the cotangent to who asked for it, and pass it on."""
-    _, *ids, place, (tag, step), _ = record
-    if sweep.told is not None:
-        sweep.told(tag, (place if sweep.step is None else sweep.step) if step is None else step, place if sweep.step is None else None, ct)
-    for i in ids:
-        before = cts[i]
-        cts[i] = ct if before is None else join(before, ct, i, sweep)
+    _tell(record, ct, run)
+    _pass_on(record, ct, run)
+
+
+def _pull_named_of_several(record: tuple[Any, ...], given: Any, runs: Any) -> None:
+    """The same for several seeds, told in one list."""
+    some = next(ct for ct in given if ct is not None)
+    _tell(record, [np.zeros_like(some) if ct is None else ct for ct in given], runs[0])
+    for ct, run in zip(given, runs, strict=True):
+        if ct is not None:
+            _pass_on(record, ct, run)
+
+
+def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
+    for i in record[1:-3]:
+        before = run.cts[i]
+        run.cts[i] = ct if before is None else join(before, ct, i, run)
+
+
+def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:
+    place, (tag, step), _ = record[-3:]
+    if run.told is not None:
+        run.told(tag, (place if run.step is None else run.step) if step is None else step, place if run.step is None else None, ct)
 
 
 def _form(n_ids: int) -> Form:
     prim = Primitive(name="name", forward=lambda x, **_: x, operands=("x",), params=("tag", "step"), view=True)
-    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True), _pull_named))
+    build = lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True), _pull_named)  # noqa: E731
+    return new_form(build, together=_pull_named_of_several)
 
 
 PASSED = _form(1)
@@ -116,20 +134,21 @@ BEGUN = _form(0)
 class Adjoints:
     """What one reverse pass tells of marked values: the tags in ``on_adjoint`` to their functions, the others it keeps, where it keeps any.
 
-    ``given`` turns a cotangent into what the user gets.
+    ``given`` turns a cotangent into what the user gets. Of several seeds, ``several`` of them, a list with one for each is told.
     """
 
     marks: Marks
     on_adjoint: Mapping[str, Callable[[Any, Any], Any]]
     keeps: bool
     given: Callable[[Any], Any]
+    several: int | None = None
     kept: dict[tuple[str, int], Any] = field(factory=dict)
 
     def __call__(self, tag: str, step: Any, place: int | None, ct: Any) -> None:
         """A cotangent is complete: of the value marked as number ``place``, None in a loop function."""
         tell = self.on_adjoint.get(tag)
         if tell is not None:
-            tell(step, self.given(_shown(ct)))
+            tell(step, self.given(_shown(ct)) if self.several is None else [self.given(_shown(each)) for each in ct])
         elif self.keeps and place is not None:
             self.kept[tag, place] = ct
 
@@ -146,20 +165,27 @@ class Adjoints:
         return found[0] if len(found) == 1 else found
 
     def _leaf(self, tag: str, place: int, spec: ArraySpec) -> Any:
-        ct = self.kept.get((tag, place))
+        kept = self.kept.get((tag, place))
+        if self.several is None:
+            return self._own(kept, spec)
+        return [self._own(ct, spec) for ct in kept or [None] * self.several]
+
+    def _own(self, ct: Any, spec: ArraySpec) -> Any:
+        """A cotangent in memory of its own, zeros where there is none."""
         if ct is None:
             ct = np.zeros(spec.shape, spec.dtype)
-        owned = freeze(ct) if isinstance(ct, Handle) else np.array(ct)[()] if not spec.shape else ct.copy(order="K")
-        return self.given(owned)
+        return self.given(freeze(ct) if isinstance(ct, Handle) else np.array(ct)[()] if not spec.shape else ct.copy(order="K"))
 
 
-def adjoints(tape: Tape, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, given: Callable[[Any], Any]) -> Adjoints | None:
+def adjoints(
+    tape: Tape, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, given: Callable[[Any], Any], several: int | None
+) -> Adjoints | None:
     """Who is to be told of the marked values of a tape; nobody where none is marked. Raises :class:`StructureError` for an unknown tag."""
     if tape.marks is None and not on_adjoint:
         return None
     marks = tape.marks or Marks()
     require_marked(on_adjoint or (), marks)
-    return Adjoints(marks, on_adjoint or {}, keeps, given)
+    return Adjoints(marks, on_adjoint or {}, keeps, given, several)
 
 
 def require_marked(tags: Iterable[str], marks: Marks) -> None:

@@ -362,10 +362,10 @@ def _pull_component(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
     gathered[place] = ct
 
 
-def special_form(name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False) -> Form:
+def special_form(name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None) -> Form:
     """A form that is no primitive call: an input, a component, a write, a loop."""
     prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
-    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull))
+    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull), together)
 
 
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

@@ -13,7 +13,7 @@ from pullback.arrays import ArraySpec, spec_of
 from pullback.chains import PlainChain
 from pullback.context import policy_in_force, watchers
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
-from pullback.forms import release_records
+from pullback.forms import FORMS, release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
@@ -100,10 +100,11 @@ def grad(
 def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool = False, conj: bool = False) -> Any:
     """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the tuple of cotangents of the primals.
 
-    ``pull(ct)`` may be called again; it keeps what that needs until ``pull.close()``. ``pull.report`` says what the reverse
-    held. With ``has_aux``, ``f`` returns ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the structure, shapes
-    and dtypes of the output; raises :class:`StructureError` for another structure. With ``conj`` cotangents of complex values, those given
-    and those returned, are df/dx + i df/dy (as torch) in the place of df/dx - i df/dy.
+    ``pull(ct)`` may be called again; it keeps what that needs until ``pull.close()``. ``pull([ct, ct2])`` gives a list of answers, and
+    what the policy runs again is run once for all of them. ``pull.report`` says what the reverse held. With ``has_aux``, ``f`` returns
+    ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the structure, shapes and dtypes of the output; raises
+    :class:`StructureError` for another structure. With ``conj`` cotangents of complex values, those given and those returned, are
+    df/dx + i df/dy (as torch) in the place of df/dx - i df/dy.
     """
     traced, pull = forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
     out, aux = split_aux(traced.out, has_aux=has_aux)
@@ -128,55 +129,102 @@ class Pull:
         self._chain = chain
         self.ledger = ledger
 
-    def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> tuple[Any, ...]:
+    def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> Any:
+        """The tuple of the cotangents of the primals, given a cotangent of the output; for a list of cotangents a list of tuples.
+
+        A list is one cotangent where it has the structure of the output. Of several, each has the bits that a call of its own would
+        give it; what the policy runs again is run once for all of them, and the cotangents under way are held for each.
+        ``on_adjoint={"u": fn}`` calls ``fn(step, ct)`` for every value marked ``pullback.name(u, "u")``; ``ct`` is a list with one for
+        each where several are given.
+        """
         traced = self._open()
-        self.listen(on_adjoint, keeps=True)
+        one = matched(ct, self.out_definition) is not None
+        if not one and type(ct) is not list:
+            raise StructureError(self._misfit(ct, ""))
+        given = [ct] if one else ct
+        seeds = [self._seeds_of(cotangent, f" number {k}" if not one else "") for k, cotangent in enumerate(given)]
+        self.listen(on_adjoint, keeps=True, several=None if one else len(given))
+        found = [tuple(traced.structured([self._given(g) for g in cts])) for cts in self.each(self.out_leaves, seeds, free=False)]
+        return found[0] if one else found
+
+    def _seeds_of(self, ct: Any, which: str) -> list[Any]:
+        """A checked seed for each leaf of the output."""
         leaves = matched(ct, self.out_definition)
         if leaves is None:
-            message = (
-                f"the cotangent has structure {flatten(ct)[1]}, the output of the function differentiated at {traced.called_at} has "
-                f"{self.out_definition}; give one leaf per output leaf, None where an output is not used"
-            )
-            raise StructureError(message)
-        seeds = [checked_seed(leaf, out, traced) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
-        if not self.conj:
-            return tuple(traced.structured(self.once(self.out_leaves, seeds, free=False)))
-        cts = self.once(self.out_leaves, [conjugate(seed) for seed in seeds], free=False)
-        return tuple(traced.structured([conjugate(ct) for ct in cts]))
+            raise StructureError(self._misfit(ct, which))
+        traced = self._open()
+        return [self._given(checked_seed(leaf, out, traced)) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
+
+    def _misfit(self, ct: Any, which: str) -> str:
+        where = self._open().called_at
+        return (
+            f"the cotangent{which} has structure {flatten(ct)[1]}, the output of the function differentiated at {where} has "
+            f"{self.out_definition}; give one leaf per output leaf, None where an output is not used, or a list of such for several seeds"
+        )
+
+    def _given(self, ct: Any) -> Any:
+        """A cotangent as it goes between the user and the sweep, in either direction."""
+        return conjugate(ct) if self.conj else ct
 
     def once(self, outs: list[Any], seeds: list[Any], *, free: bool) -> list[Any]:
         """One reverse sweep: the cotangent of every input, zeros where the output does not depend on it. ``free`` gives up the tape."""
+        [cts] = self.each(outs, [seeds], free=free)
+        return cts
+
+    def each(self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool) -> list[list[Any]]:
+        """The same for several seeds, which share what the policy runs again: a list for each."""
         traced = self._open()
         traced.require_unchanged()
         began = time.perf_counter()
         tape = traced.tape
         told = watchers()
         plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
-        cts: list[Any] = [None] * len(tape.records)
-        run = Sweep(outer=innermost_of(tape.outer, seeds), frees=free, told=self._adjoints)
-        for out, seed in zip(outs, seeds, strict=True):
-            if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
-                cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
+        runs = [self._seeded(outs, given, free=free) for given in seeds]
         if free:
             self._traced = None
         if self._chain is None:
-            sweep(tape, tape.n_inputs, len(tape.records), cts, run)
-        else:
-            self._chain.reverse(cts, run)
+            sweep(tape, tape.n_inputs, len(tape.records), runs)
+        elif runs:
+            self._chain.reverse(runs)
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
-        return [_given_out(cts, k, given) for k, given in enumerate(traced.inputs)]
+        return [[_given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
 
-    def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool) -> None:
+    def _seeded(self, outs: Sequence[Any], seeds: Sequence[Any], *, free: bool) -> Sweep:
+        """The sweep that begins with these cotangents of the outputs."""
+        tape = self._traced.tape if self._traced is not None else None
+        assert tape is not None  # the pull is open
+        cts: list[Any] = [None] * len(tape.records)
+        for out, seed in zip(outs, seeds, strict=True):
+            if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
+                cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
+        return Sweep(cts, outer=innermost_of(tape.outer, seeds), frees=free, told=self._adjoints)
+
+    @property
+    def seed_bytes(self) -> int:
+        """About what the cotangents of one more seed in the same call hold; 0 where seeds share no re-run, so that nothing is gained."""
+        traced = self._open()
+        tape = traced.tape
+        chains = self._chain.chains if self._chain is not None else ()
+        loops = [record[2].chain for record in tape.records if record is not None and FORMS[record[0]].wide]
+        if not chains and not loops:
+            return 0
+        around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
+        around += sum(given.spec.nbytes for given in traced.inputs)
+        within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
+        return int(around + max(within))
+
+    def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
         """From now on the cotangents of marked values go to the functions in ``on_adjoint``; with ``keeps`` the others are stored."""
-        self._adjoints = adjoints(self._open().tape, on_adjoint, keeps=keeps, given=conjugate if self.conj else lambda ct: ct)
+        self._adjoints = adjoints(self._open().tape, on_adjoint, keeps=keeps, given=self._given, several=several)
 
     def adjoint(self, tag: str) -> Any:
         """The cotangent, in the last call of this pull, of the value marked ``pullback.name(u, tag)``; of several, a list in forward order.
 
-        Zeros where the output does not depend on it. Raises :class:`StructureError` for a tag that is not marked, and for one marked in the
-        steps of a loop function, whose cotangents only ``pull(ct, on_adjoint={tag: fn})`` hands out.
+        Where the call was given a list of seeds, each is a list with one for each seed. Zeros where the output does not depend on the
+        value. Raises :class:`StructureError` for a tag that is not marked, and for one marked in the steps of a loop function, whose
+        cotangents only ``pull(ct, on_adjoint={tag: fn})`` hands out.
         """
         if self._adjoints is None:
             tape = self._open().tape

@@ -95,18 +95,18 @@ class System:
     def transposed(self, v: Any, masks: bool) -> Any:
         """A' v, by a sweep over the records of the equation, which stay."""
         leaves = flatten(v)[0]
-        cts = self.swept(leaves, Sweep(outer=innermost_of(_recording(self.tape().outer), leaves), masks=masks))
+        cts = self.swept(leaves, Sweep(_Sparse(), outer=innermost_of(_recording(self.tape().outer), leaves), masks=masks))
         found = [cts[ident] for ident in self.unknowns]
         parts = [np.zeros(spec.shape, spec.dtype) if ct is None else ct for ct, spec in zip(found, self.specs, strict=True)]
         return unflatten(self.definition, parts)
 
     def swept(self, leaves: list[Any], run: Sweep) -> Any:
         """The cotangents by id after a sweep over the records of the equation, given those of the residual."""
-        cts: Any = _Sparse()
+        cts = run.cts
         for ident, leaf in zip(self.residuals, leaves, strict=True):
             if ident is not None:
                 cts[ident] = leaf if cts[ident] is None else cts[ident] + leaf
-        sweep(self.tape(), self.unknowns[-1] + 1, self.stop, cts, run)
+        sweep(self.tape(), self.unknowns[-1] + 1, self.stop, (run,))
         return cts
 
     def pull(self, given: list[Any], masks: bool) -> list[Any]:
@@ -141,7 +141,7 @@ def _pull_solution(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None
     """
     form, system = form_of(record), record[-2]
     leaves = [settle(g, spec, form, 0, record[-1], g) for g, spec in zip(system.pull(ct, run.masks), system.specs, strict=True)]
-    own = Sweep(outer=run.outer, masks=run.masks, place=run.place, told=run.told, step=run.step)
+    own = Sweep(_Sparse(), outer=run.outer, masks=run.masks, place=run.place, told=run.told, step=run.step)
     own.gathered, own.own_gathered = run.gathered, run.own_gathered
     sent = system.swept(leaves, own)
     for ident in sorted(i for i, g in sent.items() if i < system.unknowns[0] and g is not None):

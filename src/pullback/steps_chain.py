@@ -4,6 +4,7 @@ Snapshots are filled as the program goes: when a record reads a value from befor
 value by reference. So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ class StepsChain:
     replayer: Replayer | None = None
     initial: Live | None = None
     work_items: dict[int, list[Item]] = field(factory=dict)
-    cts: list[Any] = field(factory=list)
-    run: Sweep = field(factory=Sweep)
+    runs: list[Sweep] = field(factory=list)
+    """During a reverse pass: for each seed its sweep."""
     ended: bool = False
     fresh: bool = True
 
@@ -214,7 +215,7 @@ class StepsChain:
 
     def reverse(self, step: int) -> None:
         """Pull back through the step whose values are in WORK."""
-        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.cts, self.run)
+        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.runs)
         self.ledger.release(self.work_items.pop(step))
         self.work = None
 
@@ -282,20 +283,20 @@ class StepsChain:
             self.ledger.release(items)
 
     # The reverse pass.
-    def pull(self, cts: list[Any], run: Sweep) -> None:
-        """Reverse all steps; a second time from the initial state."""
+    def pull(self, runs: Sequence[Sweep]) -> None:
+        """Reverse all steps for each seed; a second time from the initial state."""
         if not self.cuts or self.cuts[0] == self.cuts[-1]:
             return
         if not self.fresh:
             self._restart()
         self.fresh = False
-        self.cts, self.run = cts, Sweep(owned=run.owned, outer=run.outer, frees=True, masks=run.masks, told=run.told)
+        self.runs = [Sweep(run.cts, owned=run.owned, outer=run.outer, frees=True, masks=run.masks, told=run.told) for run in runs]
         try:
             run_reverse(self.schedule, self.machine, self)
         except ScheduleError as error:
             say_where(error, f"in the reverse pass of the steps that begin at {self._first_line()}, under {self.policy!r}")
             raise
-        self.replayer = self.newest = None
+        self.runs, self.replayer, self.newest = [], None, None
 
     def _first_line(self) -> str:
         """The user's line of the first operation in the steps."""
@@ -307,6 +308,11 @@ class StepsChain:
         self.schedule, self.machine = self.policy.schedule(self.n), Machine(self.n)
         self.replayer = Replayer(self.entries, self.needs, dict(self.initial.values))
         run_forward(self.schedule, self.machine, self)
+
+    def live_bytes(self) -> int:
+        """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
+        snapshots = [v for v in (*self.slots.values(), self.initial) if isinstance(v, Live)]
+        return max((sum(nbytes_of(value) for value in live.values.values()) for live in snapshots), default=0)
 
     def hold_all(self) -> None:
         """Put every record back with the values it holds: the stretch becomes save-all."""

@@ -1,6 +1,10 @@
-"""The reverse sweep over a stretch of tape: cotangents go from the last record to the first, each added one at a time in that order."""
+"""The reverse sweep over a stretch of tape: cotangents go from the last record to the first, each added one at a time in that order.
 
-from collections.abc import Iterable
+Several seeds are swept side by side, each with a :class:`Sweep` of its own. They share what is costly to have: the values in the
+records, and the re-runs of loops.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +12,7 @@ from attrs import define, field
 
 from pullback.codegen import MASKED_PULLS
 from pullback.errors import PullbackError, say_where
-from pullback.forms import PULLS, release_records
+from pullback.forms import PULLS, TOGETHER, release_records
 from pullback.handles import FREE, SHARED, Handle, make
 from pullback.recorder import called_at, form_of
 from pullback.regions import winners
@@ -18,8 +22,10 @@ from pullback.tape import Tape
 
 @define(eq=False)
 class Sweep:
-    """What one reverse sweep knows: which cotangent buffers are its own to write in place, and the outer trace it is recorded on."""
+    """What the reverse sweep of one seed knows: its cotangents, which buffers are its own to write in place, the outer trace it is on."""
 
+    cts: Any
+    """The cotangents by record id, None where there is none yet."""
     owned: set[int] = field(factory=set)
     outer: Tape | None = None
     frees: bool = False
@@ -55,15 +61,33 @@ class Sweep:
                 self.own_gathered.add(ident)
 
 
-def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None:
-    """Pull the cotangents in ``cts`` (by record id) back through the records ``stop - 1`` down to ``start``.
+def sweep(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
+    """Pull the cotangents of each run, one for each seed, back through the records ``stop - 1`` down to ``start``.
 
-    With ``run.frees`` each record is dropped when it has been used. When a record is reached its cotangent is complete, because
-    every reader stands after it. An error tells the user's forward line.
+    Where the runs free, each record is dropped when all have used it. When a record is reached its cotangent is complete, because
+    every reader stands after it. Several runs go through a stretch one after the other, and meet at the records that work for all of
+    them at once (:data:`pullback.forms.TOGETHER`). An error tells the user's forward line.
     """
+    if len(runs) > 1:
+        records = tape.records
+        for i in range(stop - 1, start - 1, -1):
+            record = records[i]
+            if record is not None and record[0] in TOGETHER:
+                _sweep_each(tape, i + 1, stop, runs)
+                _meet(tape, i, runs)
+                stop = i
+    _sweep_each(tape, start, stop, runs)
+
+
+def _sweep_each(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
+    for run in runs:
+        _sweep_one(tape, start, stop, run, free=run.frees and run is runs[-1])
+
+
+def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> None:
     records = tape.records
     lift = run.outer
-    free = run.frees
+    cts = run.cts
     kinds = trapped()
     pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
     if kinds:
@@ -87,6 +111,27 @@ def sweep(tape: Tape, start: int, stop: int, cts: list[Any], run: Sweep) -> None
         if records[i] is not None:
             _locate(error, records[i], run.place)
         raise
+
+
+def _meet(tape: Tape, i: int, runs: Sequence[Sweep]) -> None:
+    """Pull the cotangents of all runs back through record ``i`` at once."""
+    records = tape.records
+    record: Any = records[i]
+    given = []
+    for run in runs:
+        ct, run.cts[i] = run.cts[i], None
+        given.append(ct if ct is None or run.outer is None else lifted(ct, run.outer))
+    try:
+        if any(ct is not None for ct in given):
+            with np.errstate(all="ignore"):
+                TOGETHER[record[0]](record, given, runs)
+        elif runs[-1].frees:
+            release_records((record,))
+    except Exception as error:
+        _locate(error, record, runs[-1].place)
+        raise
+    if runs[-1].frees:
+        records[i] = None
 
 
 def _locate(error: Exception, record: Any, place: str) -> None:
