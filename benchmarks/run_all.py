@@ -126,6 +126,7 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
             for n, limit in ((4, 10.0), (100_000, 4.0)) for heap in ("small", "large") for f in ("rosenbrock", "damped_sine")
         ),
         Figure("dense Jacobian, 50 to 50, over autograd", pick("x autograd", f="50 to 50", **US), 0.5, " x"),
+        Figure("eight seeds of a loop together, over one by one", pick("x one by one", candidate="together"), 0.3, " x"),
     )),
     "adbench": ("ADBench: Gaussian mixture (d = 10, K = 25, n = 1000) and bundle adjustment", (
         *(
