@@ -1,7 +1,6 @@
-"""The body of a loop as its executor calls it: closures frozen at entry, random generators found, the carry checked."""
+"""The body of a loop as its executor calls it: closures frozen at entry, the carry checked."""
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -9,7 +8,6 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import spec_of
-from pullback.declare import global_names
 from pullback.errors import StructureError
 from pullback.handles import Handle, faithful_copy, freeze
 from pullback.structures import flatten, map_leaves, unflatten
@@ -61,63 +59,6 @@ def _read_only(value: Any) -> Any:
         value = value.view()
         value.flags.writeable = False
     return value
-
-
-def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
-    """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
-    found: dict[int, np.random.Generator] = {}
-    for value in _reachable(f, 0):
-        if isinstance(value, np.random.Generator):
-            found[id(value)] = value
-    for leaf in flatten(state)[0]:
-        if isinstance(leaf, np.random.Generator):
-            found[id(leaf)] = leaf
-    return list(found.values())
-
-
-def _reachable(f: Any, depth: int) -> Iterator[Any]:
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(f, MethodType):
-        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
-        f = f.__func__
-    if not isinstance(f, FunctionType):
-        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
-        return
-    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
-    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
-    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        yield value
-        if isinstance(value, FunctionType | MethodType) and value is not f and not value.__module__.startswith(("numpy", "pullback.")):
-            yield from _reachable(value, depth + 1)
-        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
-            yield from flatten(value)[0]
-
-
-def _filled(cell: CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
-
-
-@define(eq=False)
-class Randomness:
-    """The states of the generators a loop can reach, and of NumPy's legacy generator, saved with each snapshot and put back with it."""
-
-    generators: "list[np.random.Generator]"
-
-    def save(self) -> tuple[Any, ...]:
-        """The states now."""
-        legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - users of the legacy generator must be replayed too
-        return (legacy, *(copy.deepcopy(g.bit_generator.state) for g in self.generators))
-
-    def restore(self, states: tuple[Any, ...]) -> None:
-        """Put the states back."""
-        np.random.set_state(states[0])  # noqa: NPY002 - see save
-        for generator, state in zip(self.generators, states[1:], strict=True):
-            generator.bit_generator.state = state
 
 
 @define(eq=False)

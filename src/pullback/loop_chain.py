@@ -16,9 +16,10 @@ from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
-from pullback.loop_body import Body, Randomness, as_before, separate
+from pullback.loop_body import Body, as_before, separate
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.save_all import SaveAll
+from pullback.randomness import Randomness
 from pullback.recorder import captured
 from pullback.sentinels import sentinel, trapped
 from pullback.sweep import sweep
@@ -189,28 +190,40 @@ class LoopChain:
     # The actions.
     def advance(self, start: int, stop: int) -> int:
         """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
-        watched = self.enclosing is not None and bool(trapped())
-        for k in range(start, stop):
-            if self.keeps_lookback:
-                self.lookback, self.owned = self.state, False
-                self.lookback_random = self.start_random if k == 0 and self.probe is not None else self.randomness.save()
-            if self.probe is not None and k == 0:
-                unused, self.state, ys = self.probe
-                release_records(unused.tape.records)
-                self.probe, self.owned = None, False
-                self.give_ys(0, ys)
-                continue
-            if watched:
+        first = start
+        if start == 0 and self.probe is not None:
+            self._advance_probe(self.probe)
+            first = 1
+        if self.enclosing is not None and trapped():
+            for k in range(first, stop):
+                self._look_back()
                 self._advance_watched(k)
-                continue
-            if not self.owned:
-                self.state = [own(leaf) for leaf in self.state]
+        elif first < stop:
             with self._enclosing_in(PAUSED):
-                self.state = self.run_plain(k)
-            self.owned = True
-            self.ledger.n_forward += 1
+                for k in range(first, stop):
+                    self._look_back()
+                    if not self.owned:
+                        self.state = [own(leaf) for leaf in self.state]
+                    self.state = self.run_plain(k)
+                    self.owned = True
+                    self.ledger.n_forward += 1
         self._verify(stop, self.state)
         return stop
+
+    def _look_back(self) -> None:
+        """Keep the state before a step, where the length is unknown and the step may be the last."""
+        if self.keeps_lookback:
+            self.lookback, self.owned = self.state, False
+            self.lookback_random = self.randomness.save()
+
+    def _advance_probe(self, probe: tuple[StepTape, list[Any], list[Any]]) -> None:
+        """Step 0 has been run on tracers already: its tape is let go."""
+        if self.keeps_lookback:
+            self.lookback, self.lookback_random = self.state, self.start_random
+        unused, self.state, ys = probe
+        release_records(unused.tape.records)
+        self.probe, self.owned = None, False
+        self.give_ys(0, ys)
 
     def _advance_watched(self, k: int) -> None:
         """A step under a trap: on tracers, so that the primitive can be named, and its tape let go. The bits are those of the plain run."""

@@ -15,9 +15,10 @@ from pullback.context import innermost, policy_in_force
 from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, Randomness, frozen_function, generators_of
+from pullback.loop_body import Body, frozen_function
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
+from pullback.randomness import Randomness, generators_of
 from pullback.recorder import component
 from pullback.structures import flatten, unflatten
 from pullback.tape import FORWARD, Tape, site_here
