@@ -1,11 +1,12 @@
 """The body of a loop as its executor calls it: closures frozen at entry, the carry checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pullback.arrays import spec_of
 from pullback.errors import StructureError
@@ -16,10 +17,18 @@ from pullback.tape import PAUSED
 MAX_DEPTH = 8
 
 
-def frozen_function(f: Any, made: list[Any], depth: int = 0) -> Any:
+@frozen
+class Captive:
+    """A frozen handle in the closure of a body, and the cell that it is in; None where it is in a structure."""
+
+    handle: Any
+    cell: CellType | None
+
+
+def frozen_function(f: Any, made: list[Captive], depth: int = 0) -> Any:
     """``f`` with the present contents of its closure cells, and of those of the functions in them: later rebinding cannot reach it.
 
-    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``.
+    Tracers in cells are frozen to the value they stand for now, and added to ``made``.
     """
     if isinstance(f, MethodType):
         return MethodType(frozen_function(f.__func__, made, depth), f.__self__)
@@ -32,20 +41,26 @@ def frozen_function(f: Any, made: list[Any], depth: int = 0) -> Any:
         except ValueError:
             cells.append(cell)  # empty: a function that names itself, bound later
             continue
-        cells.append(cell if content is f else CellType(_frozen_content(content, made, depth)))
+        cells.append(cell if content is f else _frozen_cell(content, made, depth))
     copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
     copy_of.__kwdefaults__ = f.__kwdefaults__
     copy_of.__dict__.update(f.__dict__)
     return copy_of
 
 
-def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
+def _frozen_cell(content: Any, made: list[Captive], depth: int) -> CellType:
+    cell = CellType()
+    cell.cell_contents = _frozen_content(content, made, depth, cell)
+    return cell
+
+
+def _frozen_content(content: Any, made: list[Captive], depth: int, cell: CellType | None = None) -> Any:
     if isinstance(content, Handle):
-        frozen = freeze(content)
-        if frozen._tape.mode == PAUSED:  # it stands for its value, and may have ended when the function is called again
-            return _frozen_content(_read_only(frozen._value), made, depth)
-        made.append(frozen)
-        return frozen
+        handle = freeze(content)
+        if handle._tape.mode == PAUSED:  # it stands for its value, and may have ended when the function is called again
+            return _frozen_content(_read_only(handle._value), made, depth, cell)
+        made.append(Captive(handle, cell))
+        return handle
     if isinstance(content, FunctionType | MethodType):
         return frozen_function(content, made, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
@@ -71,7 +86,21 @@ class Body:
     call: Callable[[Any, Any, Any], tuple[Any, Any]]
     name: str
     definition: Any
+    captives: list[Captive] = field(factory=list)
     y_definition: Any = field(default=None, init=False)
+
+    @contextmanager
+    def on_values(self) -> Iterator[None]:
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed."""
+        for each in self.captives:
+            if each.cell is not None:
+                each.cell.cell_contents = freeze(value) if isinstance(value := each.handle._value, Handle) else _read_only(value)
+        try:
+            yield
+        finally:
+            for each in self.captives:
+                if each.cell is not None:
+                    each.cell.cell_contents = each.handle
 
     def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         """One step. Raises :class:`StructureError` where the carry changes its structure, a shape or a dtype."""

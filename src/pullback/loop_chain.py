@@ -199,7 +199,7 @@ class LoopChain:
                 self._look_back()
                 self._advance_watched(k)
         elif first < stop:
-            with self._enclosing_in(PAUSED):
+            with self._enclosing_in(PAUSED), self.body.on_values():
                 for k in range(first, stop):
                     self._look_back()
                     if not self.owned:

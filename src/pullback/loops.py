@@ -15,7 +15,7 @@ from pullback.context import innermost, policy_in_force
 from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, frozen_function
+from pullback.loop_body import Body, Captive, frozen_function
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.randomness import Randomness, generators_of
@@ -33,7 +33,7 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     traced values it
     captures, and must do the same when called again (:class:`ReplayError`).
     """
-    held: list[Any] = []
+    held: list[Captive] = []
     frozen = frozen_function(body, held)
     loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, lower=lower)
     return loop.run(max(0, upper - lower))[0]
@@ -50,7 +50,7 @@ def scan(
     """
     x_leaves, x_definition = flatten(xs)
     n = _scan_length(x_leaves, length)
-    held: list[Any] = []
+    held: list[Captive] = []
     frozen = frozen_function(step, held)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -68,7 +68,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
     ``condition`` sees plain values. Errors as :func:`fori_loop`.
     """
-    held: list[Any] = []
+    held: list[Captive] = []
     frozen, frozen_condition = frozen_function(body, held), frozen_function(condition, held)
     loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held)
     loop.condition = frozen_condition
@@ -94,7 +94,7 @@ class _Loop:
     body: Callable[..., Any]
     init: Any
     policy: Any
-    held: list[Any]
+    held: list[Captive]
     """The handles that freezing the closures made."""
     lower: int = 0
     xs: list[Any] | None = None
@@ -135,7 +135,7 @@ class _Loop:
         return run
 
     def _chain(self, leaves: list[Any], xs: list[Any] | None, tape: Tape | None, n: int | None) -> LoopChain:
-        body = Body(self.call, self.name, self.definition)
+        body = Body(self.call, self.name, self.definition, self.held)
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
             body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(),
@@ -177,7 +177,7 @@ class _Loop:
 
     def _unrolled(self, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
-        body = Body(self.call, self.name, self.definition)
+        body = Body(self.call, self.name, self.definition, self.held)
         state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
         while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
             xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
@@ -231,9 +231,9 @@ class _Loop:
             starts = [next(given) if i is not None else leaf for i, leaf in zip(run.entering, fixed, strict=True)]
             xs = [next(given) if i is not None else leaf for i, leaf in zip(run.x_entering, fixed_xs, strict=True)]
             by_id = dict(zip(run.known, given, strict=True))
-            for handle in self.held:
-                if handle._id in by_id:
-                    handle._value = by_id[handle._id]
+            for captive in self.held:
+                if captive.handle._id in by_id:
+                    captive.handle._value = by_id[captive.handle._id]
             self.definition = definition
             again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
             again.closure = self.held

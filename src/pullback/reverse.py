@@ -211,7 +211,7 @@ class Pull:
         if not chains and not loops:
             return 0
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
-        around += sum(given.spec.nbytes for given in traced.inputs)
+        around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
         within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
         return int(around + max(within))
 
