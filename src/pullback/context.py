@@ -8,7 +8,7 @@ from typing import Any
 from pullback.errors import PolicyError
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.tape import CAPTURED, PAUSED, Tape
+from pullback.tape import CAPTURED, PAUSED, RECORDING, REPLAYABLE, Tape
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
@@ -56,6 +56,17 @@ def innermost() -> Tape | None:
     """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
     captured records elsewhere."""
     return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
+
+
+def recorded(tape: Tape | None) -> bool:
+    """Whether what a trace computes is recorded by ``tape``, whose handles are its values, or by one around that, to be reversed there.
+
+    Then the trace saves all, whatever the policy: what it computed again would be recorded once more, so that more was held, not less,
+    and cotangents would be added in another order.
+    """
+    while tape is not None and tape.mode not in (RECORDING, REPLAYABLE):
+        tape = tape.outer
+    return tape is not None
 
 
 def depth() -> int:

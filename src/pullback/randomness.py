@@ -38,7 +38,7 @@ def _reachable(f: Any, depth: int) -> Iterator[Any]:
     if not isinstance(f, FunctionType):
         yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
         return
-    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
+    cells = [cell.cell_contents for cell in f.__closure__ or () if filled(cell)]
     named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
     for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
         yield value
@@ -48,7 +48,8 @@ def _reachable(f: Any, depth: int) -> Iterator[Any]:
             yield from flatten(value)[0]
 
 
-def _filled(cell: CellType) -> bool:
+def filled(cell: CellType) -> bool:
+    """Whether a cell of a closure has been bound to something."""
     try:
         _ = cell.cell_contents
     except ValueError:
