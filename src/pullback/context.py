@@ -42,14 +42,44 @@ def checked(policy: Any) -> MemoryPolicy:
     return policy
 
 
-@contextmanager
-def tracing(tape: Tape) -> Iterator[Tape]:
-    """The tape is the innermost trace within the block."""
-    token = _TAPES.set((*_TAPES.get(), tape))
-    try:
-        yield tape
-    finally:
-        _TAPES.reset(token)
+class Tracing:
+    """Within the block the tapes are the innermost traces, the last of them the innermost. Every step of a loop enters one."""
+
+    __slots__ = ("_tapes", "_token")
+
+    def __init__(self, *tapes: Tape) -> None:
+        self._tapes = tapes
+
+    def __enter__(self) -> None:
+        self._token = _TAPES.set((*_TAPES.get(), *self._tapes))
+
+    def __exit__(self, *_: object) -> None:
+        _TAPES.reset(self._token)
+
+
+class Enclosed(Tracing):
+    """Within the block a step of a loop in the trace ``enclosing`` runs: that trace is in ``mode``, ``PAUSED`` or ``CAPTURED`` by the step's
+    tape ``inner``, and those around it are redirected to it, as they were while it was made. Without a trace nothing is done."""
+
+    __slots__ = ("_before", "_enclosing", "_inner", "_mode")
+
+    def __init__(self, enclosing: Tape | None, mode: int, inner: Tape | None = None) -> None:
+        super().__init__(*(tape for tape in (enclosing, inner) if tape is not None))
+        self._enclosing, self._mode, self._inner = enclosing, mode, inner
+
+    def __enter__(self) -> None:
+        self._before: list[tuple[Tape, int, Tape | None]] = []
+        tape, mode, below = self._enclosing, self._mode, self._inner
+        while tape is not None:
+            self._before.append((tape, tape.mode, tape.inner))
+            tape.mode, tape.inner = mode, below
+            mode, below, tape = CAPTURED, tape, tape.enclosing
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for tape, mode, below in self._before:
+            tape.mode, tape.inner = mode, below
 
 
 def innermost() -> Tape | None:

@@ -17,7 +17,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import next_level, tracing
+from pullback.context import Tracing, next_level
 from pullback.declare import Primitive
 from pullback.handles import FREE, SHARED, Handle, make, plain_value
 from pullback.patterns import LinearMap, Names, Sets, selected, sparse_library, structure_of
@@ -330,7 +330,7 @@ def follow(
     tape.tangents = tape.chain = influence
     given, inputs = _entered(args, argnums, influence)
     try:
-        with tracing(tape):
+        with Tracing(tape):
             out = run_function(f, given, dict(kwargs), tape)
     finally:
         tape.close()

@@ -46,6 +46,8 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
+    heard: bool = True
+    """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need not be booked."""
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""

@@ -1,7 +1,6 @@
 """The steps of a loop function as a chain: the body is called again, on plain arrays to advance and on tracers to record."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -10,7 +9,7 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import next_level, tracing
+from pullback.context import Enclosed, next_level
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
@@ -87,26 +86,6 @@ class LoopChain:
     ct_items: list[Item] = field(factory=list)
 
     # Running the body.
-    @contextmanager
-    def _enclosing_in(self, mode: int, inner: Tape | None = None) -> Iterator[None]:
-        """The enclosing trace in a mode, and the traces around it redirected to it, as they were while it was made."""
-        changed: list[tuple[Tape, int, Tape | None]] = []
-        if self.enclosing is None:
-            yield
-            return
-        tape: Tape | None
-        tape, below = self.enclosing, inner
-        while tape is not None:
-            changed.append((tape, tape.mode, tape.inner))
-            tape.mode, tape.inner = mode, below
-            mode, below, tape = CAPTURED, tape, tape.enclosing
-        try:
-            with tracing(self.enclosing):
-                yield
-        finally:
-            for tape, before, below in changed:
-                tape.mode, tape.inner = before, below
-
     def run_plain(self, k: int) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
@@ -132,7 +111,7 @@ class LoopChain:
         )
         tape.n_inputs = len(tape.records)
         entered, x_entered = [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()]  # before the body writes to them
-        with self._enclosing_in(CAPTURED, tape), tracing(tape):
+        with Enclosed(enclosing, CAPTURED, tape):
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
             new, ys = ([resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in (new, ys))
         self._require_known(tape, k)
@@ -141,7 +120,7 @@ class LoopChain:
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
         self.body.require_same(self.state, values, k)
-        step.items = self._priced(step)
+        step.items = self._priced(step) if k == 0 or self.ledger.heard else []  # the policy is told the size of step 0
         return step, as_before(self.state, values), y_values
 
     def _watch(self, tape: Tape, k: int) -> None:
@@ -184,7 +163,7 @@ class LoopChain:
         """For a loop of unknown length: whether its condition holds for the live state."""
         if self.condition is None:
             return True
-        with self._enclosing_in(PAUSED):
+        with Enclosed(self.enclosing, PAUSED):
             return self.condition(self.state)
 
     # The actions.
@@ -199,7 +178,7 @@ class LoopChain:
                 self._look_back()
                 self._advance_watched(k)
         elif first < stop:
-            with self._enclosing_in(PAUSED), self.body.on_values():
+            with Enclosed(self.enclosing, PAUSED), self.body.on_values():
                 for k in range(first, stop):
                     self._look_back()
                     if not self.owned:

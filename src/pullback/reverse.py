@@ -264,7 +264,7 @@ def forward(
     f: Any, args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], policy: Any, *, allow_int: bool, repeatable: bool
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
-    ledger = Ledger()
+    ledger = Ledger(heard=repeatable or bool(watchers()))
     chosen = SaveAll() if depth() and recorded(_around(f, args, kwargs)) else policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
