@@ -58,8 +58,8 @@ class Tracing:
 
 
 class Enclosed(Tracing):
-    """Within the block a step of a loop in the trace ``enclosing`` runs: that trace is in ``mode``, ``PAUSED`` or ``CAPTURED`` by the step's
-    tape ``inner``, and those around it are redirected to it, as they were while it was made. Without a trace nothing is done."""
+    """Within the block a step of a loop in the trace ``enclosing`` runs: that trace is in ``mode``, ``PAUSED`` or ``CAPTURED`` by ``inner``
+    (the tape of the step), and those around it are redirected to it, as they were while it was made. Without a trace nothing is done."""
 
     __slots__ = ("_before", "_enclosing", "_inner", "_mode")
 
