@@ -120,6 +120,22 @@ def alone(p: Any) -> bool:
     return type(p) is np.ndarray and getrefcount(p) <= JOINED and p.base is None and p.flags.writeable
 
 
+def takes(p: Any, g: Any) -> bool:
+    """Whether the array ``p`` can become ``p + g`` and have the strides that a new array would have."""
+    return p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and _in_c_order(g)
+
+
+def added(parts: list[Any]) -> Any:
+    """The sum of tangents, one after the other, in place where the first is an array that nobody but ``parts`` can see."""
+    total = parts[0]
+    for part in parts[1:]:
+        if type(part) is np.ndarray and alone(total) and takes(total, part):
+            np.add(total, part, out=total)
+        else:
+            total = total + part
+    return total
+
+
 def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
     """``p + g`` for value ``i``, where ``p`` is an element of ``cts`` and a local of the caller.
 
@@ -130,10 +146,12 @@ def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
         if i in sweep.owned:
             np.add(p, g, out=p)
             return p
-        if getrefcount(p) <= JOINED and p.base is None and p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and _in_c_order(g):
+        if getrefcount(p) <= JOINED and p.base is None and takes(p, g):
             np.add(p, g, out=p)
             sweep.owned.add(i)
             return p
+    elif sweep.outer is not None and getrefcount(p) <= JOINED and sweep.outer.tangents is not None:
+        return sweep.outer.tangents.joined(p, g)
     total = p + g
     if type(total) is np.ndarray:
         sweep.owned.add(i)
