@@ -13,10 +13,9 @@ from typing import Any
 
 from attrs import define
 
-from pullback.arrays import unbroadcast
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.forms import FORMS, PULLS, Form
-from pullback.settle import join, settle, settle_several, without_nan
+from pullback.settle import join, settle, settle_several, summed, without_nan
 
 _serial = count()
 
@@ -54,7 +53,7 @@ def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
         "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan,
-        "unbroadcast": unbroadcast,
+        "summed": summed,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
@@ -76,7 +75,7 @@ def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bo
     index = position - len(form.primitive.operands) if form.primitive.family else None
     if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
         # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
-        lines = [f"    g = rule{number}(unbroadcast(ct, record[{_spec_place(form, f'@{position}')}].shape))"]
+        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, f'@{position}')}]))"]
     else:
         lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
     if masked and rule.reads:  # a number makes no NaN of a 0

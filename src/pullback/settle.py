@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import INEXACT, ArraySpec, broadcasts_to, project
+from pullback.arrays import INEXACT, ArraySpec, broadcasts_to, project, unbroadcast
 from pullback.errors import RuleError
 from pullback.forms import Form
 from pullback.tape import site_text
@@ -43,6 +43,12 @@ def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int,
             )
         return project(g, spec)
     return g if dtype is spec.dtype else project(g, spec)
+
+
+def summed(ct: Any, spec: ArraySpec) -> Any:
+    """The cotangent of a result, summed over the axes along which the operand described by ``spec`` was broadcast; a Python number as it
+    is."""
+    return unbroadcast(ct, spec.shape) if hasattr(ct, "shape") else ct
 
 
 def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:

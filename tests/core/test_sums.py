@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.settle import takes
+from pullback.arrays import spec_of
+from pullback.settle import summed, takes
+from pullback.testing import check_grads
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.normal(size=(5, 5))
@@ -90,3 +92,15 @@ def test_tangents_given_and_returned_share_no_memory():
     assert not np.shares_memory(out, t)
     assert not np.shares_memory(same, t)
     np.testing.assert_array_equal(t, ALONG)
+
+
+@pytest.mark.parametrize("f", [np.add, np.subtract, lambda x, y: x + np.negative(y)])
+def test_operands_that_were_broadcast_get_sums(f):
+    column, row, number = SQUARE[:, :1], ALONG[0], 0.5
+    for x, y in ((column, row), (row, column), (SQUARE, number), (number, SQUARE), (number, number)):
+        check_grads(lambda x, y: np.sum(f(x, y) ** 2), (x, y))
+
+
+def test_a_cotangent_may_be_a_python_number():
+    assert summed(2.0, spec_of(1.0)) == 2.0
+    assert pb.grad(lambda u: pb.custom_root(lambda x: x - u, pb.value(u), lambda g, x: pb.value(u), lambda g, y: y / g(1.0)))(0.7) == 1.0
