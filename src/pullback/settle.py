@@ -132,11 +132,15 @@ def takes(p: Any, g: Any) -> bool:
 
 
 def added(parts: list[Any]) -> Any:
-    """The sum of tangents, one after the other, in place where the first is an array that nobody but ``parts`` can see."""
+    """The sum of tangents, one after the other, in place where the next is an array that nobody but ``parts`` can see.
+
+    Into the newer of two, since what is freed then lies below it, where the allocator keeps it, and not at the end of the heap.
+    """
     total = parts[0]
-    for part in parts[1:]:
-        if type(part) is np.ndarray and alone(total) and takes(total, part):
-            np.add(total, part, out=total)
+    for k in range(1, len(parts)):
+        part = parts[k]
+        if type(total) is np.ndarray and alone(part) and takes(part, total):
+            total = np.add(total, part, out=part)
         else:
             total = total + part
     return total

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.arrays import spec_of
-from pullback.settle import summed, takes
+from pullback.settle import added, summed, takes
 from pullback.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -62,7 +62,8 @@ def test_what_a_rule_has_kept_is_not_written(keeps):
         np.testing.assert_array_equal(pb.value(handle), value)
 
 
-def test_what_a_rule_for_tangents_holds_is_not_written():
+@pytest.mark.parametrize("first", [True, False])
+def test_what_a_rule_for_tangents_holds_is_not_written(first):
     class Held:
         array = np.ones((5, 5))
 
@@ -70,10 +71,21 @@ def test_what_a_rule_for_tangents_holds_is_not_written():
     def pair(x, y):
         return x + y
 
-    pair.vjp("x")(lambda ct: Held.array)
-    pair.vjp("y")(lambda ct: 2 * ct)
+    pair.vjp("x" if first else "y")(lambda ct: Held.array)
+    pair.vjp("y" if first else "x")(lambda ct: 2 * ct)
     pb.jvp(lambda x: pair(x, x), (SQUARE,), (ALONG,))
     np.testing.assert_array_equal(Held.array, 1)
+
+
+def test_tangents_are_added_in_the_newer_of_two():
+    parts = [np.ones(3), np.full(3, 2.0), np.full(3, 4.0)]
+    places = [id(part) for part in parts]
+    total = added(parts)
+    np.testing.assert_array_equal(total, 7)
+    assert id(total) == places[-1]
+    shared = parts[-1]
+    assert added([np.ones(3), shared]) is not shared
+    np.testing.assert_array_equal(shared, 7)
 
 
 @pytest.mark.parametrize("first", LAYOUTS)
