@@ -107,6 +107,10 @@ class Influence:
         ident: Any = Tangent(names)
         return make(self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer, value, ident, self.tape)
 
+    def joined(self, p: Any, g: Any) -> Any:
+        """The sum of two cotangents that are values here."""
+        return p + g
+
     def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:  # noqa: ARG002 - as Tangents.write
         """The names of a root after a write: the region takes those of what was written, or besides its own where that was added."""
         shape = np.shape(root._value)

@@ -119,7 +119,7 @@ float_power = primitive(np.float_power, operands=("x", "y"), serves=(np.float_po
 
 # ----------------------------------------------------------------------------------- trigonometric and hyperbolic functions
 sin = elementwise(np.sin, x=lambda ct, x: ct * np.cos(x))
-cos = elementwise(np.cos, x=lambda ct, x: -ct * np.sin(x))
+cos = elementwise(np.cos, x=lambda ct, x: ct * -np.sin(x))  # so NumPy negates and multiplies in place
 tan = elementwise(np.tan, x=either(np.tan, lambda ct, out: ct * (1 + out * out)))
 sinh = elementwise(np.sinh, x=silent(lambda ct, x: times(ct, np.cosh(x))))
 cosh = elementwise(np.cosh, x=silent(lambda ct, x: times(ct, np.sinh(x))))
