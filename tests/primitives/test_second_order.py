@@ -13,8 +13,13 @@ from attrs import evolve
 from tests.primitives.case import ROUGH
 from tests.primitives.rows import PLUGIN_TABLES, ROOT, TABLES, rows
 
+from pullback.forward import jvp
 from pullback.inspect.coverage import DIFFERENTIABLE, coverage
-from pullback.testing.differences import TOLERANCES
+from pullback.policies.binomial import Binomial
+from pullback.policies.recompute import Recompute
+from pullback.reverse import vjp
+from pullback.testing.bits import same_bits
+from pullback.testing.differences import TOLERANCES, random_like
 from pullback.testing.faults import raise_faults
 from pullback.testing.hessian_check import hessian_faults
 from pullback.testing.linear_check import start_level
@@ -42,6 +47,24 @@ def test_rows_of_plugins_are_right_to_second_order(row):
 @pytest.mark.parametrize("row", [row for row in ROWS if row.rough], ids=lambda row: row.name)
 def test_at_a_kink_every_order_of_the_modes_gives_the_same(row):
     check(row, numeric=False)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_policy_gives_the_second_derivatives_the_same_bits(row):
+    """What is run again are calls and writes of values that a forward trace, or another gradient, has traced."""
+    xs, rng = row.arrays, np.random.default_rng(SEED)
+    cts, along = (tuple(random_like(rng, value) for value in values) for values in (row.outputs(*xs), xs))
+
+    def gradient(policy):
+        return lambda *xs: vjp(row.outputs, *xs, policy=policy)[1](cts)
+
+    with np.errstate(all="ignore"):
+        expected = jvp(gradient(None), xs, along)[1]
+        assert same_bits(jvp(gradient(Binomial(1)), xs, along)[1], expected)
+        if not row.rough:
+            again = vjp(gradient(Recompute()), *xs)[1](along)
+            for found, value in zip(again, vjp(gradient(None), *xs)[1](along), strict=True):
+                np.testing.assert_allclose(found, value, rtol=1e-3, atol=1e-3 * np.max(np.abs(value), initial=1e-9))
 
 
 def test_a_row_that_is_not_compared_with_differences_says_why():
