@@ -70,6 +70,21 @@ def test_what_an_outer_transform_made_is_used_in_an_inner_one():
         np.testing.assert_allclose(pb.linearize(f, X)[1](T), expected @ T, rtol=1e-14)
 
 
+def test_a_sum_without_axes_is_added_to_a_view_of_its_array():
+    """The cotangent of a 0-d array that was broadcast is a scalar of NumPy's, and that of a view of the array is written into a buffer."""
+
+    def f(x):
+        y = np.copy(x)
+        y[...] = x**3
+        return np.sum((x + x[None]) * y[None] + y)
+
+    for policy in (None, *POLICIES):
+        x = np.array(0.5)
+        for found in (pb.hvp(f, (x,), (x,), policy=policy) / x, pb.grad(pb.grad(f, policy=policy))(x), pb.hessian(f, policy=policy)(x)):
+            assert found == pytest.approx(24 * x**2 + 6 * x, rel=1e-14)
+        assert pb.grad(pb.grad(pb.grad(f)))(x) == pytest.approx(48 * x + 6, rel=1e-14)
+
+
 def test_hessian_of_a_hessian_vector_product():
     def summed(x):  # of 20 x**3 t
         return np.sum(pb.hvp(lambda u: np.sum(u**5), (x,), (T,)))
