@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import innermost, policy_in_force
+from pullback.context import innermost, policy_in_force, using
 from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
@@ -235,7 +235,8 @@ class _Loop:
                 if captive.handle._id in by_id:
                     captive.handle._value = by_id[captive.handle._id]
             self.definition = definition
-            again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
+            with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+                again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
             again.closure = self.held
             results = self._results(again)
             again.chain.swept()

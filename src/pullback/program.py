@@ -13,10 +13,10 @@ from attrs import define, field
 
 from pullback.errors import say_where
 from pullback.forms import FORMS, Form
-from pullback.handles import faithful_copy
-from pullback.recorder import COMPONENT
+from pullback.handles import Handle, faithful_copy, freeze, root_of
+from pullback.recorder import COMPONENT, evaluate
 from pullback.tape import site_text
-from pullback.writes import CREATE, WRITE_OPCODES, created
+from pullback.writes import CREATE, WRITE_OPCODES, created, risen
 
 
 @define(eq=False)
@@ -142,11 +142,11 @@ class Replayer:
         if opcode == COMPONENT.opcode:
             self.env[ident] = values[0][entry.params["place"]]
             return
-        out = form.primitive.forward(*values, **entry.params)
+        out = evaluate(form.primitive, tuple(values), entry.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         source = entry.arguments[0]
-        if form.primitive.view and type(source) is int and isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]):
+        if form.primitive.view and type(source) is int and _looks_at(out, values[0]):
             self.base[ident] = self.base.get(source, source)
         else:
             if type(out) is np.ndarray and any(
@@ -162,7 +162,9 @@ class Replayer:
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
         if not free:
-            array = faithful_copy(array)
+            array = freeze(array) if isinstance(array, Handle) else faithful_copy(array)
+        if isinstance(source, Handle):  # of an outer trace
+            array = risen(array, source._tape)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)
@@ -223,3 +225,10 @@ class Replayer:
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
+
+
+def _looks_at(out: Any, whole: Any) -> bool:
+    """Whether a result is a view of an array, or of a handle of an outer trace."""
+    if isinstance(out, np.ndarray):
+        return bool(np.may_share_memory(out, whole))
+    return isinstance(out, Handle) and isinstance(whole, Handle) and root_of(out) is root_of(whole)

@@ -52,7 +52,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     values = tuple(_operand_value(operand, tape) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
-    out = _evaluate(prim, values, params)
+    out = evaluate(prim, values, params)
     return finish(prim, operands, values, out, params, tape)
 
 
@@ -118,7 +118,7 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
     return np.asarray(operand) if isinstance(operand, list | tuple) else operand
 
 
-def _evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the
     forward where residuals are needed."""
     if any(isinstance(value, Handle) for value in values):

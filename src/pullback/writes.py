@@ -106,7 +106,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
-        _rise(root, source._tape)
+        root._value = risen(root._value, source._tape)
     root._flag = WRITTEN
     before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
@@ -121,13 +121,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         handle._written_in = _stamp(root)
 
 
-def _rise(root: Any, tape: Any) -> None:
-    """The value of ``root`` as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
-    value = root._value
+def risen(value: Any, tape: Any) -> Any:
+    """The value of a root as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
     if isinstance(value, np.ndarray):
-        root._value = make(tape.kinds.buffer, value, None, tape, FREE)
-    elif value._tape.level < tape.level:
-        root._value = make(tape.kinds.buffer, value, None, tape, SHARED)
+        return make(tape.kinds.buffer, value, None, tape, FREE)
+    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -200,10 +198,12 @@ def _create(root: Any) -> None:
     value = root._value
     ident = len(tape.records)
     tape.records.append((CREATE.opcode, site_here(4)))
+    while isinstance(value, Handle) and value._id is None:  # of an outer trace, on whose inputs it does not depend
+        value = value._value
     fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:
-        params["value"] = tape.chain.constant(value)
+        params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
     tape.chain.note(ident, (), (), params)
     root._id = ident
     root.__class__ = tape.kinds.tracer
@@ -217,7 +217,8 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        return faithful_copy(params["value"])
+        value = params["value"]
+        return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
@@ -231,13 +232,22 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
         plain: Any = plain_value(ct)
-        return freeze(ct) if not isinstance(plain, np.ndarray) or plain.flags.writeable else ct.copy()  # type: ignore[attr-defined]
+        return freeze(ct) if isinstance(plain, np.ndarray) and plain.flags.writeable else copied(ct)
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
         return ct
     buffer = empty_with_strides(ct.shape, ct.dtype, strides)
     buffer[...] = ct
     return buffer
+
+
+def copied(ct: Any) -> Any:
+    """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
+    if not isinstance(ct, Handle) or isinstance(plain_value(ct), np.ndarray):
+        return ct.copy() if isinstance(ct, Handle) else np.array(ct)  # type: ignore[attr-defined]  # a handle has the array's methods
+    whole: Any = make(ct._tape.kinds.buffer, np.zeros_like(plain_value(ct)), None, ct._tape)
+    whole[...] = ct
+    return whole
 
 
 def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:

@@ -184,8 +184,9 @@ def _turn(ct: Any, other: Any, x: Any, y: Any) -> Any:
     square = x * x + y * y
     if getattr(x, "dtype", None) == getattr(y, "dtype", None) and _moderate(square):
         return ct * (other / square)
-    radius = _safe(np.hypot(x, y))
-    slope, endless = other / radius, np.isinf(radius)
+    norm = np.hypot(x, y)
+    radius = _safe(norm)
+    slope, endless = np.where(norm == 0, 0, other / radius), np.isinf(radius)
     if endless.any():
         slope = np.where(endless & ~np.isnan(x) & ~np.isnan(y), 0, slope)
     return ct * slope / radius
