@@ -13,10 +13,10 @@ from attrs import define, field
 
 from pullback.errors import say_where
 from pullback.forms import FORMS, Form
-from pullback.handles import faithful_copy
-from pullback.recorder import COMPONENT
+from pullback.handles import Handle, faithful_copy, freeze
+from pullback.recorder import COMPONENT, evaluate, is_view
 from pullback.tape import site_text
-from pullback.writes import CREATE, WRITE_OPCODES, created
+from pullback.writes import CREATE, WRITE_OPCODES, created, risen, writable_copy
 
 
 @define(eq=False)
@@ -142,11 +142,12 @@ class Replayer:
         if opcode == COMPONENT.opcode:
             self.env[ident] = values[0][entry.params["place"]]
             return
-        out = form.primitive.forward(*values, **entry.params)
+        out = evaluate(form.primitive, tuple(values), entry.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         source = entry.arguments[0]
-        if form.primitive.view and type(source) is int and isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]):
+        shares = is_view(out) or (isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]))
+        if form.primitive.view and type(source) is int and shares:
             self.base[ident] = self.base.get(source, source)
         else:
             if type(out) is np.ndarray and any(
@@ -162,7 +163,9 @@ class Replayer:
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
         if not free:
-            array = faithful_copy(array)
+            array = writable_copy(array)
+        if isinstance(source, Handle):
+            array = risen(array, source._tape)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)
@@ -207,6 +210,8 @@ class Replayer:
         if type(argument) is not int:
             return argument.value
         value = self.env[argument]
+        if isinstance(value, Handle):
+            return freeze(value)
         root = self.base.get(argument, argument)
         if root != argument and root in self.written:
             return faithful_copy(value) if type(value) is np.ndarray else value

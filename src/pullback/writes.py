@@ -102,11 +102,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
-        root._value = faithful_copy(root._value) if isinstance(root._value, np.ndarray) else freeze(root._value)
+        root._value = writable_copy(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
-        _rise(root, source._tape)
+        root._value = risen(root._value, source._tape)
     root._flag = WRITTEN
     before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
@@ -121,13 +121,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         handle._written_in = _stamp(root)
 
 
-def _rise(root: Any, tape: Any) -> None:
-    """The value of ``root`` as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
-    value = root._value
+def risen(value: Any, tape: Any) -> Any:
+    """The value as one of ``tape``, an outer trace, so that a value of that trace can be written into it; it may be so already."""
     if isinstance(value, np.ndarray):
-        root._value = make(tape.kinds.buffer, value, None, tape, FREE)
-    elif value._tape.level < tape.level:
-        root._value = make(tape.kinds.buffer, value, None, tape, SHARED)
+        return make(tape.kinds.buffer, value, None, tape, FREE)
+    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -198,12 +196,14 @@ def _create(root: Any) -> None:
     """Give a buffer that is about to be written, under a policy, an id of its own: a replay makes it anew, or from a held copy."""
     tape = root._tape
     value = root._value
+    while isinstance(value, Handle) and value._id is None:
+        value = resolve(value)._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
     ident = len(tape.records)
     tape.records.append((CREATE.opcode, site_here(4)))
     fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:
-        params["value"] = tape.chain.constant(value)
+        params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
     tape.chain.note(ident, (), (), params)
     root._id = ident
     root.__class__ = tape.kinds.tracer
@@ -217,10 +217,15 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        return faithful_copy(params["value"])
+        return writable_copy(params["value"])
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
+
+
+def writable_copy(value: Any) -> Any:
+    """What may be written without reaching the value: a copy in its strides, or a handle of an outer trace that copies when written."""
+    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
 
 
 def _strides(value: Any) -> Any:
