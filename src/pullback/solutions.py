@@ -186,10 +186,15 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
     if all(t is None for t in given):
         return x
     with paused(tape):
-        matvec = equation.linear or (lambda v: jvp(equation.residual, (fresh(x),), (v,))[1])
-        y = [np.zeros_like(leaf) if t is None else -t for leaf, t in zip(leaves, given, strict=True)]
-        found = flatten(custom_linear_solve(matvec, unflatten(definition, y), equation.solve, equation.transpose_solve))[0]
-        tangents = [Tangent(fitted(t, spec_of(leaf))) for leaf, t in zip(leaves, found, strict=True)]
+        linear = equation.linear or (lambda v: jvp(equation.residual, (fresh(x),), (v,))[1])
+
+        def matvec(parts: list[Any]) -> list[Any]:
+            return flatten(linear(unflatten(definition, parts)))[0]
+
+        def solve(parts: list[Any]) -> list[Any]:
+            return flatten(custom_linear_solve(linear, unflatten(definition, parts), equation.solve, equation.transpose_solve))[0]
+
+        tangents = tape.tangents.solution(leaves, given, matvec, solve)
     return unflatten(definition, [_handle(leaf, t, tape) for leaf, t in zip(leaves, tangents, strict=True)])
 
 
