@@ -138,7 +138,7 @@ class Influence:
 
         of_equations, of_unknowns = coupled(_structure(apply, units, len(every), len(every)), len(every))
         sets = self._gathered(of_equations, every, 2 * len(every))[of_unknowns]
-        return [Tangent(sets[a:b].reshape(shape)) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]  # type: ignore[arg-type]
+        return [Tangent(sets[a:b].reshape(shape)) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
 
     def _add(self, names: Names, region: Region, new: Names) -> None:
         if not region.repeats:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from inspect import isroutine
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -11,48 +12,68 @@ from attrs import define, field
 from pullback.arrays import spec_of
 from pullback.declare import global_names
 from pullback.errors import StructureError
-from pullback.handles import Handle, faithful_copy, freeze
+from pullback.handles import Handle, faithful_copy, freeze, plain_value
 from pullback.structures import flatten, map_leaves, unflatten
 from pullback.tape import PAUSED
 
 MAX_DEPTH = 8
 
 
-def frozen_function(f: Any, made: list[Any], depth: int = 0) -> Any:
-    """``f`` with the present contents of its closure cells, and of those of the functions in them: later rebinding cannot reach it.
+def frozen_function(f: Any, made: list[Any]) -> Any:
+    """``f`` with the present contents of its closure cells and defaults, and of the functions in them: later rebinding cannot reach it.
 
     Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``.
     """
+
+    def put(content: Any) -> Any:
+        while isinstance(content, Handle):
+            frozen = freeze(content)
+            if frozen._tape.mode != PAUSED:
+                made.append(frozen)
+                return frozen
+            content = _read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
+        return content
+
+    return _frozen(f, put, 0)
+
+
+def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
+    """``f`` for a call after the trace: in its cells and defaults ``keep(array)`` for a plain array, and for a tracer its plain value."""
+
+    def put(content: Any) -> Any:
+        if isinstance(content, Handle):
+            return _read_only(plain_value(freeze(content)))
+        return keep(content) if type(content) is np.ndarray else content
+
+    return _frozen(f, put, 0)
+
+
+def _frozen(f: Any, put: Callable[[Any], Any], depth: int) -> Any:
     if isinstance(f, MethodType):
-        return MethodType(frozen_function(f.__func__, made, depth), f.__self__)
-    if not isinstance(f, FunctionType) or not f.__closure__ or depth > MAX_DEPTH:
+        return MethodType(_frozen(f.__func__, put, depth), f.__self__)
+    if not isinstance(f, FunctionType) or not (f.__closure__ or f.__defaults__ or f.__kwdefaults__) or depth > MAX_DEPTH:
         return f
     cells = []
-    for cell in f.__closure__:
+    for cell in f.__closure__ or ():
         try:
             content = cell.cell_contents
         except ValueError:
             cells.append(cell)  # empty: a function that names itself, bound later
             continue
-        cells.append(cell if content is f else CellType(_frozen_content(content, made, depth)))
-    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
-    copy_of.__kwdefaults__ = f.__kwdefaults__
+        cells.append(cell if content is f else CellType(_frozen_content(content, put, depth)))
+    defaults = tuple(_frozen_content(value, put, depth) for value in f.__defaults__ or ())
+    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, defaults, tuple(cells))
+    copy_of.__kwdefaults__ = {name: _frozen_content(value, put, depth) for name, value in (f.__kwdefaults__ or {}).items()}
     copy_of.__dict__.update(f.__dict__)
     return copy_of
 
 
-def _frozen_content(content: Any, made: list[Any], depth: int) -> Any:
-    if isinstance(content, Handle):
-        frozen = freeze(content)
-        if frozen._tape.mode == PAUSED:  # it stands for its value, and may have ended when the function is called again
-            return _frozen_content(_read_only(frozen._value), made, depth)
-        made.append(frozen)
-        return frozen
+def _frozen_content(content: Any, put: Callable[[Any], Any], depth: int) -> Any:
     if isinstance(content, FunctionType | MethodType):
-        return frozen_function(content, made, depth + 1)
+        return _frozen(content, put, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
-        return map_leaves(lambda leaf: _frozen_content(leaf, made, MAX_DEPTH) if isinstance(leaf, Handle) else leaf, content)
-    return content
+        return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
+    return put(content)
 
 
 def _read_only(value: Any) -> Any:
@@ -66,7 +87,8 @@ def _read_only(value: Any) -> Any:
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
     """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
     found: dict[int, np.random.Generator] = {}
-    for value in _reachable(f, 0):
+    for reached in _reachable(f, 0):
+        value = getattr(reached, "__self__", None) if isroutine(reached) else reached  # draw = rng.normal
         if isinstance(value, np.random.Generator):
             found[id(value)] = value
     for leaf in flatten(state)[0]:

@@ -12,7 +12,8 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import innermost, policy_in_force
-from pullback.errors import StructureError
+from pullback.digests import digest
+from pullback.errors import ReplayError, StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
 from pullback.loop_body import Body, Randomness, frozen_function, generators_of
@@ -200,7 +201,8 @@ class _Loop:
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
-                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), self._rerun(run, leaves, tape, n))
+                rerun = self._rerun(run, leaves, tape, n, _digests(results))
+                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
                 component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
                 if carries_derivative(leaf)
@@ -218,12 +220,18 @@ class _Loop:
     def _results(self, run: LoopRun) -> list[Any]:
         return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
 
-    def _rerun(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
-        """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake."""
+    def _rerun(
+        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: list[bytes]
+    ) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
+        """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake.
+
+        Raises :class:`ReplayError` where its results have not the digests ``wanted``.
+        """
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
         definition, has_xs = self.definition, self.xs is not None
         run.closure = self.held
+        randomness, entered_with = run.chain.randomness, run.random_start
 
         def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
             given = iter(values)
@@ -234,13 +242,31 @@ class _Loop:
                 if handle._id in by_id:
                     handle._value = by_id[handle._id]
             self.definition = definition
+            drawn = randomness.save()
+            randomness.restore(entered_with)
             again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
+            randomness.restore(drawn)
             again.closure = self.held
             results = self._results(again)
             again.chain.swept()
+            self._require_same(wanted, _digests(results))
             return results, again
 
         return rerun
+
+    def _require_same(self, wanted: list[bytes], found: list[bytes]) -> None:
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b]
+        if wrong:
+            message = (
+                f"{self.name}: run again, the loop gave other bytes than in the first run, in leaf {', '.join(wrong)} of its result. The "
+                "body reads something that changed in between, such as an array that was overwritten. Make it part of the state, or close "
+                "over a new array each time"
+            )
+            raise ReplayError(message)
+
+
+def _digests(results: list[Any]) -> list[bytes]:
+    return [digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in results]
 
 
 def _movable(leaf: Any, tape: Tape) -> Any:

@@ -136,7 +136,8 @@ class Replayer:
             return
         values = [self.env[a] if type(a) is int else a.value for a in entry.arguments]
         if entry.rerun is not None:
-            self.env[ident], run = entry.rerun(values)
+            self.pinned.update(self.base.get(a, a) for a in entry.ids())  # the run holds what entered the loop
+            self.env[ident], run = entry.rerun([freeze(value) if isinstance(value, Handle) else value for value in values])
             self.residuals[ident] = {"run": run}
             return
         if opcode == COMPONENT.opcode:

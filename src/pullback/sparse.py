@@ -232,7 +232,7 @@ def _refuse(leaves: Leaves, what: str, where: str) -> None:
             message = f"{what} of sparse_jacobian at {where} is {spec}; write f in real and imaginary parts, or use jacobian"
             raise NotDifferentiableError(message)
         if spec.dtype.char == "e":
-            message = f"{what} of sparse_jacobian at {where} is {spec}, which scipy.sparse does not hold; convert it with .astype('float32')"
+            message = f"{what} of sparse_jacobian at {where} is {spec}, which scipy.sparse does not hold; convert it with .astype(float)"
             raise NotDifferentiableError(message)
 
 
