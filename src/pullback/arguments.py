@@ -60,7 +60,11 @@ def chosen(argnums: int | Sequence[int], argnames: str | Sequence[str] | None) -
     """The choice that a transform was given. Raises :class:`StructureError` for both at once, and for one argument named twice."""
     if argnames is None:
         several = not hasattr(argnums, "__index__")
-        numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]  # several says which it is
+        try:
+            numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]  # several says which it is
+        except TypeError:
+            message = f"argnums={argnums!r} is no number of an argument; give 0 for the first, (0, 1) for several, or names by argnames="
+            raise StructureError(message) from None
         picked = Chosen(numbers, None, several)
     else:
         if isinstance(argnums, Sequence) or argnums != 0:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pullback.arguments import chosen
+from pullback.arrays import carries_derivative, spec_of
 from pullback.errors import NotDifferentiableError, StructureError
-from pullback.forward import jvp
+from pullback.forward import jvp, one_for_each
 from pullback.matrices import Task, name_of, same_again
 from pullback.reverse import conjugate, grad, vjp
 from pullback.sizes import as_bytes
@@ -104,7 +105,7 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     ``policy`` its memory is twice that of the gradient, and every policy gives the same bits (Pearlmutter, Fast exact multiplication by
     the Hessian, Neural Computation 6, 1994).
     """
-    _one_for_each("hvp", primals, tangents)
+    one_for_each("hvp", primals, tangents)
     gradient = grad(f, tuple(range(len(primals))), policy=policy, has_aux=has_aux, allow_int=True)
     _, product, *aux = jvp(gradient, primals, tangents, has_aux=has_aux)
     product = product[0] if len(primals) == 1 else product
@@ -127,7 +128,7 @@ def gauss_newton_product(
     (Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural Computation 14, 2002). Raises
     :class:`ReplayError` where ``f`` gives other values the second time.
     """
-    _one_for_each("gauss_newton_product", primals, tangents)
+    one_for_each("gauss_newton_product", primals, tangents)
     out, sent = jvp(f, primals, tangents)
     ct = map_leaves(conjugate, sent) if loss is None else hvp(loss, (out,), (sent,))
     again, pull = vjp(f, *primals, policy=policy)
@@ -152,6 +153,11 @@ def elementwise_grad(
     @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         called, args, kwargs, where = which.call(f, args, kwargs)
+        for k in where:
+            if not carries_derivative(args[k]):
+                given = spec_of(args[k]) if isinstance(args[k], np.ndarray | int) else type(args[k]).__name__
+                message = f"argument {k} of {name_of(f)} is {given}; elementwise_grad is for floating arrays, convert it or take jacobian"
+                raise NotDifferentiableError(message)
         out, pull = _pull_at(called, args, kwargs, where, policy)
         shape = np.shape(out)
         if any(np.shape(args[k]) != shape for k in where):
@@ -221,14 +227,3 @@ def _require_diagonal(f: Any, number: int, weights: Any, slope: Any, weighted: A
             "use jacobian, or vjp with the cotangent that you mean"
         )
         raise NotDifferentiableError(message)
-
-
-def _one_for_each(name: str, primals: Any, tangents: Any) -> None:
-    """Raise :class:`StructureError` unless there is a tuple of primals and one of as many tangents."""
-    for word, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
-            message = f"{name} takes a tuple of {word}, one for each argument, got {type(given).__name__}; write ({word[:-1]},) for one"
-            raise StructureError(message)
-    if len(primals) != len(tangents):
-        message = f"{name} got {len(primals)} primals and {len(tangents)} tangents; give one for each"
-        raise StructureError(message)

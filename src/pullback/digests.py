@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 
 _ROW = 512
+_LONG = np.dtype(np.longdouble)
+_LONG_BYTES = 10 if np.finfo(_LONG).nmant == 63 else _LONG.itemsize
+"""The bytes of a long double that hold its value; what pads an 80-bit one to 16 bytes is arbitrary."""
 
 
 def digest(value: Any) -> bytes:
@@ -13,10 +16,14 @@ def digest(value: Any) -> bytes:
     Any change of a single element changes it, and so do two elements of one row of 512 changing places.
     """
     if not isinstance(value, np.ndarray):
-        return repr(value).encode() if not isinstance(value, np.generic) else value.tobytes()
+        if not isinstance(value, np.generic):
+            return repr(value).encode()
+        return value.tobytes() if value.dtype.char not in "gG" else digest(np.asarray(value))
     flat = value.reshape(-1) if value.flags.c_contiguous else np.ascontiguousarray(value).reshape(-1)
     head = f"{value.shape}{value.dtype.str}".encode()
     raw = flat.view(np.uint8)
+    if value.dtype.char in "gG":
+        raw = np.ascontiguousarray(raw.reshape(-1, _LONG.itemsize)[:, :_LONG_BYTES]).reshape(-1)
     words = raw[: raw.size // 8 * 8].view(np.uint64)
     rest = raw[words.size * 8 :].tobytes()
     whole = words.size // _ROW * _ROW

@@ -8,6 +8,8 @@ A code is never given to another class, and a class never changes its code: PB0 
 PB3 primitives and plugins, PB4 policies, PB5 numbers, PB6 checkers and the command line. Its page is docs/errors/CODE.md.
 """
 
+from typing import Any
+
 
 class _Coded:
     """What errors and warnings share: the text ends in the code and the way to its page."""
@@ -132,6 +134,9 @@ class BudgetError(PolicyError):
         super().__init__(message)
         self.minimum_bytes = minimum_bytes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.minimum_bytes)  # so that it comes back from another process
+
 
 class NonFiniteError(PullbackError, FloatingPointError):
     """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the reverse pass."""
@@ -148,6 +153,9 @@ class ConvergenceError(PullbackError, ArithmeticError):
         super().__init__(message)
         self.residual = residual
         self.n_steps = n_steps
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.residual, self.n_steps)
 
 
 class CheckError(PullbackError, AssertionError):

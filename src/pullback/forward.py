@@ -7,15 +7,16 @@ import numpy as np
 
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import Tracing, next_level
-from pullback.errors import StructureError
+from pullback.errors import NotDifferentiableError, StructureError
 from pullback.handles import SHARED, Handle, freeze, make
+from pullback.loop_body import separate
 from pullback.recorder import plain_array
 from pullback.reverse import split_aux, vjp
 from pullback.structures import flatten, map_leaves, matched, paths, unflatten
 from pullback.tangents import Tangent, Tangents
 from pullback.tape import FORWARD, Tape, site_here, site_text
 from pullback.trace import lowered, overlapping, run_function
-from pullback.tracer import KINDS
+from pullback.tracer import KINDS, value
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
@@ -30,9 +31,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
     site = site_here(0)
-    if len(primals) != len(tangents):
-        message = f"jvp at {site_text(site)} got {len(primals)} primals and {len(tangents)} tangents; give one for each"
-        raise StructureError(message)
+    one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
     tape.tangents = tape.chain = Tangents(tape)
@@ -50,8 +49,19 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         tape.tangents = tape.chain = None  # a cycle with the tape
     leaves, definition = flatten(out)
     result = unflatten(definition, [lowered(leaf, tape) for leaf in leaves])
-    sent = unflatten(definition, [_left(leaf, tape) for leaf in leaves])
+    sent = unflatten(definition, separate([_left(leaf, tape) for leaf in leaves]))
     return (result, sent, map_leaves(lambda leaf: lowered(leaf, tape), aux)) if has_aux else (result, sent)
+
+
+def one_for_each(name: str, primals: Any, tangents: Any) -> None:
+    """Raise :class:`StructureError` unless there is a tuple of primals and one of as many tangents."""
+    for word, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            message = f"{name} takes a tuple of {word}, one for each argument, got {type(given).__name__}; write ({word[:-1]},) for one"
+            raise StructureError(message)
+    if len(primals) != len(tangents):
+        message = f"{name} got {len(primals)} primals and {len(tangents)} tangents; give one for each"
+        raise StructureError(message)
 
 
 def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tuple[Any, Any]], Any]:
@@ -64,6 +74,12 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
             "give one leaf for each of its leaves, None for 0"
         )
         raise StructureError(message)
+    if definition.is_leaf() and not carries_derivative(leaves[0]) and parts[0] is not None and np.any(value(parts[0])):
+        message = (
+            f"argument {number} at {site_text(site)} is {spec_of(leaves[0])}, which carries no derivative, and its tangent is not 0; "
+            "pass the argument as a float or convert it with .astype(float), or give None for the tangent"
+        )
+        raise NotDifferentiableError(message)
     pairs = []
     for leaf, part, label in zip(leaves, parts, paths(primal), strict=True):
         wanted = part is not None and carries_derivative(leaf)
@@ -96,7 +112,7 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
 def checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
     """A tangent leaf of its own memory; raises :class:`StructureError` for another shape, or a dtype that the leaf's cannot hold."""
     spec = spec_of(leaf)
-    given: Any = part if isinstance(part, Handle) else np.asarray(part)
+    given: Any = part if isinstance(part, Handle) else plain_array(part)
     if given.shape != spec.shape or (given.dtype.kind == "c" and spec.dtype.kind != "c") or given.dtype.kind not in "fciub":
         message = (
             f"the tangent of {label} at {site_text(site)} is {given.dtype}{list(given.shape)}, the argument is "
@@ -113,8 +129,7 @@ def _left(leaf: Any, tape: Tape) -> Any:
     if not carries_derivative(leaf):
         return None
     if isinstance(leaf, Handle) and leaf._tape is tape:
-        tangent = np.zeros_like(leaf._value) if leaf._id is None else leaf._id.value
-        return np.array(tangent) if type(tangent) is np.ndarray and tangent.base is not None else tangent
+        return np.zeros_like(leaf._value) if leaf._id is None else leaf._id.value
     return np.zeros_like(leaf)
 
 

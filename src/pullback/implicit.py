@@ -7,7 +7,19 @@ import numpy as np
 
 from pullback.arrays import carries_derivative, spec_of
 from pullback.errors import ConvergenceError, StructureError
-from pullback.solutions import Equation, Function, fresh, leafwise, lowered_now, own, plain, require_finite, settled, solution
+from pullback.solutions import (
+    Equation,
+    Function,
+    fresh,
+    leafwise,
+    lowered_now,
+    own,
+    plain,
+    require_alike,
+    require_finite,
+    settled,
+    solution,
+)
 from pullback.structures import flatten, map_leaves
 
 
@@ -97,6 +109,8 @@ def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int,
     change, n = np.inf, 0
     while n < max_steps and (n == 0 or np.isfinite(change)):
         x, before, n = step(x), x, n + 1
+        if n == 1:
+            require_alike(what, before, x)
         change = float(far(x, before))
         if change <= tol:
             return x

@@ -20,7 +20,7 @@ from pullback.arrays import carries_derivative, spec_of
 from pullback.context import Tracing, next_level
 from pullback.declare import Primitive
 from pullback.handles import FREE, SHARED, Handle, make, plain_value
-from pullback.patterns import LinearMap, Names, Sets, selected, sparse_library, structure_of
+from pullback.patterns import LinearMap, Names, Sets, coupled, selected, sparse_library, structure_of
 from pullback.primitives.indexing import GETITEM
 from pullback.recorder import inactive, wrap
 from pullback.regions import Region
@@ -124,6 +124,25 @@ class Influence:
         root._id = ident
         if type(root) is self.tape.kinds.buffer:
             root.__class__ = self.tape.kinds.tracer
+
+    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Tangents.solution
+        """The names of the leaves of an implicit solution, given those of its equations: an unknown depends on what reaches any of the
+        equations that it is coupled with, where ``matvec`` is the derivative of the equations by the unknowns.
+        """
+        shapes = [np.shape(leaf) for leaf in leaves]
+        reach = [np.zeros(shape, np.int64) if names is None else names for names, shape in zip(given, shapes, strict=True)]
+        every = np.concatenate([np.asarray(names, np.int64).reshape(-1) for names in reach])
+        ends = np.cumsum([0, *(int(np.prod(shape, dtype=int)) for shape in shapes)])
+        units = np.concatenate([np.full(np.size(leaf), 1 + 1j if np.iscomplexobj(leaf) else 1.0) for leaf in leaves])
+
+        def apply(vector: Any) -> Any:
+            parts = [np.reshape(vector[a:b], shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
+            found = matvec([part if np.iscomplexobj(leaf) else np.real(part) for part, leaf in zip(parts, leaves, strict=True)])
+            return np.concatenate([np.reshape(leaf, -1) for leaf in found])
+
+        of_equations, of_unknowns = coupled(_structure(apply, units, len(every), len(every)), len(every))
+        sets = self._gathered(of_equations, every, 2 * len(every))[of_unknowns]
+        return [Tangent(sets[a:b].reshape(shape)) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
 
     def _add(self, names: Names, region: Region, new: Names) -> None:
         if not region.repeats:

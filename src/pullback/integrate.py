@@ -96,6 +96,9 @@ def odeint(
     if steps_per_interval is not None:
         taken = [Taken.equal(steps_per_interval)] * n
     else:
+        if not (np.all(np.isfinite(rtol + atol)) and np.min(rtol) >= 0 and np.min(atol) >= 0 and np.all(rtol + atol > 0)):
+            message = f"odeint: rtol={rtol} and atol={atol}; give tolerances of 0 or more, and not 0 for both"
+            raise StructureError(message)
         with everything_paused():
             taken = _Control(tableau, rtol, atol, max_steps).chosen(slope, map_leaves(_plain, start), np.array(_plain(times), float))
     rest = _integrated(tableau, slope, start, times, taken, policy) if n else None
@@ -128,8 +131,8 @@ class Taken:
     @classmethod
     def equal(cls, n: int) -> "Taken":
         """``n`` equal steps."""
-        if n < 1:
-            message = f"odeint: steps_per_interval={n}; take 1 or more"
+        if not hasattr(n, "__index__") or n < 1:
+            message = f"odeint: steps_per_interval={n}; take 1 or more, an integer"
             raise StructureError(message)
         return cls(np.arange(n) / n, np.full(n, 1.0 / n))
 
@@ -256,11 +259,18 @@ def _floating(leaf: Any) -> Any:
 
 
 def _times(t: Any) -> Any:
-    times: Any = t if isinstance(t, Handle) else np.asarray(t, float)
+    times: Any = t if isinstance(t, Handle) else np.asarray(t)
     if len(times.shape) != 1 or times.shape[0] < 1:
         message = f"odeint: t has shape {times.shape}; give a vector of times, the first being that of y0"
         raise StructureError(message)
-    return times
+    if times.dtype.kind not in "fiu":
+        message = f"odeint: t has dtype {times.dtype}; give real times"
+        raise StructureError(message)
+    wrong = np.flatnonzero(~np.isfinite(_plain(times)))
+    if len(wrong):
+        message = f"odeint: t[{wrong[0]}] is {_plain(times)[wrong[0]]}; give finite times"
+        raise StructureError(message)
+    return times if isinstance(t, Handle) else times.astype(float)
 
 
 def _like(y: Any, dy: Any) -> Any:
@@ -273,7 +283,10 @@ def _like(y: Any, dy: Any) -> Any:
         if spec_of(a).shape != spec_of(b).shape:
             message = f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; return the like of the state"
             raise StructureError(message)
-    return dy
+        if spec_of(b).dtype.kind == "c" and spec_of(a).dtype.kind != "c":
+            message = f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; start from a complex y0 (y0 + 0j)"
+            raise StructureError(message)
+    return map_leaves(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, dy)  # f may fill one buffer at each call
 
 
 def _joined(start: Any, rest: Any) -> Any:

@@ -6,66 +6,75 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from pullback.arrays import spec_of
 from pullback.errors import StructureError
-from pullback.handles import Handle, faithful_copy, freeze
+from pullback.handles import Handle, faithful_copy, freeze, plain_value
 from pullback.structures import flatten, map_leaves, unflatten
 from pullback.tape import PAUSED
 
 MAX_DEPTH = 8
 
 
-@frozen
-class Captive:
-    """A frozen handle in the closure of a body, and the cell that it is in; None where it is in a structure."""
+def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
+    """``f`` with the present contents of its closure cells and defaults, and of the functions in them: later rebinding cannot reach it.
 
-    handle: Any
-    cell: CellType | None
-
-
-def frozen_function(f: Any, made: list[Captive], depth: int = 0) -> Any:
-    """``f`` with the present contents of its closure cells, and of those of the functions in them: later rebinding cannot reach it.
-
-    Tracers in cells are frozen to the value they stand for now, and added to ``made``.
+    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``, and the
+    cells that hold them to ``cells``.
     """
+
+    def put(content: Any) -> Any:
+        while isinstance(content, Handle):
+            frozen = freeze(content)
+            if frozen._tape.mode != PAUSED:
+                made.append(frozen)
+                return frozen
+            content = _read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
+        return content
+
+    return _frozen(f, put, cells, 0)
+
+
+def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
+    """``f`` for a call after the trace: in its cells and defaults ``keep(array)`` for a plain array, and for a tracer its plain value."""
+
+    def put(content: Any) -> Any:
+        if isinstance(content, Handle):
+            return _read_only(plain_value(freeze(content)))
+        return keep(content) if type(content) is np.ndarray else content
+
+    return _frozen(f, put, [], 0)
+
+
+def _frozen(f: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
     if isinstance(f, MethodType):
-        return MethodType(frozen_function(f.__func__, made, depth), f.__self__)
-    if not isinstance(f, FunctionType) or not f.__closure__ or depth > MAX_DEPTH:
+        return MethodType(_frozen(f.__func__, put, of_handles, depth), f.__self__)
+    if not isinstance(f, FunctionType) or not (f.__closure__ or f.__defaults__ or f.__kwdefaults__) or depth > MAX_DEPTH:
         return f
     cells = []
-    for cell in f.__closure__:
+    for cell in f.__closure__ or ():
         try:
             content = cell.cell_contents
         except ValueError:
             cells.append(cell)  # empty: a function that names itself, bound later
             continue
-        cells.append(cell if content is f else _frozen_cell(content, made, depth))
-    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
-    copy_of.__kwdefaults__ = f.__kwdefaults__
+        cells.append(cell if content is f else CellType(_frozen_content(content, put, of_handles, depth)))
+        if content is not f and isinstance(cells[-1].cell_contents, Handle):
+            of_handles.append(cells[-1])
+    defaults = tuple(_frozen_content(value, put, of_handles, depth) for value in f.__defaults__ or ())
+    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, defaults, tuple(cells))
+    copy_of.__kwdefaults__ = {name: _frozen_content(value, put, of_handles, depth) for name, value in (f.__kwdefaults__ or {}).items()}
     copy_of.__dict__.update(f.__dict__)
     return copy_of
 
 
-def _frozen_cell(content: Any, made: list[Captive], depth: int) -> CellType:
-    cell = CellType()
-    cell.cell_contents = _frozen_content(content, made, depth, cell)
-    return cell
-
-
-def _frozen_content(content: Any, made: list[Captive], depth: int, cell: CellType | None = None) -> Any:
-    if isinstance(content, Handle):
-        handle = freeze(content)
-        if handle._tape.mode == PAUSED:  # it stands for its value, and may have ended when the function is called again
-            return _frozen_content(_read_only(handle._value), made, depth, cell)
-        made.append(Captive(handle, cell))
-        return handle
+def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
     if isinstance(content, FunctionType | MethodType):
-        return frozen_function(content, made, depth + 1)
+        return _frozen(content, put, of_handles, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
-        return map_leaves(lambda leaf: _frozen_content(leaf, made, MAX_DEPTH) if isinstance(leaf, Handle) else leaf, content)
-    return content
+        return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
+    return put(content)
 
 
 def _read_only(value: Any) -> Any:
@@ -86,21 +95,22 @@ class Body:
     call: Callable[[Any, Any, Any], tuple[Any, Any]]
     name: str
     definition: Any
-    captives: list[Captive] = field(factory=list)
+    cells: list[CellType] = field(factory=list)
+    """The cells of its closure that hold handles."""
     y_definition: Any = field(default=None, init=False)
 
     @contextmanager
     def on_values(self) -> Iterator[None]:
         """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed."""
-        for each in self.captives:
-            if each.cell is not None:
-                each.cell.cell_contents = freeze(value) if isinstance(value := each.handle._value, Handle) else _read_only(value)
+        handles = [cell.cell_contents for cell in self.cells]
+        for cell, handle in zip(self.cells, handles, strict=True):
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else _read_only(value)
         try:
             yield
         finally:
-            for each in self.captives:
-                if each.cell is not None:
-                    each.cell.cell_contents = each.handle
+            for cell, handle in zip(self.cells, handles, strict=True):
+                cell.cell_contents = handle
 
     def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         """One step. Raises :class:`StructureError` where the carry changes its structure, a shape or a dtype."""

@@ -40,7 +40,7 @@ class LoopRun:
     known: list[int] = field(factory=list)
     n_leaves: int = 0
     closure: list[Any] = field(factory=list)
-    """Inside steps: the captives of the body, emptied when the run is over so that they keep no value of the step alive."""
+    """Inside steps: the frozen handles of the body, emptied when the run is over so that they keep no value of the step alive."""
     random_start: tuple[Any, ...] = ()
     fresh: bool = True
     sizes: dict[str, int] = field(factory=dict)
@@ -201,8 +201,8 @@ class LoopRun:
         self.chain.ledger.release(self.start_items)
         self.start, self.start_items, self.chain.start = [], [], []
         self.chain.body.call = _over  # the closure holds handles of the tape that holds this run
-        for captive in self.closure:
-            captive.handle._value = None
+        for handle in self.closure:
+            handle._value = None
 
     def _restart(self) -> None:
         chain = self.chain

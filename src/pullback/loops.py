@@ -5,6 +5,7 @@ state that a re-run reaches again is compared with the first run's.
 """
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,17 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import innermost, policy_in_force, using
-from pullback.errors import StructureError
+from pullback.digests import digest
+from pullback.errors import ReplayError, StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, Captive, frozen_function
+from pullback.loop_body import Body, frozen_function
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.randomness import Randomness, generators_of
-from pullback.recorder import component
+from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
-from pullback.tape import FORWARD, Tape, site_here
+from pullback.tape import FORWARD, PAUSED, Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -33,9 +35,10 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     traced values it
     captures, and must do the same when called again (:class:`ReplayError`).
     """
-    held: list[Captive] = []
-    frozen = frozen_function(body, held)
-    loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, lower=lower)
+    held: list[Any] = []
+    cells: list[CellType] = []
+    frozen = frozen_function(body, held, cells)
+    loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, cells, lower=lower)
     return loop.run(max(0, upper - lower))[0]
 
 
@@ -50,8 +53,9 @@ def scan(
     """
     x_leaves, x_definition = flatten(xs)
     n = _scan_length(x_leaves, length)
-    held: list[Captive] = []
-    frozen = frozen_function(step, held)
+    held: list[Any] = []
+    cells: list[CellType] = []
+    frozen = frozen_function(step, held, cells)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
         result = frozen(carry, unflatten(x_definition, x) if x is not None else None)
@@ -60,7 +64,7 @@ def scan(
             raise StructureError(message)
         return result
 
-    return _Loop("scan", call, step, init, policy, held, xs=x_leaves if xs is not None else None).run(n)
+    return _Loop("scan", call, step, init, policy, held, cells, xs=x_leaves if xs is not None else None).run(n)
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -68,9 +72,10 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
     ``condition`` sees plain values. Errors as :func:`fori_loop`.
     """
-    held: list[Captive] = []
-    frozen, frozen_condition = frozen_function(body, held), frozen_function(condition, held)
-    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held)
+    held: list[Any] = []
+    cells: list[CellType] = []
+    frozen, frozen_condition = frozen_function(body, held, cells), frozen_function(condition, held, [])
+    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held, cells)
     loop.condition = frozen_condition
     return loop.run(None)[0]
 
@@ -94,8 +99,9 @@ class _Loop:
     body: Callable[..., Any]
     init: Any
     policy: Any
-    held: list[Captive]
-    """The handles that freezing the closures made."""
+    held: list[Any]
+    """The handles that freezing the closures made, and the cells that hold them."""
+    cells: list[CellType]
     lower: int = 0
     xs: list[Any] | None = None
     condition: Callable[[Any], Any] | None = None
@@ -106,6 +112,8 @@ class _Loop:
         """Carry out the forward sweep; the carry and the stacked per-step outputs, traced where anything that enters is."""
         leaves, self.definition = flatten(self.init)
         tape = innermost()
+        leaves = [_entered(leaf, tape) for leaf in leaves]
+        self.xs = None if self.xs is None else [_entered(leaf, tape) for leaf in self.xs]
         if tape is None:
             return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:
@@ -135,7 +143,7 @@ class _Loop:
         return run
 
     def _chain(self, leaves: list[Any], xs: list[Any] | None, tape: Tape | None, n: int | None) -> LoopChain:
-        body = Body(self.call, self.name, self.definition, self.held)
+        body = Body(self.call, self.name, self.definition, self.cells)
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
             body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(),
@@ -158,7 +166,10 @@ class _Loop:
         def store(k: int, ys: list[Any]) -> None:
             if k == 0:
                 self.ys = [[] if isinstance(y, Handle) else np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys]
-            for buffer, y in zip(self.ys, ys, strict=True):
+            for place, y in enumerate(ys):
+                buffer = self.ys[place]
+                if isinstance(y, Handle) and not isinstance(buffer, list):
+                    buffer = self.ys[place] = list(buffer[:k])  # an outer trace has come in after the first step
                 if isinstance(buffer, list):
                     buffer.append(y)
                 else:
@@ -177,7 +188,7 @@ class _Loop:
 
     def _unrolled(self, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
-        body = Body(self.call, self.name, self.definition, self.held)
+        body = Body(self.call, self.name, self.definition, self.cells)
         state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
         while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
             xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
@@ -201,7 +212,8 @@ class _Loop:
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
-                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), self._rerun(run, leaves, tape, n))
+                rerun = self._rerun(run, leaves, tape, n, _digests(results))
+                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
                 component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
                 if carries_derivative(leaf)
@@ -219,30 +231,63 @@ class _Loop:
     def _results(self, run: LoopRun) -> list[Any]:
         return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
 
-    def _rerun(self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
-        """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake."""
+    def _rerun(
+        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: list[bytes]
+    ) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
+        """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake.
+
+        Raises :class:`ReplayError` where its results have not the digests ``wanted``.
+        """
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
         definition, has_xs = self.definition, self.xs is not None
         run.closure = self.held
+        randomness, entered_with = run.chain.randomness, run.random_start
 
         def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
             given = iter(values)
             starts = [next(given) if i is not None else leaf for i, leaf in zip(run.entering, fixed, strict=True)]
             xs = [next(given) if i is not None else leaf for i, leaf in zip(run.x_entering, fixed_xs, strict=True)]
             by_id = dict(zip(run.known, given, strict=True))
-            for captive in self.held:
-                if captive.handle._id in by_id:
-                    captive.handle._value = by_id[captive.handle._id]
+            for handle in self.held:
+                if handle._id in by_id:
+                    handle._value = by_id[handle._id]
             self.definition = definition
+            drawn = randomness.save()
+            randomness.restore(entered_with)
             with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
                 again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
+            randomness.restore(drawn)
             again.closure = self.held
             results = self._results(again)
             again.chain.swept()
+            self._require_same(wanted, _digests(results))
             return results, again
 
         return rerun
+
+    def _require_same(self, wanted: list[bytes], found: list[bytes]) -> None:
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b]
+        if wrong:
+            message = (
+                f"{self.name}: run again, the loop gave other bytes than in the first run, in leaf {', '.join(wrong)} of its result. The "
+                "body reads something that changed in between, such as an array that was overwritten. Make it part of the state, or close "
+                "over a new array each time"
+            )
+            raise ReplayError(message)
+
+
+def _digests(results: list[Any]) -> list[bytes]:
+    return [digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in results]
+
+
+def _entered(leaf: Any, tape: Tape | None) -> Any:
+    """What enters a loop in the body of another: a value of a trace that is left alone is a plain one, one of a trace around the step
+    is captured by the step.
+    """
+    while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
+        leaf = freeze(leaf)._value
+    return captured(leaf, tape)
 
 
 def _movable(leaf: Any, tape: Tape) -> Any:

@@ -196,6 +196,22 @@ def structure_of(apply: LinearMap, n: int, k: int, limit: int = PROBES) -> Entri
     return found.row.astype(np.int64), low[found.col]
 
 
+def coupled(structure: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The groups of the equations and of the unknowns of a square system: those of one group are coupled, if by way of others.
+
+    ``structure`` are the rows and columns of its entries; in the place of rows None, where each equation has one unknown, which it names
+    (-1 for none); None where nothing is known: then all are coupled.
+    """
+    if structure is None:
+        return np.zeros(n, np.int64), np.zeros(n, np.int64)
+    rows, columns = structure
+    if rows is None:
+        rows, columns = np.flatnonzero(columns >= 0), columns[columns >= 0]
+    graph = sparse_library().coo_array((np.ones(len(rows), bool), (rows, columns + n)), shape=(2 * n, 2 * n))
+    _, groups = import_module("scipy.sparse.csgraph").connected_components(graph, directed=False)
+    return groups[:n].astype(np.int64), groups[n:].astype(np.int64)
+
+
 def _probe(random: Any, n: int) -> NDArray[np.float64]:
     values: NDArray[np.float64] = random.uniform(0.5, 1.5, n) * random.choice([-1.0, 1.0], n)
     return values

@@ -13,10 +13,10 @@ from attrs import define, field
 
 from pullback.errors import say_where
 from pullback.forms import FORMS, Form
-from pullback.handles import Handle, faithful_copy, freeze, root_of
-from pullback.recorder import COMPONENT, evaluate
+from pullback.handles import Handle, faithful_copy, freeze
+from pullback.recorder import COMPONENT, evaluate, is_view
 from pullback.tape import site_text
-from pullback.writes import CREATE, WRITE_OPCODES, created, risen
+from pullback.writes import CREATE, WRITE_OPCODES, created, risen, writable_copy
 
 
 @define(eq=False)
@@ -136,17 +136,20 @@ class Replayer:
             return
         values = [self.env[a] if type(a) is int else a.value for a in entry.arguments]
         if entry.rerun is not None:
-            self.env[ident], run = entry.rerun(values)
+            self.pinned.update(self.base.get(a, a) for a in entry.ids())  # the run holds what entered the loop
+            self.env[ident], run = entry.rerun([freeze(value) if isinstance(value, Handle) else value for value in values])
             self.residuals[ident] = {"run": run}
             return
         if opcode == COMPONENT.opcode:
             self.env[ident] = values[0][entry.params["place"]]
             return
-        out = evaluate(form.primitive, tuple(values), entry.params)
+        marks = not (form.primitive.rules or form.primitive.nondiff)  # nothing to differentiate: a mark, which hands on what it is given
+        out = form.primitive.forward(*values, **entry.params) if marks else evaluate(form.primitive, tuple(values), entry.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         source = entry.arguments[0]
-        if form.primitive.view and type(source) is int and _looks_at(out, values[0]):
+        shares = is_view(out) or (isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]))
+        if form.primitive.view and type(source) is int and shares:
             self.base[ident] = self.base.get(source, source)
         else:
             if type(out) is np.ndarray and any(
@@ -162,8 +165,8 @@ class Replayer:
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
         if not free:
-            array = freeze(array) if isinstance(array, Handle) else faithful_copy(array)
-        if isinstance(source, Handle):  # of an outer trace
+            array = writable_copy(array)
+        if isinstance(source, Handle):
             array = risen(array, source._tape)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
@@ -209,6 +212,8 @@ class Replayer:
         if type(argument) is not int:
             return argument.value
         value = self.env[argument]
+        if isinstance(value, Handle):
+            return freeze(value)
         root = self.base.get(argument, argument)
         if root != argument and root in self.written:
             return faithful_copy(value) if type(value) is np.ndarray else value
@@ -225,10 +230,3 @@ class Replayer:
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
-
-
-def _looks_at(out: Any, whole: Any) -> bool:
-    """Whether a result is a view of an array, or of a handle of an outer trace."""
-    if isinstance(out, np.ndarray):
-        return bool(np.may_share_memory(out, whole))
-    return isinstance(out, Handle) and isinstance(whole, Handle) and root_of(out) is root_of(whole)

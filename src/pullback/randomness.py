@@ -3,6 +3,7 @@
 import copy
 import ctypes
 from collections.abc import Iterator
+from inspect import isroutine
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -20,7 +21,8 @@ _STATE_BYTES = 2500
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
     """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
     found: dict[int, np.random.Generator] = {}
-    for value in _reachable(f, 0):
+    for reached in _reachable(f, 0):
+        value = getattr(reached, "__self__", None) if isroutine(reached) else reached  # draw = rng.normal
         if isinstance(value, np.random.Generator):
             found[id(value)] = value
     for leaf in flatten(state)[0]:

@@ -10,6 +10,7 @@ from pullback.arrays import ArraySpec, carries_derivative, spec_of
 from pullback.errors import StructureError
 from pullback.forward import jvp
 from pullback.handles import Handle
+from pullback.recorder import plain_array
 from pullback.reverse import grad, value_and_grad
 from pullback.structures import flatten, matched, paths, unflatten
 
@@ -99,6 +100,8 @@ class Layout:
             if place is None:
                 continue
             part = np.zeros(place.spec.shape, place.spec.dtype) if leaf is None else leaf
+            if isinstance(part, np.ndarray) and type(part) is not np.ndarray:
+                part = plain_array(part)
             if spec_of(part).shape != place.spec.shape:
                 message = f"the leaf {place.label or 'given'} is {spec_of(part)}, in the structure that was ravelled it is {place.spec}"
                 raise StructureError(message)

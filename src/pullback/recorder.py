@@ -56,7 +56,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     return finish(prim, operands, values, out, params, tape)
 
 
-def captured(operand: Any, tape: Tape) -> Any:
+def captured(operand: Any, tape: Tape | None) -> Any:
     """The handle that stands, on the tape of a loop's step, for a handle of an enclosing trace; anything else as it is."""
     while isinstance(operand, Handle) and operand._tape is not tape and operand._tape.mode == CAPTURED:
         operand = _stand_in(operand)
@@ -298,7 +298,7 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]
-    if prim.view and isinstance(source, Handle) and source._tape is tape and (_is_view(out) or _shares(out, source._value)):
+    if prim.view and isinstance(source, Handle) and source._tape is tape and (is_view(out) or _shares(out, source._value)):
         return view_of(operands[0], prim, params, out, None)
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
@@ -309,7 +309,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     if prim.outputs:
         handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-    if prim.view and (_is_view(out) or _shares(out, operands[0]._value)):
+    if prim.view and (is_view(out) or _shares(out, operands[0]._value)):
         return view_of(operands[0], prim, params, out, ident)
     handle = make(kinds.weak if type(out) in (float, complex) else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
@@ -317,7 +317,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     return handle
 
 
-def _is_view(out: Any) -> bool:
+def is_view(out: Any) -> bool:
     """For a value that is a handle of an outer trace: whether it is a view there."""
     return isinstance(out, Handle) and type(out) is out._tape.kinds.view
 

@@ -21,15 +21,15 @@ from pullback.context import innermost
 from pullback.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.forms import Form
 from pullback.forward import jvp
-from pullback.handles import SHARED, Handle, freeze, make, plain_value, resolve
-from pullback.loop_body import frozen_function
+from pullback.handles import SHARED, Handle, faithful_copy, freeze, make, plain_value, resolve, same_bits
+from pullback.loop_body import detached_function
 from pullback.loops import scan
 from pullback.policies.save_all import SaveAll
 from pullback.recorder import CAPTURE, captured, component, form_of, special_form
 from pullback.settle import join, settle
 from pullback.structures import flatten, map_leaves, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep
-from pullback.tangents import Tangent, fitted
+from pullback.tangents import Tangent
 from pullback.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape, site_here
 from pullback.trace import open_input
 
@@ -50,6 +50,11 @@ def custom_linear_solve(
     def found() -> Any:
         x = map_leaves(settled, solve(lambda v: map_leaves(lowered_now, matvec(v)), map_leaves(own, map_leaves(plain, b))))
         require_finite("custom_linear_solve", x)
+        (leaves, definition), (given, wanted) = flatten(x), flatten(b)
+        if definition != wanted or any(np.shape(u) != np.shape(v) for u, v in zip(leaves, given, strict=True)):
+            shapes = [", ".join(map(str, map(spec_of, each))) for each in (leaves, given)]
+            message = f"custom_linear_solve: solve returned {definition} of {shapes[0]}, b is {wanted} of {shapes[1]}; return its like"
+            raise StructureError(message)
         return x
 
     def residual(x: Any) -> Any:
@@ -186,10 +191,15 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
     if all(t is None for t in given):
         return x
     with paused(tape):
-        matvec = equation.linear or (lambda v: jvp(equation.residual, (fresh(x),), (v,))[1])
-        y = [np.zeros_like(leaf) if t is None else -t for leaf, t in zip(leaves, given, strict=True)]
-        found = flatten(custom_linear_solve(matvec, unflatten(definition, y), equation.solve, equation.transpose_solve))[0]
-        tangents = [Tangent(fitted(t, spec_of(leaf))) for leaf, t in zip(leaves, found, strict=True)]
+        linear = equation.linear or (lambda v: jvp(equation.residual, (fresh(x),), (v,))[1])
+
+        def matvec(parts: list[Any]) -> list[Any]:
+            return flatten(linear(unflatten(definition, parts)))[0]
+
+        def solve(parts: list[Any]) -> list[Any]:
+            return flatten(custom_linear_solve(linear, unflatten(definition, parts), equation.solve, equation.transpose_solve))[0]
+
+        tangents = tape.tangents.solution(leaves, given, matvec, solve)
     return unflatten(definition, [_handle(leaf, t, tape) for leaf, t in zip(leaves, tangents, strict=True)])
 
 
@@ -209,13 +219,27 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     if not ids or not _depends(tape, ids):
         return x
     # What the solvers close over may be rebound until the reverse; what the equation closes over must not be kept alive by its own tape.
-    solve, transpose_solve = frozen_function(equation.solve, []), frozen_function(equation.transpose_solve, [])
+    solve, transpose_solve = (detached_function(f, lambda array: _kept(tape, array)) for f in (equation.solve, equation.transpose_solve))
     specs = tuple(map(spec_of, leaves))
     system = System(equation.name, solve, transpose_solve, ref(tape), ids, len(tape.records), reached, specs, definition)
     sources = [ident for ident in reached if ident is not None]
     ident = len(tape.records)
     tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here(2)))
     return unflatten(definition, [component(tape, ident, k, own(leaf), len(leaves)) for k, leaf in enumerate(leaves)])
+
+
+def _kept(tape: Tape, array: Any) -> Any:
+    """A copy of an array that a solver closes over, which the user may overwrite before the reverse; the copy made last, while equal.
+
+    It is shared with nothing else that the tape holds: the solver may write to it.
+    """
+    if not tape.copies_constants:
+        return array
+    key = ("solver", id(array))
+    copy: Any = tape.constants.get(key)
+    if copy is None or (copy.shape, copy.dtype, copy.strides) != (array.shape, array.dtype, array.strides) or not same_bits(copy, array):
+        copy = tape.constants[key] = faithful_copy(array)
+    return copy
 
 
 def _depends(tape: Tape, unknowns: tuple[int, ...]) -> bool:

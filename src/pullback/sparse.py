@@ -9,6 +9,7 @@ from attrs import define
 from numpy.typing import NDArray
 
 from pullback.arguments import chosen
+from pullback.arrays import carries_derivative, spec_of
 from pullback.blocks import Leaves, leaves_of
 from pullback.errors import NotDifferentiableError, StructureError
 from pullback.forward import jvp, linearize
@@ -16,6 +17,7 @@ from pullback.handles import Handle
 from pullback.influence import follow
 from pullback.patterns import groups_of_columns, sparse_library
 from pullback.reverse import vjp
+from pullback.structures import flatten
 from pullback.tape import site_here, site_text
 
 MODES = ("auto", "forward", "reverse")
@@ -58,6 +60,8 @@ def sparse_jacobian(
     def derivative(*args: Any, **kwargs: Any) -> Any:
         site = site_here(0)
         called, args, kwargs, where = which.call(f, args, kwargs)
+        for number in where:
+            _require_floating(args[number], number, site_text(site))
         pattern = follow(called, args, where, kwargs).pattern() if structure is None else as_pattern(structure)
         work = Compressed(lambda *given: called(*_filled(args, where, given), **kwargs), tuple(args[k] for k in where), site_text(site))
         return work.jacobian(pattern, mode, policy, check=check)
@@ -209,6 +213,16 @@ def _from_pair(pair: tuple[Any, Any], shape: tuple[int, int], where: str) -> Any
     return sparse_library().csr_array((np.ones(len(pair[0]), bool), pair), shape=shape)
 
 
+def _require_floating(argument: Any, number: int, where: str) -> None:
+    leaves, _ = flatten(argument)
+    if leaves and not any(map(carries_derivative, leaves)):
+        message = (
+            f"argument {number} of sparse_jacobian at {where} is {spec_of(leaves[0])}, which carries no derivative; convert it with "
+            ".astype(float), or choose another argnums"
+        )
+        raise NotDifferentiableError(message)
+
+
 def _refuse(leaves: Leaves, what: str, where: str) -> None:
     for spec, value in zip(leaves.specs, leaves.values, strict=True):
         if isinstance(value, Handle):
@@ -216,6 +230,9 @@ def _refuse(leaves: Leaves, what: str, where: str) -> None:
             raise NotDifferentiableError(message)
         if spec.dtype.kind == "c":
             message = f"{what} of sparse_jacobian at {where} is {spec}; write f in real and imaginary parts, or use jacobian"
+            raise NotDifferentiableError(message)
+        if spec.dtype.char == "e":
+            message = f"{what} of sparse_jacobian at {where} is {spec}, which scipy.sparse does not hold; convert it with .astype(float)"
             raise NotDifferentiableError(message)
 
 

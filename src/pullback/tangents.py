@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec
+from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec, spec_of
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.errors import NotDifferentiableError
 from pullback.forms import rules_for
@@ -117,6 +117,11 @@ class Tangents:
         root._id = Tangent(buffer)
         if type(root) is self.tape.kinds.buffer:
             root.__class__ = self.tape.kinds.tracer
+
+    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Influence.solution
+        """The tangents of the leaves of an implicit solution, given those of its equation: ``solve`` solves with the derivative of that."""
+        found = solve([np.zeros_like(leaf) if t is None else -t for leaf, t in zip(leaves, given, strict=True)])
+        return [Tangent(fitted(t, spec_of(leaf))) for leaf, t in zip(leaves, found, strict=True)]
 
 
 def writable(tangent: Any, value: Any) -> bool:

@@ -102,7 +102,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
-        root._value = faithful_copy(root._value) if isinstance(root._value, np.ndarray) else freeze(root._value)
+        root._value = writable_copy(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
@@ -122,7 +122,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
 
 
 def risen(value: Any, tape: Any) -> Any:
-    """The value of a root as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
+    """The value as one of ``tape``, an outer trace, so that a value of that trace can be written into it; it may be so already."""
     if isinstance(value, np.ndarray):
         return make(tape.kinds.buffer, value, None, tape, FREE)
     return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
@@ -196,10 +196,10 @@ def _create(root: Any) -> None:
     """Give a buffer that is about to be written, under a policy, an id of its own: a replay makes it anew, or from a held copy."""
     tape = root._tape
     value = root._value
+    while isinstance(value, Handle) and value._id is None:
+        value = resolve(value)._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
     ident = len(tape.records)
     tape.records.append((CREATE.opcode, site_here(4)))
-    while isinstance(value, Handle) and value._id is None:  # of an outer trace, on whose inputs it does not depend
-        value = value._value
     fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:
@@ -217,11 +217,15 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        value = params["value"]
-        return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
+        return writable_copy(params["value"])
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
+
+
+def writable_copy(value: Any) -> Any:
+    """What may be written without reaching the value: a copy in its strides, or a handle of an outer trace that copies when written."""
+    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
 
 
 def _strides(value: Any) -> Any:

@@ -418,6 +418,34 @@ def test_array_subclasses_are_refused(make):
         pb.grad(lambda a: np.sum(a * 2))(make())
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("make", [lambda: np.matrix([[1.0, 2.0]]), lambda: np.ma.array([[1.0, 2.0]], mask=[[True, False]])])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a: pb.jvp(np.sin, (np.ones((1, 2)),), (a,)),
+        pb.linearize(np.sin, np.ones((1, 2)))[1],
+        lambda a: pb.ravel({"a": a}),
+        lambda a: pb.fun_and_grad(np.sum, a),
+    ],
+)
+def test_array_subclasses_are_refused_as_tangents_and_in_vectors(make, use):
+    with pytest.raises(PullbackError, match=r"(matrix|MaskedArray) has an arithmetic of its own.*pass np.asarray"):
+        use(make())
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.5), None])
+def test_argnums_that_are_no_numbers(argnums):
+    with pytest.raises(StructureError, match=r"argnums=.* is no number of an argument; give 0 for the first.*argnames="):
+        pb.grad(np.sum, argnums)
+
+
+@pytest.mark.parametrize("error", [pb.BudgetError("too little", 30), pb.ConvergenceError("too far", 0.5, 3), StructureError("another")])
+def test_errors_come_back_from_another_process(error):
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - what was dumped just now
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
 def test_a_masked_operand_is_right_or_refused():
     masked = np.ma.array([1.0, 2.0, 4.0], mask=[True, False, False])
     with pytest.raises((PullbackError, TypeError), match=r"(?i)mask"):

@@ -320,7 +320,7 @@ def test_hvp_of_a_thousand_steps_is_the_same_bits_under_binomial_and_symmetric()
     np.testing.assert_allclose(along_v, difference, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("product", [pb.hvp, pb.gauss_newton_product])
+@pytest.mark.parametrize("product", [pb.jvp, pb.hvp, pb.gauss_newton_product])
 def test_products_refuse_what_is_no_tuple(product):
     with pytest.raises(StructureError, match=r"takes a tuple of primals, one for each argument, got ndarray; write \(primal,\) for one"):
         product(rosenbrock, X, (T,))
@@ -515,3 +515,29 @@ def test_an_unknown_mode():
 def test_an_integer_argument(mode):
     with pytest.raises(NotDifferentiableError, match=r"argument 0.*(carries no derivative|has no floating or complex leaf)"):
         pb.jacobian(mixed, mode=mode)(np.arange(4))
+
+
+@pytest.mark.parametrize("transform", [pb.jvp, pb.hvp, lambda f, primals, tangents: pb.linearize(f, *primals)[1](*tangents)])
+def test_a_tangent_of_an_integer_argument(transform):
+    """Like the gradient by an integer, it would be 0 for want of a float."""
+    with pytest.raises(
+        NotDifferentiableError, match=r"argument 0 at .* is int64\[4\], which carries no derivative, and its tangent is not 0"
+    ):
+        transform(lambda n: np.sum(n * 2.0), (np.arange(4),), (np.ones(4),))
+    for tangent in (None, np.zeros(4, int)):
+        assert pb.jvp(lambda n, x: np.sum(n * x), (np.arange(4), X), (tangent, T))[1] == np.arange(4) @ T
+
+
+@pytest.mark.parametrize("argument", [3, np.arange(3), np.array([True]), [1.0]])
+def test_elementwise_grad_of_what_is_no_floating_array(argument):
+    with pytest.raises(
+        NotDifferentiableError, match=r"argument 0 of sin is (int64\[3?\]|bool\[1\]|list); elementwise_grad is for floating"
+    ):
+        pb.elementwise_grad(np.sin)(argument)
+
+
+def test_tangents_share_no_memory():
+    tangent = T.copy()
+    _, sent = pb.jvp(lambda x: (x, x, x[1:], {"reversed": x[::-1]}), (X,), (tangent,))
+    leaves = [*sent[:3], sent[3]["reversed"], tangent]
+    assert not any(np.shares_memory(a, b) for k, a in enumerate(leaves) for b in leaves[:k])

@@ -482,5 +482,13 @@ def test_functions_of_other_shapes_are_refused():
         pb.grad(lambda p: np.sum(pb.custom_root(lambda x: np.sum(x * x - p), P, lambda f, x: x, dense)))(P)
     with pytest.raises(pb.StructureError, match=r"the unknown has structure .*, the function gives .*; as many equations as unknowns"):
         pb.grad(lambda p: np.sum(pb.custom_root(lambda x: (x - p,), P, lambda f, x: x, dense)))(P)
+    with pytest.raises(pb.StructureError, match=r"fixed_point: an unknown is float64\[\], the function gives float64\[2\]"):
+        pb.fixed_point(lambda p, x: np.stack([p, p]), 1.0, 1.0)
+    with pytest.raises(
+        pb.StructureError, match=r"solve returned PyTreeSpec\(\*\) of float64\[2\], b is PyTreeSpec\(\*\) of float64\[3\]; return"
+    ):
+        pb.custom_linear_solve(lambda v: v, np.ones(3), lambda _, b: b[:2])
+    with pytest.raises(pb.StructureError, match=r"solve returned PyTreeSpec\(None\) of , b is"):
+        pb.custom_linear_solve(lambda v: v, np.ones(3), lambda _, b: None)
     with pytest.raises(pb.StructureError, match=r"the solver returned int64\[2\], which carries no derivative"):
         pb.custom_root(lambda x: x - P, P, lambda f, x: np.array([2, 5]), dense)

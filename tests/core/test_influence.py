@@ -239,3 +239,43 @@ def test_no_row_has_two_columns_of_one_group(seed):
         mine = groups[row]
         assert len(set(mine.tolist())) == len(mine)
     assert groups_of_columns(csr_array(np.zeros((3, 4), bool))).tolist() == [0] * 4
+
+
+def _solve(g, y):
+    return np.linalg.solve(np.stack([g(e) for e in np.eye(len(y))], axis=1), y)
+
+
+IMPLICIT = {
+    "fixed_point": (lambda u: pb.fixed_point(lambda a, y: 0.3 * np.cos(y) + a, u, np.zeros(6)), 6),
+    "complex": (lambda u: np.abs(pb.fixed_point(lambda a, v: 0.3 * np.exp(-v) + a * 1j, u, np.zeros(6, complex))), 6),
+    "root": (lambda u: pb.custom_root(lambda v: v**3 - u[::-1], u, lambda f, v: np.cbrt(U[::-1]), lambda g, y: y / g(np.ones(6))), 6),
+    "scalar": (lambda u: pb.custom_root(lambda v: v - u[0] * u[1], 0.1, lambda f, v: U[0] * U[1], lambda g, y: y / g(1.0)), 2),
+    "blocks": (lambda u: pb.custom_linear_solve(lambda v: np.concatenate([2 * v[:3] + v[2::-1], 3 * v[3:]]), u, _solve, _solve), 8),
+    "coupled": (lambda u: pb.custom_linear_solve(lambda v: 3 * v - np.roll(v, 1) - np.roll(v, -1), u, _solve, symmetric=True), 36),
+}
+U = np.linspace(0.5, 2.0, 6)
+
+
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_implicit_solutions(name):
+    f, entries = IMPLICIT[name]
+    found = pb.dependencies(f, U, norms=False)
+    dense = pb.jacobian(f)(U).reshape(-1, 6)
+    assert np.array_equal(found.matrix.toarray(), dense != 0)
+    assert found.matrix.nnz == entries
+    np.testing.assert_allclose(pb.sparse_jacobian(f)(U).toarray(), dense, rtol=1e-9, atol=1e-12)
+
+
+def test_implicit_solution_of_a_structure():
+    def f(u):
+        def matvec(d):
+            return {"a": d["a"] * 2, "b": d["b"] * u[:3]}
+
+        def solve(_, b):
+            return {"a": b["a"] / 2, "b": b["b"] / U[:3]}
+
+        return pb.custom_linear_solve(matvec, {"a": u[3:], "b": u[1:4]}, solve, symmetric=True)
+
+    found = pb.dependencies(f, U, norms=False)
+    assert found.of("u", "['a']").entries == 3
+    assert found.of("u", "['b']").entries == 6

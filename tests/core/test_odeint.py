@@ -166,3 +166,28 @@ def test_refusals():
         pb.odeint(lambda y, t: np.sum(y), Y0, [0.0, 2.0])
     with pytest.raises(pb.StructureError, match=r"f returned the structure .*, the state has"):
         pb.odeint(lambda y, t: (y,), Y0, [0.0, 2.0])
+    for t, said in (
+        ([0.0, np.nan], r"t\[1\] is nan"),
+        ([0.0, np.inf], r"t\[1\] is inf"),
+        ([0.0, 1j], "dtype complex128"),
+        (["a"], "dtype <U1"),
+    ):
+        with pytest.raises(pb.StructureError, match=f"odeint: .*{said}; give (finite|real) times"):
+            pb.odeint(lambda y, t: -y, 1.0, t)
+    for tolerances in ({"rtol": -1.0}, {"rtol": 0.0, "atol": 0.0}, {"atol": np.nan}):
+        with pytest.raises(pb.StructureError, match=r"rtol=.* and atol=.*; give tolerances of 0 or more, and not 0 for both"):
+            pb.odeint(lambda y, t: -y, 1.0, [0.0, 2.0], **tolerances)
+    with pytest.raises(pb.StructureError, match=r"steps_per_interval=2.5; take 1 or more, an integer"):
+        pb.odeint(lambda y, t: -y, 1.0, [0.0, 2.0], steps_per_interval=2.5)
+    with pytest.raises(
+        pb.StructureError, match=r"f returned complex128\[2\] for a leaf float64\[2\] of the state; start from a complex y0"
+    ):
+        pb.odeint(lambda y, t: 1j * y, Y0, [0.0, 2.0])
+
+
+def test_a_slope_in_one_buffer():
+    """Where no trace is under way, ``f`` may fill the same array at each call, as it may for SciPy."""
+    slope = np.empty(2)
+    for options in ({}, {"steps_per_interval": 3, "method": "rk4"}):
+        found = pb.odeint(lambda y, t: np.negative(y, out=slope), Y0, [0.0, 1.0], **options)
+        assert np.array_equal(found, pb.odeint(lambda y, t: -y, Y0, [0.0, 1.0], **options))

@@ -193,6 +193,10 @@ def test_other_bad_input():
         pb.sparse_jacobian(burgers)(X + 0j)
     with pytest.raises(NotDifferentiableError, match=r"the output of sparse_jacobian at .* is complex128\[12\]"):
         pb.sparse_jacobian(lambda x: x * 1j)(X)
+    with pytest.raises(NotDifferentiableError, match=r"argument 1 of sparse_jacobian at .* is int64\[3\], which carries no derivative"):
+        pb.sparse_jacobian(np.multiply, (0, 1))(np.ones(3), np.arange(3))
+    with pytest.raises(NotDifferentiableError, match=r"is float16\[3\], which scipy.sparse does not hold; convert it"):
+        pb.sparse_jacobian(np.sin)(np.ones(3, np.float16))
     with pytest.raises(NotDifferentiableError, match="is traced; a sparse matrix holds no tracers"):
         pb.grad(lambda x: pb.sparse_jacobian(burgers)(x).sum())(X)
 
