@@ -51,6 +51,13 @@ class Kinds:
     weak: type[Any]
 
 
+def kind_of(tape: Tape, value: Any) -> type[Any]:
+    """The class for a new handle over ``value``, a plain value or a handle of an outer trace: weak over a Python number."""
+    kinds: Kinds = tape.kinds
+    weak = type(value) is kinds.weak or (isinstance(value, float | complex) and not isinstance(value, np.generic))
+    return kinds.weak if weak else kinds.tracer
+
+
 def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int = FREE) -> Any:
     """A new handle."""
     handle = kind()

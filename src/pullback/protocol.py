@@ -12,7 +12,7 @@ from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Composite, Primitive
 from pullback.errors import ConversionError
-from pullback.handles import Handle, tape_of
+from pullback.handles import Handle, plain_value, tape_of
 from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.primitives.operands import as_array
@@ -29,7 +29,7 @@ TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.a
 """NumPy functions that reach us by ``like=`` only and whose contents may be traced."""
 
 
-OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d)
+OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d, np.trim_zeros)
 """NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at its values alone."""
 
 
@@ -69,14 +69,18 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
     the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
-    if args and isinstance(args[0], Handle) and not isinstance(args[0]._value, np.ndarray) and func not in OF_NUMBERS:
+    if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
     return _with_out(func.__name__, found(func), args, kwargs)
 
 
 def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``."""
-    return _with_out(name, registry.named(name), (handle, *args), kwargs)
+    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a scalar, it gives scalars."""
+    result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
+    if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
+        return result
+    plain = plain_value(result) if isinstance(result, Handle) else result
+    return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
 
 
 def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

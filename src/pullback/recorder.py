@@ -25,6 +25,7 @@ from pullback.handles import (
     faithful_copy,
     freeze,
     keep,
+    kind_of,
     make,
     resolve,
     root_of,
@@ -293,7 +294,7 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
 
 def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, params: Mapping[str, Any]) -> Any:
     """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to, or a plain value."""
-    if type(out) in (float, complex):
+    if type(out) in (float, complex, tape.kinds.weak):
         return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
@@ -311,7 +312,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
     if prim.view and (_is_view(out) or _shares(out, operands[0]._value)):
         return view_of(operands[0], prim, params, out, ident)
-    handle = make(kinds.weak if type(out) in (float, complex) else kinds.tracer, out, ident, tape, flag)
+    handle = make(kinds.weak if type(out) in (float, complex, kinds.weak) else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
         tape.chain.watch(handle)
     return handle
@@ -346,7 +347,7 @@ def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> An
     ident = len(tape.records)
     site = site_here(2)
     tape.records.append((COMPONENT.opcode, parent, place, count, site))
-    handle = make(tape.kinds.weak if type(value) is float else tape.kinds.tracer, value, ident, tape)
+    handle = make(kind_of(tape, value), value, ident, tape)
     if tape.mode:
         tape.chain.note_component(ident, parent, place)
         tape.chain.watch(handle)

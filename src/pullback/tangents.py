@@ -15,7 +15,7 @@ from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.errors import NotDifferentiableError
 from pullback.forms import rules_for
-from pullback.handles import FREE, Handle, freeze, make
+from pullback.handles import FREE, Handle, freeze, kind_of, make
 from pullback.policies.save_all import SaveAll
 from pullback.recorder import inactive, wrap
 from pullback.regions import Region
@@ -78,9 +78,8 @@ class Tangents:
     def _output(self, value: Any, tangent: Any) -> Any:
         if not carries_derivative(value):
             return value
-        kind = self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer
         ident: Any = Tangent(owned(tangent, ()))
-        return make(kind, value, ident, self.tape)
+        return make(kind_of(self.tape, value), value, ident, self.tape)
 
     def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:
         """The tangent of a root after a write: the region takes the tangent of what was written, or 0."""

@@ -173,10 +173,10 @@ class Tracer(Handle):
         return caller("operator_remainder")(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return np.floor_divide(plain_value(self), value(other))
+        return plain_value(self) // value(other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return np.floor_divide(value(other), plain_value(self))
+        return value(other) // plain_value(self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

@@ -14,6 +14,7 @@ from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.handles import Handle, plain_value
 from pullback.outputs import require_traced_target, write_out
+from pullback.primitives.operands import as_array
 from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import concrete_key, increment, set_item
 
@@ -163,19 +164,11 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     if _is_plain(ufunc):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
     if method == "outer":
-        x, y = (_array(x) for x in inputs)
+        x, y = map(as_array, inputs)
         return ufunc(np.reshape(x, (*np.shape(x), *(1,) * np.ndim(y))), y, **kwargs)
     if method == "reduceat" and ufunc is not np.add:
         return _reduceat(ufunc, *inputs, **kwargs)
     return found(getattr(ufunc, method))(*inputs, **kwargs)
-
-
-def _array(x: Any) -> Any:
-    """An operand as the array that NumPy makes of it: of a Python float, traced or not, one of float64."""
-    if isinstance(x, Handle):
-        number = isinstance(plain_value(x), float) and not isinstance(plain_value(x), np.generic)
-        return np.multiply(x, np.float64(1)) if number else x  # type: ignore[call-overload]  # a handle is taken by its hook
-    return np.asarray(x)
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:

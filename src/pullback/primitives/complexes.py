@@ -13,6 +13,7 @@ import numpy as np
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.elementwise import is_complex
+from pullback.primitives.operands import as_array
 
 real = primitive(lambda x: np.real(x), name="real", view=True, serves=(np.real,), vjps={"x": lambda ct: ct})
 imag = primitive(lambda x: np.imag(x), name="imag", view=True, serves=(np.imag,), vjps={"x": lambda ct: -1j * ct})
@@ -29,6 +30,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 @composite(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """numpy.real_if_close: the real part where every imaginary part is below ``tol`` (in units of eps if above 1)."""
+    a = as_array(a)
     if not is_complex(a):
         return a
     bound = np.finfo(a.dtype).eps * tol if tol > 1 else tol
