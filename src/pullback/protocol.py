@@ -162,10 +162,21 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
+    if name in LOOPS_APART and _by_a_loop_apart(value):
+        compute = registry.named(f"in_place_{name}")
     result = compute(handle, other)
     if takes_over(handle, result):
         return handle
     return write_out(name, handle, result)
+
+
+LOOPS_APART = ("multiply", "power")
+
+
+def _by_a_loop_apart(value: Any) -> bool:
+    """Whether NumPy computes in place into this array otherwise than into a new one (see ``primitives.operators.IN_PLACE``)."""
+    plain: Any = plain_value(value) if isinstance(value, Handle) else value
+    return plain.size == 1 or not plain.flags.forc
 
 
 def _plainly_increments(handle: Any, value: Any, other: Any) -> bool:

@@ -88,8 +88,8 @@ class Tracer(Handle):
 
     @property
     def real(self) -> Any:
-        """The real part."""
-        return method("real", self, (), {})
+        """The real part: the array itself where it is real."""
+        return method("real", self, (), {}) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, new: Any) -> None:

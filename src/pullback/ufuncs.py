@@ -15,6 +15,7 @@ from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunc
 from pullback.handles import Handle, plain_value
 from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.operands import as_array
+from pullback.primitives.shaping import laid_as
 from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import concrete_key, increment, set_item
 
@@ -177,19 +178,20 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
     starts = np.asarray(indices)
     stops = np.append(starts[1:], len(line))
     parts = [ufunc.reduce(line[i:j], dtype=dtype) if i < j else line[i] for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
-    return np.moveaxis(np.stack(parts), 0, axis)
+    plain = ufunc.reduceat(plain_value(array), indices, axis, dtype)  # tells how NumPy lays the result out
+    return laid_as(np.moveaxis(np.stack(parts), 0, axis), plain)
 
 
 def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
     """``ufunc.at``: in place, one after the other where the key names an element more than once."""
-    key = concrete_key(key)
+    key, values = concrete_key(key), tuple(map(as_array, values))
     if ufunc in (np.add, np.subtract) and values:
         increment(target, values[0], sign=1 if ufunc is np.add else -1, key=key, repeats=True)
         return
     places = np.arange(target.size).reshape(target.shape)[key]
     if not target.shape:
         target, places = np.reshape(target, (1,)), np.ravel(places)
-    values = tuple(np.broadcast_to(v if hasattr(v, "dtype") else np.asarray(v), places.shape).reshape(-1) for v in values)
+    values = tuple(np.broadcast_to(v, places.shape).reshape(-1) for v in values)
     for chosen in _rounds(places.ravel()):
         at = np.unravel_index(places.ravel()[chosen], target.shape)
         new = ufunc(target[at], *(v[chosen] for v in values))

@@ -12,6 +12,7 @@ from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.forms import Form, new_form
 from pullback.handles import FREE, SHARED, Handle, make, plain_value, resolve, spec_of_handle
 from pullback.primitives.axes import cut
+from pullback.primitives.creation import of_nothing
 from pullback.recorder import call
 from pullback.regions import has_repeats, is_basic, is_fancy, names_twice
 from pullback.settle import alone
@@ -180,6 +181,8 @@ def read(handle: Any, key: Any) -> Any:
 @composite(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """numpy.take: ``a[..., indices]`` along an axis, along the flat array for None."""
+    if isinstance(a, Handle) and not np.size(plain_value(a)):
+        return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]  # NumPy refuses a wrong mode
     line = np.ravel(a) if axis is None else a
     place = normalize_axis_index(0 if axis is None else axis, line.ndim)
     wanted, extent = np.asarray(indices).astype(np.intp, copy=False), line.shape[place]

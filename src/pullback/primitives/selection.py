@@ -51,7 +51,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     *choices, result = _alike((*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
-    return np.copy(result, order="C") if result.ndim and not result.flags.c_contiguous else result  # as NumPy lays it out
+    return _laid_out(result)
 
 
 @composite(np.choose)
@@ -66,7 +66,12 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = where(index == 0, options[0], options[-1])
     for k in range(1, count - 1):
         result = where(index == k, options[k], result)
-    return result if result.shape else result[()]
+    return _laid_out(result) if result.shape else result[()]
+
+
+def _laid_out(result: Any) -> Any:
+    """In C order, as NumPy lays out what it selects."""
+    return np.copy(result, order="C") if result.shape and not result.flags.c_contiguous else result
 
 
 def _alike(choices: Sequence[Any]) -> list[Any]:

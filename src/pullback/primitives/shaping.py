@@ -141,6 +141,12 @@ def _memory_order(a: Any) -> tuple[int, ...]:
     return tuple(reversed(order))
 
 
+def laid_as(x: Any, plain: Any) -> Any:
+    """``x`` copied, without gaps, its axes in memory in the order of those of ``plain``."""
+    axes = _memory_order(plain)
+    return np.transpose(np.copy(np.transpose(x, axes), order="C"), _inverse(axes))
+
+
 def _is_dense(a: Any, axes: tuple[int, ...]) -> bool:
     """True when the elements of ``a`` lie in memory without gaps, the last one of ``axes`` varying fastest."""
     step = a.itemsize
