@@ -111,6 +111,15 @@ def plain_value(handle: Handle) -> Any:
     return value
 
 
+def depends(x: Any) -> bool:
+    """Whether ``x`` is a handle that depends on the inputs of its trace, or of one around it."""
+    while isinstance(x, Handle):
+        if resolve(x)._id is not None:
+            return True
+        x = x._value
+    return False
+
+
 def resolve(handle: Any) -> Any:
     """The handle itself, after a stale view has derived itself again from its parent's present value."""
     if type(handle) is handle._tape.kinds.view:
@@ -190,6 +199,11 @@ def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     else:
         copy[...] = array
     return copy
+
+
+def twin_of(value: Any) -> Any:
+    """A value that may be written to while the original stays: of an array a faithful copy, of a handle of an outer trace a frozen one."""
+    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
 
 
 def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import spec_of
 from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Composite, Primitive
@@ -152,8 +151,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         return handle
     tape = tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}" if f"operator_{name}" in registry.names else name)
-    rebinds = not spec_of(value).shape and not hasattr(value, "_parent") if isinstance(value, Handle) else type(value) is not np.ndarray
-    if rebinds:
+    if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
         return compute(handle, other)
     if handle._tape is not tape or (
         not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)

@@ -53,7 +53,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     values = tuple(_operand_value(operand, tape) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
-    out = _evaluate(prim, values, params)
+    out = evaluate(prim, values, params)
     return finish(prim, operands, values, out, params, tape)
 
 
@@ -119,7 +119,7 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
     return np.asarray(operand) if isinstance(operand, list | tuple) else operand
 
 
-def _evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the
     forward where residuals are needed."""
     if any(isinstance(value, Handle) for value in values):
@@ -299,7 +299,7 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]
-    if prim.view and isinstance(source, Handle) and source._tape is tape and (_is_view(out) or _shares(out, source._value)):
+    if prim.view and isinstance(source, Handle) and source._tape is tape and (looks_at(out, source._value)):
         return view_of(operands[0], prim, params, out, None)
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
@@ -310,7 +310,7 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     if prim.outputs:
         handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-    if prim.view and (_is_view(out) or _shares(out, operands[0]._value)):
+    if prim.view and looks_at(out, operands[0]._value):
         return view_of(operands[0], prim, params, out, ident)
     handle = make(kinds.weak if type(out) in (float, complex, kinds.weak) else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
@@ -318,9 +318,9 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     return handle
 
 
-def _is_view(out: Any) -> bool:
-    """For a value that is a handle of an outer trace: whether it is a view there."""
-    return isinstance(out, Handle) and type(out) is out._tape.kinds.view
+def looks_at(out: Any, value: Any) -> bool:
+    """Whether the output of a view function, which may copy, looks at its operand; of a handle of an outer trace, whether it is a view."""
+    return type(out) is out._tape.kinds.view if isinstance(out, Handle) else _shares(out, value)
 
 
 def _shares(out: Any, value: Any) -> bool:

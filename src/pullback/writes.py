@@ -6,7 +6,7 @@ an increment: the region is read, the rest passes untouched.
 """
 
 from sys import getrefcount
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from pullback.handles import (
     SHARED,
     WRITTEN,
     Handle,
-    faithful_copy,
     freeze,
     make,
     plain_value,
@@ -27,6 +26,7 @@ from pullback.handles import (
     root_of,
     steps_to,
     tape_of,
+    twin_of,
 )
 from pullback.recorder import captured, form_of, special_form
 from pullback.regions import Region, is_fancy, region_at, require_writable
@@ -102,11 +102,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
-        root._value = faithful_copy(root._value) if isinstance(root._value, np.ndarray) else freeze(root._value)
+        root._value = twin_of(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
-        _rise(root, source._tape)
+        root._value = risen(root._value, source._tape)
     root._flag = WRITTEN
     before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
@@ -121,13 +121,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         handle._written_in = _stamp(root)
 
 
-def _rise(root: Any, tape: Any) -> None:
-    """The value of ``root`` as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
-    value = root._value
+def risen(value: Any, tape: Any) -> Any:
+    """The value of a root as one of ``tape``, an outer trace, so that a value of that trace can be written into it."""
     if isinstance(value, np.ndarray):
-        root._value = make(tape.kinds.buffer, value, None, tape, FREE)
-    elif value._tape.level < tape.level:
-        root._value = make(tape.kinds.buffer, value, None, tape, SHARED)
+        return make(tape.kinds.buffer, value, None, tape, FREE)
+    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -217,7 +215,7 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        return faithful_copy(params["value"])
+        return twin_of(params["value"])
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
@@ -230,8 +228,8 @@ def _strides(value: Any) -> Any:
 def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
-        plain: Any = plain_value(ct)
-        return freeze(ct) if not isinstance(plain, np.ndarray) or plain.flags.writeable else ct.copy()  # type: ignore[attr-defined]
+        plain, traced = plain_value(ct), cast("Any", ct)
+        return freeze(ct) if isinstance(plain, np.ndarray) and plain.flags.writeable else np.copy(traced)  # of a scalar, a 0-d array
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
         return ct

@@ -187,6 +187,10 @@ class Draft:
         return fine
 
 
+MASKING = ("<", ">", "==", "!=", "m0", "True")
+"""What a key that is a mask has in its text."""
+
+
 def held_back(line: str, draft: Draft) -> bool:
     """Lines that are not drawn, each for its reason."""
     target = line.partition("(")[2].partition(",")[0]
@@ -195,7 +199,7 @@ def held_back(line: str, draft: Draft) -> bool:
         # NumPy returns at once where both are one array, even if the mask has a shape that does not fit.
         or (line.startswith("np.copyto(") and line.count(",") > 1 and _is_one_array(line, target, draft))
         # NumPy reads what it has just written: the result is an accident of its loops.
-        or ((".flat" in line.partition("=")[0] or "> " in line.partition("] =")[0]) and _overlaps(line, draft))
+        or ((".flat" in line.partition("=")[0] or any(m in line.partition("] =")[0] for m in MASKING)) and _overlaps(line, draft))
         or (line.startswith("np.fill_diagonal(") and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft))
         or (".at(" in line and _crashes(line, draft))
         # The method of an ndarray, which asks nobody and refuses a tracer.

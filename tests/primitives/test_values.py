@@ -138,7 +138,7 @@ def test_a_product_in_place_keeps_the_dtype_of_the_array_and_of_its_gradient():
 def test_add_at_takes_a_number_for_a_float64():
     def added(x):
         x = x.copy()
-        np.add.at(x, slice(1, None), 1.20230190001)
+        np.add.at(x, slice(1, None), 0.9179862439359936)
         return x
 
     require_same(added, LINE / np.float32(3))
@@ -152,8 +152,8 @@ def test_what_is_made_of_nothing_can_be_written_to():
         made[2][...] *= x.sum()
         return np.sum(made[1])
 
+    expected = (np.zeros(0), np.full((1, 3), np.nan), np.zeros((0, 0)), np.zeros((0, 1, 1)))
     with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="Mean of empty slice"):
-        expected = (np.zeros(0), np.full((1, 3), np.nan), np.zeros((0, 0)), np.zeros((0, 1, 1)))
         value, gradient = pb.value_and_grad(total)(NOTHING)
     assert (value, gradient.shape) == (6.0, (0, 3))
 

@@ -54,7 +54,7 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
     elif ident not in sweep.owned:
         if not alone(buffer):
             traced: Any = buffer
-            buffer = cts[ident] = traced.copy() if isinstance(buffer, Handle) else np.array(buffer)
+            buffer = cts[ident] = np.copy(traced) if isinstance(buffer, Handle) else np.array(buffer)
         sweep.owned.add(ident)
     (key,) = params
     if is_basic(key):
