@@ -77,6 +77,10 @@ def at_an_element_of_0d(x):
     return made * x
 
 
+def an_element_and_the_number_itself(x):
+    return np.sin(x[x > 0.1]) * x * x
+
+
 PROGRAMS = (
     *((f, GRID) for f in (a_buffer_of_zeros, a_copy_that_is_no_view)),
     (a_copy_that_is_no_view, np.ascontiguousarray(GRID[::-1])[::-1]),
@@ -85,7 +89,7 @@ PROGRAMS = (
         for f in (a_buffer_of_zeros, a_buffer_full_of_a_number, a_buffer_full_of_x, views_of_views, a_view_read_before_and_after)
     ),
     *((f, LINE) for f in (sorted_in_place, an_increment, an_assignment)),
-    *((f, ZERO_D) for f in (an_increment, an_assignment, at_an_element_of_0d)),
+    *((f, ZERO_D) for f in (an_increment, an_assignment, at_an_element_of_0d, an_element_and_the_number_itself)),
 )
 NAMES = [f"{f.__name__} {x.ndim}-d {x.strides}" for f, x in PROGRAMS]
 

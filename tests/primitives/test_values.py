@@ -97,6 +97,15 @@ def test_a_complex_number_stays_weak():
     assert gradient == pytest.approx(2 * (0.3 + 0.4j) * float(LINE.sum()), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "call", [np.maximum, np.minimum, np.fmax, np.fmin, lambda z, y: np.clip(y, z, z + 1), lambda z, y: np.clip(z, y, 2)]
+)
+def test_complex_numbers_are_ordered_by_numpy(call):
+    above, below = 0.5 + 0.2j, 0.5 + 0.1j
+    assert sum(pb.grad(lambda *xs: call(*xs).real, (0, 1))(above, below)) == 1.0
+    assert sum(pb.grad(lambda *xs: call(*xs).real, (0, 1))(below, above)) == 1.0
+
+
 @pytest.mark.parametrize("call", LAID_OUT.values(), ids=LAID_OUT)
 def test_elements_lie_where_numpy_puts_them(call):
     require_same(call, GRID, CUBE)

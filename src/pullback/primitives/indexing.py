@@ -48,10 +48,11 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
         cts[ident] = buffer
         sweep.owned.add(ident)
     elif isinstance(ct, Handle) and (not isinstance(buffer, Handle) or buffer._tape is not ct._tape):
-        below = np.array(buffer) if isinstance(buffer, np.ndarray) else buffer  # what came first belongs to a trace below, or to none
+        # What came first belongs to a trace below, or to none; a sum of 0-d arrays is a scalar.
+        below = np.copy(buffer) if isinstance(buffer, np.ndarray) or not spec.shape else buffer
         buffer = cts[ident] = make(ct._tape.kinds.buffer, below, None, ct._tape, SHARED)
         sweep.owned.add(ident)
-    elif ident not in sweep.owned:
+    elif ident not in sweep.owned or (not spec.shape and isinstance(buffer, Handle)):  # a sum of 0-d arrays is a scalar
         if not alone(buffer):
             traced: Any = buffer
             buffer = cts[ident] = np.copy(traced) if isinstance(buffer, Handle) else np.array(buffer)

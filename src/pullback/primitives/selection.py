@@ -84,7 +84,7 @@ def _alike(choices: Sequence[Any]) -> list[Any]:
 
 # ------------------------------------------------------------------------------------------------------------------- clip
 # min(max(x, low), high): where low > high, everything is high. Between the bounds, bounds included, x has the slope 1; the
-# bound that is taken gets the rest.
+# bound that is taken gets the rest. Two bounds may be complex numbers of Python's, which only NumPy orders.
 clamp = primitive(
     CLIP,
     name="clamp",
@@ -93,9 +93,9 @@ clamp = primitive(
     serves=(CLIP,),
     masks=True,
     vjps={
-        "x": lambda ct, x, low, high: where_true(ct, ~((x < low) | (x > high) | (low > high))),
-        "low": lambda ct, x, low, high: where_true(ct, (x < low) & (low <= high)),
-        "high": lambda ct, x, low, high: where_true(ct, (x > high) | (low > high)),
+        "x": lambda ct, x, low, high: where_true(ct, ~((x < low) | (x > high) | np.greater(low, high))),
+        "low": lambda ct, x, low, high: where_true(ct, (x < low) & np.less_equal(low, high)),
+        "high": lambda ct, x, low, high: where_true(ct, (x > high) | np.greater(low, high)),
     },
 )
 at_least = primitive(
