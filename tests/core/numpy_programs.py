@@ -329,8 +329,8 @@ def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
     return program
 
 
-INPUTS = ("f8", "f8", "f8", "f8", "f4", "c16", "python", "f8 scalar", "f4 scalar")
-CONSTANTS = ("f8", "f8", "f4", "c16", "python", "i8", "bool", "f8 scalar")
+INPUTS = ("f8", "f8", "f8", "f8", "f4", "f4", "c8", "c16", "python", "complex", "f8 scalar", "f4 scalar")
+CONSTANTS = ("f8", "f8", "f4", "c8", "c16", "python", "complex", "i8", "bool", "f8 scalar", "f4 scalar")
 
 
 def _term(name: str, value: Any) -> str:
@@ -346,13 +346,15 @@ def _value(rng: Random, kinds: tuple[str, ...]) -> Value:
     kind = rng.choice(kinds)
     if kind == "python":
         return Value(float(rng.uniform(-1.5, 1.5)))
+    if kind == "complex":
+        return Value(complex(rng.uniform(-1.5, 1.5), rng.uniform(-1.5, 1.5)))
     if kind.endswith("scalar"):
         return Value(np.dtype(kind[:2]).type(rng.uniform(-1.5, 1.5)))
     shape = rng.choice(SHAPES)
     array = np.asarray(_numbers(rng, shape))
     if kind in ("i8", "bool"):
         array = np.floor(2 * array) if kind == "i8" else array > 0
-    elif kind == "c16":
+    elif kind in ("c8", "c16"):
         array = np.asarray(array + 1j * _numbers(rng, shape))
     layout = rng.choice(sorted(LAYOUTS))
     return Value(array.astype(kind), layout)
