@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import shared_spec
+from pullback.arrays import INEXACT, shared_spec
 from pullback.codegen import make_pull
 from pullback.declare import Primitive
 from pullback.errors import ConversionError, NotDifferentiableError, RuleError
@@ -296,6 +296,9 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to, or a plain value."""
     if type(out) in (float, complex, tape.kinds.weak):
         return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
+    if type(out) is tuple and prim.outputs:
+        buffers = (type(part) is np.ndarray and part.dtype.kind in INEXACT for part in out)
+        return tuple(make(tape.kinds.buffer, part, None, tape) if is_buffer else part for part, is_buffer in zip(out, buffers, strict=True))
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]

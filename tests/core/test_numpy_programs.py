@@ -31,22 +31,27 @@ class Tally:
 
 
 def require_right(program: Program, tally: Tally) -> None:
-    """All that is promised of one program; where it fails, the error shows the least of its lines that still do."""
+    """All that is promised of one program, counted."""
     tally.drawn += 1
-    try:
-        verdict = verified(program)
-    except Exception as error:
-        kind = _kind(error)
-        less = smallest(program, lambda candidate: _failure(candidate) == kind)
-        raise AssertionError(f"{less}\n{type(error).__name__}: {error}") from error
+    verdict = failing_least(verified, program)
     event(verdict)
     tally.judged += verdict == JUDGED
     tally.unjudged += verdict != JUDGED
 
 
-def _failure(program: Program) -> tuple[str, ...] | None:
+def failing_least(check: Callable[[Program], str], program: Program) -> str:
+    """What ``check`` says of a program; where it fails, the error shows the least of the lines that still do."""
     try:
-        verified(program)
+        return check(program)
+    except Exception as error:
+        kind = _kind(error)
+        less = smallest(program, lambda candidate: _failure(check, candidate) == kind)
+        raise AssertionError(f"{less}\n{type(error).__name__}: {error}") from error
+
+
+def _failure(check: Callable[[Program], str], program: Program) -> tuple[str, ...] | None:
+    try:
+        check(program)
     except Exception as error:  # noqa: BLE001 - whatever fails is the finding
         return _kind(error)
     return None

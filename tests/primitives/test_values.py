@@ -167,6 +167,16 @@ def test_what_is_made_of_nothing_can_be_written_to():
     assert (value, gradient.shape) == (6.0, (0, 3))
 
 
+def test_parts_of_a_buffer_can_be_written_to():
+    def total(x):
+        fraction, whole = np.modf(np.zeros_like(x))
+        fraction[1:] = x[1:]
+        whole[...] = x * x
+        return np.sum(fraction + whole)
+
+    assert pb.grad(total)(np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
+
+
 def test_the_real_part_of_a_real_array_is_the_array():
     def turned(x):
         same, also = x.real, np.real(x)
