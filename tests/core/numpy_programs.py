@@ -204,7 +204,6 @@ def held_back(line: str, draft: Draft) -> bool:
         or (".at(" in line and _crashes(line, draft))
         # The method of an ndarray, which asks nobody and refuses a tracer.
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
-        or (" ** " in line and _is_of_scalars(line, draft))
         or _is_known(line, draft)
         # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the gradient is symmetric.
         or (("eigvalsh" in line or "cholesky" in line) and any(np.ndim(draft.names[k]) != 2 for k in draft.known() if k in line))
@@ -243,15 +242,6 @@ def _crashes(line: str, draft: Draft) -> bool:
 def _is_one_array(line: str, target: str, draft: Draft) -> bool:
     source = line.split(", ")[1]
     return source == target or draft.names.get(source) is draft.names[target]
-
-
-def _is_of_scalars(line: str, draft: Draft) -> bool:
-    """Whether it is a power of a NumPy scalar, which NumPy hands over as its ufunc where it would have computed it without: other bits."""
-    base = line.partition(" = ")[2].partition(" ** ")[0]
-    try:
-        return isinstance(eval(base, draft.names), np.generic)  # noqa: S307 - as in ``execute``
-    except (*REFUSALS, SyntaxError):
-        return False
 
 
 def _overlaps(line: str, draft: Draft) -> bool:
