@@ -19,6 +19,7 @@ from pullback.ledger import Ledger
 from pullback.loop_body import Body, Randomness, frozen_function, generators_of
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
+from pullback.policies.save_all import SaveAll
 from pullback.recorder import component
 from pullback.structures import flatten, unflatten
 from pullback.tape import FORWARD, Tape, site_here
@@ -130,6 +131,7 @@ class _Loop:
         chain.start = start
         chain.state = list(start) or chain.state
         self.policy = policy_in_force(self.policy)  # a re-run of the loop, in a replay, is under the policy of its first run
+        chain.reruns = tape.repeatable or not isinstance(self.policy, SaveAll)
         run = LoopRun(chain, self.policy, n, start, policy_in_force(), entering=entering, x_entering=x_entering, n_leaves=len(leaves))
         run.forward()
         return run
