@@ -160,7 +160,10 @@ class _Loop:
         def store(k: int, ys: list[Any]) -> None:
             if k == 0:
                 self.ys = [[] if isinstance(y, Handle) else np.empty((n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys]
-            for buffer, y in zip(self.ys, ys, strict=True):
+            for place, y in enumerate(ys):
+                buffer = self.ys[place]
+                if isinstance(y, Handle) and not isinstance(buffer, list):
+                    buffer = self.ys[place] = list(buffer[:k])  # an outer trace has come in after the first step
                 if isinstance(buffer, list):
                     buffer.append(y)
                 else:

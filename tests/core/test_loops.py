@@ -373,3 +373,15 @@ def require_same(n, policy, seed, kind, *, writes):
         return np.sum(u)
 
     same_everywhere(looped, X, X * 0.5, policies=(policy,), unrolled=unrolled, rtol=1e-11)
+
+
+def test_second_order_of_outputs_that_are_constant_in_the_first_step():
+    def f(x):
+        return np.sum(pb.scan(lambda c, v: (c * v, np.sin(c)), 2.0, x)[1])
+
+    def written(x):
+        return np.sin(2.0) + np.sin(2.0 * x[0]) + np.sin(2.0 * x[0] * x[1])
+
+    x, t = np.array([0.3, 0.7, 1.1]), np.array([1.0, -2.0, 0.5])
+    for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
+        np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), pb.hvp(written, (x,), (t,)), rtol=1e-13)
