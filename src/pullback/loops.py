@@ -20,9 +20,9 @@ from pullback.loop_body import Body, Randomness, frozen_function, generators_of
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import component
+from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
-from pullback.tape import FORWARD, Tape, site_here
+from pullback.tape import FORWARD, PAUSED, Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -107,6 +107,8 @@ class _Loop:
         """Carry out the forward sweep; the carry and the stacked per-step outputs, traced where anything that enters is."""
         leaves, self.definition = flatten(self.init)
         tape = innermost()
+        leaves = [_entered(leaf, tape) for leaf in leaves]
+        self.xs = None if self.xs is None else [_entered(leaf, tape) for leaf in self.xs]
         if tape is None:
             return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:
@@ -272,6 +274,15 @@ class _Loop:
 
 def _digests(results: list[Any]) -> list[bytes]:
     return [digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in results]
+
+
+def _entered(leaf: Any, tape: Tape | None) -> Any:
+    """What enters a loop in the body of another: a value of a trace that is left alone is a plain one, one of a trace around the step
+    is captured by the step.
+    """
+    while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
+        leaf = freeze(leaf)._value
+    return captured(leaf, tape)
 
 
 def _movable(leaf: Any, tape: Tape) -> Any:

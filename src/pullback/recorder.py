@@ -56,7 +56,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     return finish(prim, operands, values, out, params, tape)
 
 
-def captured(operand: Any, tape: Tape) -> Any:
+def captured(operand: Any, tape: Tape | None) -> Any:
     """The handle that stands, on the tape of a loop's step, for a handle of an enclosing trace; anything else as it is."""
     while isinstance(operand, Handle) and operand._tape is not tape and operand._tape.mode == CAPTURED:
         operand = _stand_in(operand)

@@ -385,3 +385,32 @@ def test_second_order_of_outputs_that_are_constant_in_the_first_step():
     x, t = np.array([0.3, 0.7, 1.1]), np.array([1.0, -2.0, 0.5])
     for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
         np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), pb.hvp(written, (x,), (t,)), rtol=1e-13)
+
+
+INNER = {
+    "initial value": lambda c, x: pb.fori_loop(0, 2, lambda _, u: u * c, x),
+    "xs": lambda c, x: pb.scan(lambda u, row: (u * row + 0.1, u), c, x)[0],
+    "while_loop": lambda c, x: pb.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, s[1] * c), (0, x))[1],
+    "odeint": lambda c, x: pb.odeint(lambda y, t: -y * c, x, [0.0, 0.5], steps_per_interval=2)[-1],
+    "under a gradient": lambda c, x: pb.grad(lambda v: np.sum(pb.scan(lambda u, row: (u * row * v, u), v, x)[0]))(c),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_captured_value_enters_a_loop_in_a_loop(name):
+    def f(x):
+        return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * INNER[name](c, x), x) ** 2)
+
+    def unrolled(x):
+        c = x
+        for _ in range(3):
+            c = c + 0.1 * INNER[name](c, x)
+        return np.sum(c**2)
+
+    x, t = np.array([0.5, 1.0, 1.5]), np.array([1.0, -0.5, 2.0])
+    gradient, product = pb.grad(unrolled)(x), pb.hvp(unrolled, (x,), (t,))
+    for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
+        np.testing.assert_allclose(pb.grad(f, policy=policy)(x), gradient, rtol=1e-12)
+        np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)
+        twice = pb.grad(lambda x: np.sum(pb.grad(f, policy=policy)(x) * t))(x)  # noqa: B023 - called at once
+        np.testing.assert_allclose(twice, product, rtol=1e-11)
