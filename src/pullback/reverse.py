@@ -18,7 +18,7 @@ from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import plain_array
+from pullback.recorder import captured, plain_array
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep
@@ -341,7 +341,7 @@ def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
     if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
-    given: Any = leaf if isinstance(leaf, Handle) else plain_array(leaf)
+    given: Any = captured(leaf, None) if isinstance(leaf, Handle) else plain_array(leaf)
     if given.shape != shape:
         message = (
             f"the cotangent has shape {given.shape}, the output of the function differentiated at {traced.called_at} has {shape}; "
