@@ -30,7 +30,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     4: ("policies", "schedules", "context", "sentinels"),
     5: ("ledger",),
     6: (
-        *("trace", "sweep", "executor", "shadow", "loop_body", "loop_pass", "loop_chain", "loop_run", "loops"),
+        *("trace", "sweep", "executor", "shadow", "randomness", "loop_body", "loop_pass", "loop_chain", "loop_run", "loops"),
         *("program", "steps_chain", "chains", "marks", "naming"),
     ),
     7: (

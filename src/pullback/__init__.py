@@ -34,12 +34,9 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
-from pullback.loops import fori_loop, scan, while_loop
 from pullback.marks import checkpoint, steps, stop_gradient
 from pullback.naming import name
 from pullback.policies.base import MemoryPolicy
-from pullback.policies.binomial import Binomial
-from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.primitives import CORE, rare
 from pullback.reverse import grad, value_and_grad, vjp
@@ -61,6 +58,9 @@ if TYPE_CHECKING:
     from pullback.inspect.planning import plan
     from pullback.inspect.profiling import profile
     from pullback.integrate import odeint
+    from pullback.loops import fori_loop, scan, while_loop
+    from pullback.policies.binomial import Binomial
+    from pullback.policies.recompute import Recompute
     from pullback.ravelling import fun_and_grad, ravel
     from pullback.solutions import custom_linear_solve
     from pullback.sparse import sparse_jacobian
@@ -68,11 +68,14 @@ else:
     # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs that run. Hidden from
     # type checkers, which would take any name for one that exists.
     LATER = {
+        "Binomial": "pullback.policies.binomial",
+        "Recompute": "pullback.policies.recompute",
         "custom_linear_solve": "pullback.solutions",
         "custom_root": "pullback.implicit",
         "dependencies": "pullback.inspect.depending",
         "elementwise_grad": "pullback.derivatives",
         "fixed_point": "pullback.implicit",
+        "fori_loop": "pullback.loops",
         "fun_and_grad": "pullback.ravelling",
         "gauss_newton_product": "pullback.derivatives",
         "hessian": "pullback.derivatives",
@@ -87,9 +90,11 @@ else:
         "ravel": "pullback.ravelling",
         "record": "pullback.inspect.looking",
         "saved": "pullback.inspect.looking",
+        "scan": "pullback.loops",
         "sparse_jacobian": "pullback.sparse",
         "schedules": "pullback.schedules",
         "testing": "pullback.testing",
+        "while_loop": "pullback.loops",
     }
 
     def __getattr__(name: str) -> Any:

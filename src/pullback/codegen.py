@@ -15,7 +15,7 @@ from attrs import define
 
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.forms import FORMS, PULLS, Form
-from pullback.settle import join, settle, settle_several, without_nan
+from pullback.settle import join, settle, settle_several, summed, without_nan
 
 _serial = count()
 
@@ -52,7 +52,8 @@ def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and joined to what is there."""
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
-        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan
+        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan,
+        "summed": summed,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
@@ -72,8 +73,12 @@ def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
 def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bool) -> list[str]:
     at = form.active.index(position) + 1
     index = position - len(form.primitive.operands) if form.primitive.family else None
-    lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
-    if masked:
+    if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
+        # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
+        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, f'@{position}')}]))"]
+    else:
+        lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
+    if masked and rule.reads:  # a number makes no NaN of a 0
         lines.append("    g = without_nan(g, ct)")
     if not form.exact:
         lines.append(f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)")

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.errors import PolicyError
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.tape import CAPTURED, PAUSED, Tape
+from pullback.tape import CAPTURED, PAUSED, RECORDING, REPLAYABLE, Tape
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
@@ -42,20 +42,61 @@ def checked(policy: Any) -> MemoryPolicy:
     return policy
 
 
-@contextmanager
-def tracing(tape: Tape) -> Iterator[Tape]:
-    """The tape is the innermost trace within the block."""
-    token = _TAPES.set((*_TAPES.get(), tape))
-    try:
-        yield tape
-    finally:
-        _TAPES.reset(token)
+class Tracing:
+    """Within the block the tapes are the innermost traces, the last of them the innermost. Every step of a loop enters one."""
+
+    __slots__ = ("_tapes", "_token")
+
+    def __init__(self, *tapes: Tape) -> None:
+        self._tapes = tapes
+
+    def __enter__(self) -> None:
+        self._token = _TAPES.set((*_TAPES.get(), *self._tapes))
+
+    def __exit__(self, *_: object) -> None:
+        _TAPES.reset(self._token)
+
+
+class Enclosed(Tracing):
+    """Within the block a step of a loop in the trace ``enclosing`` runs: that trace is in ``mode``, ``PAUSED`` or ``CAPTURED`` by ``inner``
+    (the tape of the step), and those around it are redirected to it, as they were while it was made. Without a trace nothing is done."""
+
+    __slots__ = ("_before", "_enclosing", "_inner", "_mode")
+
+    def __init__(self, enclosing: Tape | None, mode: int, inner: Tape | None = None) -> None:
+        super().__init__(*(tape for tape in (enclosing, inner) if tape is not None))
+        self._enclosing, self._mode, self._inner = enclosing, mode, inner
+
+    def __enter__(self) -> None:
+        self._before: list[tuple[Tape, int, Tape | None]] = []
+        tape, mode, below = self._enclosing, self._mode, self._inner
+        while tape is not None:
+            self._before.append((tape, tape.mode, tape.inner))
+            tape.mode, tape.inner = mode, below
+            mode, below, tape = CAPTURED, tape, tape.enclosing
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for tape, mode, below in self._before:
+            tape.mode, tape.inner = mode, below
 
 
 def innermost() -> Tape | None:
     """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
     captured records elsewhere."""
     return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
+
+
+def recorded(tape: Tape | None) -> bool:
+    """Whether what a trace computes is recorded by ``tape``, whose handles are its values, or by one around that, to be reversed there.
+
+    Then the trace saves all, whatever the policy: what it computed again would be recorded once more, so that more was held, not less,
+    and cotangents would be added in another order.
+    """
+    while tape is not None and tape.mode not in (RECORDING, REPLAYABLE):
+        tape = tape.outer
+    return tape is not None
 
 
 def depth() -> int:

@@ -83,7 +83,7 @@ class Primitive:
     """The specialised record layouts of this primitive, made on first use."""
 
     def __attrs_post_init__(self) -> None:
-        self.__doc__ = inspect.getdoc(self.forward)
+        self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it
         _check_names(self)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:

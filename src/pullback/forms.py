@@ -44,6 +44,18 @@ class Form:
     execute: Callable[..., Any] | None = field(default=None, repr=False)
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
 
+    held: tuple[tuple[str, str], ...] = field(init=False, repr=False)
+    """The names of ``saved``, each with the reason for which the ledger books it."""
+
+    def __attrs_post_init__(self) -> None:
+        self.held = tuple((name, self._reason(name)) for name in self.saved)
+
+    def _reason(self, name: str) -> str:
+        prim = self.primitive
+        if name in prim.operands and prim.operands.index(name) not in self.active:
+            return "constant"
+        return "residual" if name in prim.residuals else "saved"
+
     @property
     def name(self) -> str:
         """The primitive's name, an operator's without saying that it is one."""

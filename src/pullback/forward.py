@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import next_level, tracing
+from pullback.context import Tracing, next_level
 from pullback.errors import NotDifferentiableError, StructureError
 from pullback.handles import SHARED, Handle, freeze, make
 from pullback.loop_body import separate
@@ -42,7 +42,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         args.append(unflatten(definition, _entered(tape, pairs, given)))
     tape.overlapping = frozenset(given[k]._id for k in overlapping([handle._value for handle in given]))
     try:
-        with tracing(tape):
+        with Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
     finally:
         tape.close()

@@ -17,7 +17,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import next_level, tracing
+from pullback.context import Tracing, next_level
 from pullback.declare import Primitive
 from pullback.handles import FREE, SHARED, Handle, make, plain_value
 from pullback.patterns import LinearMap, Names, Sets, coupled, selected, sparse_library, structure_of
@@ -106,6 +106,10 @@ class Influence:
             return value
         ident: Any = Tangent(names)
         return make(self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer, value, ident, self.tape)
+
+    def joined(self, p: Any, g: Any) -> Any:
+        """The sum of two cotangents that are values here."""
+        return p + g
 
     def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:  # noqa: ARG002 - as Tangents.write
         """The names of a root after a write: the region takes those of what was written, or besides its own where that was added."""
@@ -349,7 +353,7 @@ def follow(
     tape.tangents = tape.chain = influence
     given, inputs = _entered(args, argnums, influence)
     try:
-        with tracing(tape):
+        with Tracing(tape):
             out = run_function(f, given, dict(kwargs), tape)
     finally:
         tape.close()

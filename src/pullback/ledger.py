@@ -46,6 +46,8 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
+    heard: bool = True
+    """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need not be booked."""
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""
@@ -121,41 +123,37 @@ def mib(nbytes: float) -> str:
 
 def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Held]:
     """Every buffer that records hold, once, with what it is held for; buffers among ``known`` belong to somebody else."""
+    for buffer, nbytes, reason, name, ident, record in _holdings(records, known):
+        yield Held(buffer, nbytes, reason, FORMS[record[0]], name, record[-1], ident)
+
+
+def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
+    """What records hold beyond the buffers in ``known``, for booking."""
+    return [(id(buffer), nbytes, reason) for buffer, nbytes, reason, _, _, _ in _holdings(records, known)]
+
+
+def _holdings(records: Iterable[Any], known: Iterable[Any]) -> Iterator[tuple[Any, int, str, str, int, Any]]:
+    """(buffer, bytes, reason, the name it is saved by, place of the record, record); every step of a loop is asked."""
     seen = {id(buffer) for buffer in known}
     for ident, record in enumerate(records):
         if record is None:
             continue
         form = FORMS[record[0]]
-        if not form.saved:
-            continue
-        for name, value in zip(form.saved, form.saved_values(record), strict=True):
-            for part in value if isinstance(value, tuple) else (value,):
-                yield from _held(part, name, form, record[-1], ident, seen)
-
-
-def _held(value: Any, name: str, form: Form, site: int, ident: int, seen: set[int]) -> Iterator[Held]:
-    while isinstance(value, Handle):
-        value = value._value
-    prim = form.primitive
-    if isinstance(value, np.ndarray):
-        buffer = buffer_of(value)
-        nbytes = buffer.nbytes
-    elif name in prim.opaque:
-        buffer, nbytes = value, int(prim.opaque[name](value))
-    else:
-        return
-    if id(buffer) in seen:
-        return
-    seen.add(id(buffer))
-    reason = "residual" if name in prim.residuals else "saved"
-    if name in prim.operands and prim.operands.index(name) not in form.active:
-        reason = "constant"
-    yield Held(buffer, nbytes, reason, form, name, site, ident)
-
-
-def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
-    """What records hold beyond the buffers in ``known``, for booking."""
-    return [(id(held.buffer), held.nbytes, held.reason) for held in tape_holdings(records, known)]
+        for place, (name, reason) in enumerate(form.held, 1 + len(form.active)):
+            saved = record[place]
+            for value in saved if isinstance(saved, tuple) else (saved,):
+                while isinstance(value, Handle):
+                    value = value._value  # noqa: PLW2901 - what it stands for, innermost
+                if isinstance(value, np.ndarray):
+                    buffer = value if value.base is None else buffer_of(value)
+                    nbytes = buffer.nbytes
+                elif name in form.primitive.opaque:
+                    buffer, nbytes = value, int(form.primitive.opaque[name](value))
+                else:
+                    continue
+                if id(buffer) not in seen:
+                    seen.add(id(buffer))
+                    yield buffer, nbytes, reason, name, ident, record
 
 
 def value_items(values: Iterable[Any], reason: str) -> list[Item]:

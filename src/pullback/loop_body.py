@@ -1,8 +1,7 @@
-"""The body of a loop as its executor calls it: closures frozen at entry, random generators found, the carry checked."""
+"""The body of a loop as its executor calls it: closures frozen at entry, the carry checked."""
 
-import copy
 from collections.abc import Callable, Iterator
-from inspect import isroutine
+from contextlib import contextmanager
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import spec_of
-from pullback.declare import global_names
 from pullback.errors import StructureError
 from pullback.handles import Handle, faithful_copy, freeze, plain_value
 from pullback.structures import flatten, map_leaves, unflatten
@@ -19,10 +17,11 @@ from pullback.tape import PAUSED
 MAX_DEPTH = 8
 
 
-def frozen_function(f: Any, made: list[Any]) -> Any:
+def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
     """``f`` with the present contents of its closure cells and defaults, and of the functions in them: later rebinding cannot reach it.
 
-    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``.
+    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``, and the
+    cells that hold them to ``cells``.
     """
 
     def put(content: Any) -> Any:
@@ -34,7 +33,7 @@ def frozen_function(f: Any, made: list[Any]) -> Any:
             content = _read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
         return content
 
-    return _frozen(f, put, 0)
+    return _frozen(f, put, cells, 0)
 
 
 def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
@@ -45,12 +44,12 @@ def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
             return _read_only(plain_value(freeze(content)))
         return keep(content) if type(content) is np.ndarray else content
 
-    return _frozen(f, put, 0)
+    return _frozen(f, put, [], 0)
 
 
-def _frozen(f: Any, put: Callable[[Any], Any], depth: int) -> Any:
+def _frozen(f: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
     if isinstance(f, MethodType):
-        return MethodType(_frozen(f.__func__, put, depth), f.__self__)
+        return MethodType(_frozen(f.__func__, put, of_handles, depth), f.__self__)
     if not isinstance(f, FunctionType) or not (f.__closure__ or f.__defaults__ or f.__kwdefaults__) or depth > MAX_DEPTH:
         return f
     cells = []
@@ -60,17 +59,19 @@ def _frozen(f: Any, put: Callable[[Any], Any], depth: int) -> Any:
         except ValueError:
             cells.append(cell)  # empty: a function that names itself, bound later
             continue
-        cells.append(cell if content is f else CellType(_frozen_content(content, put, depth)))
-    defaults = tuple(_frozen_content(value, put, depth) for value in f.__defaults__ or ())
+        cells.append(cell if content is f else CellType(_frozen_content(content, put, of_handles, depth)))
+        if content is not f and isinstance(cells[-1].cell_contents, Handle):
+            of_handles.append(cells[-1])
+    defaults = tuple(_frozen_content(value, put, of_handles, depth) for value in f.__defaults__ or ())
     copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, defaults, tuple(cells))
-    copy_of.__kwdefaults__ = {name: _frozen_content(value, put, depth) for name, value in (f.__kwdefaults__ or {}).items()}
+    copy_of.__kwdefaults__ = {name: _frozen_content(value, put, of_handles, depth) for name, value in (f.__kwdefaults__ or {}).items()}
     copy_of.__dict__.update(f.__dict__)
     return copy_of
 
 
-def _frozen_content(content: Any, put: Callable[[Any], Any], depth: int) -> Any:
+def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
     if isinstance(content, FunctionType | MethodType):
-        return _frozen(content, put, depth + 1)
+        return _frozen(content, put, of_handles, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
         return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
     return put(content)
@@ -84,64 +85,6 @@ def _read_only(value: Any) -> Any:
     return value
 
 
-def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
-    """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
-    found: dict[int, np.random.Generator] = {}
-    for reached in _reachable(f, 0):
-        value = getattr(reached, "__self__", None) if isroutine(reached) else reached  # draw = rng.normal
-        if isinstance(value, np.random.Generator):
-            found[id(value)] = value
-    for leaf in flatten(state)[0]:
-        if isinstance(leaf, np.random.Generator):
-            found[id(leaf)] = leaf
-    return list(found.values())
-
-
-def _reachable(f: Any, depth: int) -> Iterator[Any]:
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(f, MethodType):
-        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
-        f = f.__func__
-    if not isinstance(f, FunctionType):
-        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
-        return
-    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
-    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
-    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        yield value
-        if isinstance(value, FunctionType | MethodType) and value is not f and not value.__module__.startswith(("numpy", "pullback.")):
-            yield from _reachable(value, depth + 1)
-        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
-            yield from flatten(value)[0]
-
-
-def _filled(cell: CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
-
-
-@define(eq=False)
-class Randomness:
-    """The states of the generators a loop can reach, and of NumPy's legacy generator, saved with each snapshot and put back with it."""
-
-    generators: "list[np.random.Generator]"
-
-    def save(self) -> tuple[Any, ...]:
-        """The states now."""
-        legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - users of the legacy generator must be replayed too
-        return (legacy, *(copy.deepcopy(g.bit_generator.state) for g in self.generators))
-
-    def restore(self, states: tuple[Any, ...]) -> None:
-        """Put the states back."""
-        np.random.set_state(states[0])  # noqa: NPY002 - see save
-        for generator, state in zip(self.generators, states[1:], strict=True):
-            generator.bit_generator.state = state
-
-
 @define(eq=False)
 class Body:
     """``run(k, leaves, x)`` calls the user's body on unflattened leaves and gives the new leaves and those of its per-step output.
@@ -152,7 +95,22 @@ class Body:
     call: Callable[[Any, Any, Any], tuple[Any, Any]]
     name: str
     definition: Any
+    cells: list[CellType] = field(factory=list)
+    """The cells of its closure that hold handles."""
     y_definition: Any = field(default=None, init=False)
+
+    @contextmanager
+    def on_values(self) -> Iterator[None]:
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed."""
+        handles = [cell.cell_contents for cell in self.cells]
+        for cell, handle in zip(self.cells, handles, strict=True):
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else _read_only(value)
+        try:
+            yield
+        finally:
+            for cell, handle in zip(self.cells, handles, strict=True):
+                cell.cell_contents = handle
 
     def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         """One step. Raises :class:`StructureError` where the carry changes its structure, a shape or a dtype."""

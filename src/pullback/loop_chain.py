@@ -1,7 +1,6 @@
 """The steps of a loop function as a chain: the body is called again, on plain arrays to advance and on tracers to record."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -10,15 +9,16 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import next_level, tracing
+from pullback.context import Enclosed, next_level
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, plain_value, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
-from pullback.loop_body import Body, Randomness, as_before, separate
+from pullback.loop_body import Body, as_before, separate
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.save_all import SaveAll
+from pullback.randomness import Randomness
 from pullback.recorder import captured
 from pullback.sentinels import sentinel, trapped
 from pullback.sweep import sweep
@@ -89,26 +89,6 @@ class LoopChain:
     ct_items: list[Item] = field(factory=list)
 
     # Running the body.
-    @contextmanager
-    def _enclosing_in(self, mode: int, inner: Tape | None = None) -> Iterator[None]:
-        """The enclosing trace in a mode, and the traces around it redirected to it, as they were while it was made."""
-        changed: list[tuple[Tape, int, Tape | None]] = []
-        if self.enclosing is None:
-            yield
-            return
-        tape: Tape | None
-        tape, below = self.enclosing, inner
-        while tape is not None:
-            changed.append((tape, tape.mode, tape.inner))
-            tape.mode, tape.inner = mode, below
-            mode, below, tape = CAPTURED, tape, tape.enclosing
-        try:
-            with tracing(self.enclosing):
-                yield
-        finally:
-            for tape, before, below in changed:
-                tape.mode, tape.inner = before, below
-
     def run_plain(self, k: int) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
@@ -134,7 +114,7 @@ class LoopChain:
         )
         tape.n_inputs = len(tape.records)
         entered, x_entered = [_ident(h, tape) for h in handles], [_ident(h, tape) for h in x_leaves or ()]  # before the body writes to them
-        with self._enclosing_in(CAPTURED, tape), tracing(tape):
+        with Enclosed(enclosing, CAPTURED, tape):
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
             new, ys = ([resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in (new, ys))
         self._require_known(tape, k)
@@ -143,7 +123,7 @@ class LoopChain:
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
         self.body.require_same(self.state, values, k)
-        step.items = self._priced(step)
+        step.items = self._priced(step) if k == 0 or self.ledger.heard else []  # the policy is told the size of step 0
         return step, as_before(self.state, values), y_values
 
     def _watch(self, tape: Tape, k: int) -> None:
@@ -190,34 +170,46 @@ class LoopChain:
         """For a loop of unknown length: whether its condition holds for the live state."""
         if self.condition is None:
             return True
-        with self._enclosing_in(PAUSED):
+        with Enclosed(self.enclosing, PAUSED):
             return self.condition(self.state)
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
         """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
-        watched = self.enclosing is not None and bool(trapped())
-        for k in range(start, stop):
-            if self.keeps_lookback:
-                self.lookback, self.owned = self.state, False
-                self.lookback_random = self.start_random if k == 0 and self.probe is not None else self.randomness.save()
-            if self.probe is not None and k == 0:
-                unused, self.state, ys = self.probe
-                release_records(unused.tape.records)
-                self.probe, self.owned = None, False
-                self.give_ys(0, ys)
-                continue
-            if watched:
+        first = start
+        if start == 0 and self.probe is not None:
+            self._advance_probe(self.probe)
+            first = 1
+        if self.enclosing is not None and trapped():
+            for k in range(first, stop):
+                self._look_back()
                 self._advance_watched(k)
-                continue
-            if not self.owned:
-                self.state = [own(leaf) for leaf in self.state]
-            with self._enclosing_in(PAUSED):
-                self.state = self.run_plain(k)
-            self.owned = True
-            self.ledger.n_forward += 1
+        elif first < stop:
+            with Enclosed(self.enclosing, PAUSED), self.body.on_values():
+                for k in range(first, stop):
+                    self._look_back()
+                    if not self.owned:
+                        self.state = [own(leaf) for leaf in self.state]
+                    self.state = self.run_plain(k)
+                    self.owned = True
+                    self.ledger.n_forward += 1
         self.verify(stop, self.state)
         return stop
+
+    def _look_back(self) -> None:
+        """Keep the state before a step, where the length is unknown and the step may be the last."""
+        if self.keeps_lookback:
+            self.lookback, self.owned = self.state, False
+            self.lookback_random = self.randomness.save()
+
+    def _advance_probe(self, probe: tuple[StepTape, list[Any], list[Any]]) -> None:
+        """Step 0 has been run on tracers already: its tape is let go."""
+        if self.keeps_lookback:
+            self.lookback, self.lookback_random = self.state, self.start_random
+        unused, self.state, ys = probe
+        release_records(unused.tape.records)
+        self.probe, self.owned = None, False
+        self.give_ys(0, ys)
 
     def _advance_watched(self, k: int) -> None:
         """A step under a trap: on tracers, so that the primitive can be named, and its tape let go. The bits are those of the plain run."""

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import buffer_of
-from pullback.context import planned, using
+from pullback.context import planned, recorded, using
 from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
@@ -15,6 +15,7 @@ from pullback.ledger import value_items
 from pullback.loop_chain import LoopChain
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.machine import Machine
+from pullback.policies.save_all import SaveAll
 from pullback.recorder import special_form
 from pullback.settle import join
 from pullback.shadow import ShadowChain, Template, template_of
@@ -61,6 +62,8 @@ class LoopRun:
             return
         start = chain.state
         self._probe()
+        if chain.enclosing is not None and recorded(chain.enclosing.outer):
+            self.policy = SaveAll()
         loops = planned()
         if not any(i is not None for i in (*self.entering, *self.x_entering, *self.known)):
             self._run_unneeded()

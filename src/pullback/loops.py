@@ -5,21 +5,23 @@ state that a re-run reaches again is compared with the first run's.
 """
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, spec_of
-from pullback.context import innermost, policy_in_force
+from pullback.context import innermost, policy_in_force, using
 from pullback.digests import digest
 from pullback.errors import ReplayError, StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, Randomness, frozen_function, generators_of
+from pullback.loop_body import Body, frozen_function
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
+from pullback.randomness import Randomness, generators_of
 from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
 from pullback.tape import FORWARD, PAUSED, Tape, site_here
@@ -35,8 +37,9 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     captures, and must do the same when called again (:class:`ReplayError`).
     """
     held: list[Any] = []
-    frozen = frozen_function(body, held)
-    loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, lower=lower)
+    cells: list[CellType] = []
+    frozen = frozen_function(body, held, cells)
+    loop = _Loop("fori_loop", lambda k, carry, _: (frozen(k, carry), None), body, init, policy, held, cells, lower=lower)
     return loop.run(max(0, upper - lower))[0]
 
 
@@ -52,7 +55,8 @@ def scan(
     x_leaves, x_definition = flatten(xs)
     n = _scan_length(x_leaves, length)
     held: list[Any] = []
-    frozen = frozen_function(step, held)
+    cells: list[CellType] = []
+    frozen = frozen_function(step, held, cells)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
         result = frozen(carry, unflatten(x_definition, x) if x is not None else None)
@@ -61,7 +65,7 @@ def scan(
             raise StructureError(message)
         return result
 
-    return _Loop("scan", call, step, init, policy, held, xs=x_leaves if xs is not None else None).run(n)
+    return _Loop("scan", call, step, init, policy, held, cells, xs=x_leaves if xs is not None else None).run(n)
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -70,8 +74,9 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     ``condition`` sees plain values. Errors as :func:`fori_loop`.
     """
     held: list[Any] = []
-    frozen, frozen_condition = frozen_function(body, held), frozen_function(condition, held)
-    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held)
+    cells: list[CellType] = []
+    frozen, frozen_condition = frozen_function(body, held, cells), frozen_function(condition, held, [])
+    loop = _Loop("while_loop", lambda _, carry, __: (frozen(carry), None), body, init, policy, held, cells)
     loop.condition = frozen_condition
     return loop.run(None)[0]
 
@@ -96,7 +101,8 @@ class _Loop:
     init: Any
     policy: Any
     held: list[Any]
-    """The handles that freezing the closures made."""
+    """The handles that freezing the closures made, and the cells that hold them."""
+    cells: list[CellType]
     lower: int = 0
     xs: list[Any] | None = None
     condition: Callable[[Any], Any] | None = None
@@ -139,7 +145,7 @@ class _Loop:
         return run
 
     def _chain(self, leaves: list[Any], xs: list[Any] | None, tape: Tape | None, n: int | None) -> LoopChain:
-        body = Body(self.call, self.name, self.definition)
+        body = Body(self.call, self.name, self.definition, self.cells)
         state = [_value_for(leaf, tape) for leaf in leaves]
         chain = LoopChain(
             body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(),
@@ -184,7 +190,7 @@ class _Loop:
 
     def _unrolled(self, leaves: list[Any], tape: Tape, n: int | None) -> tuple[Any, Any]:
         """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
-        body = Body(self.call, self.name, self.definition)
+        body = Body(self.call, self.name, self.definition, self.cells)
         state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
         while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
             xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
@@ -251,7 +257,8 @@ class _Loop:
             self.definition = definition
             drawn = randomness.save()
             randomness.restore(entered_with)
-            again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
+            with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+                again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
             randomness.restore(drawn)
             again.closure = self.held
             results = self._results(again)

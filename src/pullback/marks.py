@@ -7,7 +7,7 @@ from typing import Any
 from attrs import frozen
 
 from pullback.chains import PlainChain
-from pullback.context import innermost
+from pullback.context import innermost, recorded
 from pullback.ledger import Ledger
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
@@ -88,7 +88,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     @wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         tape = innermost()
-        if tape is None or tape.mode not in (RECORDING, REPLAYABLE) or tape.captures is not None:
+        if tape is None or tape.mode not in (RECORDING, REPLAYABLE) or tape.captures is not None or recorded(tape.outer):
             return f(*args, **kwargs)
         if tape.chain is None:
             tape.chain = PlainChain(policy or _Once(), tape.ledger or Ledger(), repeatable=tape.repeatable)

@@ -11,18 +11,19 @@ import numpy as np
 from pullback.arguments import chosen
 from pullback.arrays import ArraySpec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import policy_in_force, watchers
+from pullback.context import depth, policy_in_force, recorded, watchers
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.forms import FORMS, release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
+from pullback.randomness import filled
 from pullback.recorder import captured, plain_array
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep
-from pullback.tape import site_text
+from pullback.tape import Tape, site_text
 from pullback.trace import Traced, lowered, run_traced
 from pullback.tracer import value
 
@@ -212,7 +213,7 @@ class Pull:
         if not chains and not loops:
             return 0
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
-        around += sum(given.spec.nbytes for given in traced.inputs)
+        around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
         within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
         return int(around + max(within))
 
@@ -264,12 +265,18 @@ def forward(
     f: Any, args: tuple[Any, ...], kwargs: Any, argnums: Sequence[int], policy: Any, *, allow_int: bool, repeatable: bool
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
-    ledger = Ledger()
-    chosen = policy_in_force(policy)
+    ledger = Ledger(heard=repeatable or bool(watchers()))
+    chosen = SaveAll() if depth() and recorded(_around(f, args, kwargs)) else policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
     return traced, Pull(traced, traced.chain, ledger)
+
+
+def _around(f: Any, args: tuple[Any, ...], kwargs: Any) -> Tape | None:
+    """The innermost trace whose handles the arguments and the closure of a function hold."""
+    closed_over = [cell.cell_contents for cell in getattr(f, "__closure__", None) or () if filled(cell)]
+    return innermost_of(None, flatten((args, kwargs, closed_over))[0])
 
 
 def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:

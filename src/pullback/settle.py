@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import INEXACT, ArraySpec, broadcasts_to, project
+from pullback.arrays import INEXACT, ArraySpec, broadcasts_to, project, unbroadcast
 from pullback.errors import RuleError
 from pullback.forms import Form
 from pullback.tape import site_text
@@ -43,6 +43,12 @@ def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int,
             )
         return project(g, spec)
     return g if dtype is spec.dtype else project(g, spec)
+
+
+def summed(ct: Any, spec: ArraySpec) -> Any:
+    """The cotangent of a result, summed over the axes along which the operand described by ``spec`` was broadcast; a Python number as it
+    is."""
+    return unbroadcast(ct, spec.shape) if hasattr(ct, "shape") else ct
 
 
 def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:
@@ -120,6 +126,26 @@ def alone(p: Any) -> bool:
     return type(p) is np.ndarray and getrefcount(p) <= JOINED and p.base is None and p.flags.writeable
 
 
+def takes(p: Any, g: Any) -> bool:
+    """Whether the array ``p`` can become ``p + g`` and have the strides that a new array would have."""
+    return p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and _in_c_order(g)
+
+
+def added(parts: list[Any]) -> Any:
+    """The sum of tangents, one after the other, in place where the next is an array that nobody but ``parts`` can see.
+
+    Into the newer of two, since what is freed then lies below it, where the allocator keeps it, and not at the end of the heap.
+    """
+    total = parts[0]
+    for k in range(1, len(parts)):
+        part = parts[k]
+        if type(total) is np.ndarray and alone(part) and takes(part, total):
+            total = np.add(total, part, out=part)
+        else:
+            total = total + part
+    return total
+
+
 def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
     """``p + g`` for value ``i``, where ``p`` is an element of ``cts`` and a local of the caller.
 
@@ -130,10 +156,12 @@ def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
         if i in sweep.owned:
             np.add(p, g, out=p)
             return p
-        if getrefcount(p) <= JOINED and p.base is None and p.dtype is g.dtype and p.flags.carray and p.shape == g.shape and _in_c_order(g):
+        if getrefcount(p) <= JOINED and p.base is None and takes(p, g):
             np.add(p, g, out=p)
             sweep.owned.add(i)
             return p
+    elif sweep.outer is not None and getrefcount(p) <= JOINED and sweep.outer.tangents is not None:
+        return sweep.outer.tangents.joined(p, g)
     total = p + g
     if type(total) is np.ndarray:
         sweep.owned.add(i)

@@ -157,8 +157,8 @@ class StepsChain:
             return
         self.ended = True
         n = len(self.cuts)
-        if len(self.tape.records) == self.cuts[-1]:
-            n -= 1  # the loop ended at a cut: no step is under way
+        if len(self.tape.records) == self.cuts[-1] and n != self.n:
+            n -= 1  # the loop ended at a cut, and nothing says that a step is under way
         else:
             self.cuts.append(len(self.tape.records))
             self.ledger.n_forward += 1

@@ -20,6 +20,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recorder import inactive, wrap
 from pullback.regions import Region
 from pullback.reverse import vjp
+from pullback.settle import added, alone, takes
 from pullback.tape import Tape, site_here
 from pullback.writes import empty_with_strides
 
@@ -81,6 +82,19 @@ class Tangents:
         kind = self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer
         ident: Any = Tangent(owned(tangent, ()))
         return make(kind, value, ident, self.tape)
+
+    def joined(self, p: Any, g: Any) -> Any:
+        """``p + g`` for cotangents that are values here, where nobody but the sweep holds ``p``: in place, as ``settle.join``, where nobody
+        else can see its value and its tangent either."""
+        tracer = self.tape.kinds.tracer
+        if type(p) is tracer and type(g) is tracer and p._tape is self.tape is g._tape and p._flag == FREE:
+            value, tangent, more = p._value, p._id.value, g._id.value
+            both = type(more) is np.ndarray and type(g._value) is np.ndarray and alone(value) and alone(tangent)
+            if both and takes(value, g._value) and takes(tangent, more):
+                np.add(value, g._value, out=value)
+                np.add(tangent, more, out=tangent)
+                return p
+        return p + g
 
     def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:
         """The tangent of a root after a write: the region takes the tangent of what was written, or 0."""
@@ -224,10 +238,8 @@ class Call:
             parts.append(self._forward(zeros | together))
         if rest:
             parts.append(self.transposed(rest))
-        total = fitted(parts[0], spec)
-        for part in parts[1:]:
-            total = total + fitted(part, spec)
-        return total
+        parts[:] = [fitted(part, spec) for part in parts]
+        return added(parts)
 
     def _forward(self, instead: Mapping[int, Any]) -> Any:
         """The forward, with tangents in the place of the operands at some positions."""

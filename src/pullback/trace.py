@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, frozen
 
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
-from pullback.context import next_level, tracing, using
+from pullback.context import Tracing, next_level, using
 from pullback.digests import digest
 from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
 from pullback.handles import SHARED, Handle, freeze, make, resolve
@@ -110,7 +110,7 @@ def run_traced(
     tape.n_inputs = len(tape.records)
     tape.overlapping = overlapping([given.leaf for given in inputs])
     try:
-        with tracing(tape), using(policy):
+        with Tracing(tape), using(policy):
             out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()

@@ -20,7 +20,7 @@ from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, functi
 from pullback.recorder import Const, call, captured, finish, hold
 from pullback.regions import is_basic, is_mask
 from pullback.tape import find_site
-from pullback.ufuncs import ufunc
+from pullback.ufuncs import SCALARS, meant, ufunc
 from pullback.values import detached, value
 from pullback.writes import set_item
 
@@ -42,6 +42,7 @@ class Tracer(Handle):
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
         if how == "__call__" and not kwargs and not more:
+            func = func if y is ABSENT or type(x) not in SCALARS else meant(func, x, y)
             fast = CALLERS.get(func) or caller(func)
             return fast(x) if y is ABSENT else fast(x, y)
         return ufunc(func, how, (x,) if y is ABSENT else (x, y, *more), kwargs)

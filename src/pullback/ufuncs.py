@@ -5,6 +5,8 @@ What NumPy computes is split into what has rules: operands cast to the dtypes of
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dis import opmap
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,10 @@ from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import concrete_key, increment, set_item
 
 PYTHON_NUMBERS = (int, float, complex)
+SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128, np.clongdouble})
+OPERATORS_APART = {np.multiply: "operator_multiply", np.divide: "operator_divide", np.power: "operator_power"}
+"""Ufuncs whose operator NumPy computes otherwise for scalars; of real ones the power alone."""
+BINARY_OP = opmap["BINARY_OP"]
 INEXACT = "fc"
 
 
@@ -28,6 +34,19 @@ def found(function: Callable[..., Any]) -> Any:
     except UnknownFunctionError as error:
         message = f"{error.args[0]} (called at {site_text(site_here(2))})"
         raise UnknownFunctionError(message) from None
+
+
+def meant(ufunc: Any, x: Any, y: Any) -> Any:
+    """What is to be called where the NumPy scalar ``x`` meets the handle ``y`` in a ufunc: the operator, where the user wrote that.
+
+    NumPy computes the operators between two scalars without the ufunc, with other last bits for complex ones and for powers; those with
+    a handle it hands to the ufunc. A step of a loop that runs plainly would then differ from the same step recorded.
+    """
+    name = OPERATORS_APART.get(ufunc)
+    if name is None or (ufunc is not np.power and x.dtype.kind != "c") or isinstance(plain_value(y), np.ndarray):
+        return ufunc
+    frame = _getframe(2)
+    return name if frame.f_code.co_code[frame.f_lasti] == BINARY_OP else ufunc
 
 
 def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

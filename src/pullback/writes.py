@@ -236,13 +236,22 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
         plain: Any = plain_value(ct)
-        return freeze(ct) if not isinstance(plain, np.ndarray) or plain.flags.writeable else ct.copy()  # type: ignore[attr-defined]
+        return freeze(ct) if isinstance(plain, np.ndarray) and plain.flags.writeable else copied(ct)
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
         return ct
     buffer = empty_with_strides(ct.shape, ct.dtype, strides)
     buffer[...] = ct
     return buffer
+
+
+def copied(ct: Any) -> Any:
+    """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
+    if not isinstance(ct, Handle) or isinstance(plain_value(ct), np.ndarray):
+        return ct.copy() if isinstance(ct, Handle) else np.array(ct)  # type: ignore[attr-defined]  # a handle has the array's methods
+    whole: Any = make(ct._tape.kinds.buffer, np.zeros_like(plain_value(ct)), None, ct._tape)
+    whole[...] = ct
+    return whole
 
 
 def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:

@@ -240,6 +240,19 @@ def test_a_policy_changes_no_bit(program, policy):
     require_same_bits(program, policy)
 
 
+@settings(max_examples=100)
+@given(programs(), st.sampled_from((pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(4))))
+def test_second_derivatives(program, policy):
+    require_right_second_order(program, policy)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000)
+@given(programs(max_steps=30), st.sampled_from((pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(4))))
+def test_second_derivatives_of_many(program, policy):
+    require_right_second_order(program, policy)
+
+
 @pytest.mark.slow
 @settings(max_examples=10_000)
 @given(programs(max_steps=40), st.sampled_from((pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(4))))
@@ -259,6 +272,32 @@ def require_same_bits(program: Program, policy: Any) -> None:
         for found in (under, marked):
             assert np.asarray(found[0]).tobytes() == np.asarray(all_saved[0]).tobytes()
             assert [np.asarray(g).tobytes() for g in found[1]] == [np.asarray(g).tobytes() for g in all_saved[1]]
+
+
+def require_right_second_order(program: Program, policy: Any) -> None:
+    """Forward over reverse has the bits of save-all under a policy, and reverse over reverse and over forward say the same to rounding."""
+    xs, argnums = tuple(program.inputs), tuple(range(len(program.inputs)))
+    rng = np.random.default_rng(0)
+    along = tuple(np.asarray(rng.normal(size=np.shape(x))).astype(np.asarray(x).dtype)[()] for x in xs)
+    marked = lambda *xs: program.run(*xs, mark=pb.steps)  # noqa: E731 - the program, marked
+
+    def product(f: Any, policy: Any) -> Any:
+        return pb.jvp(pb.grad(f, argnums, policy=policy), xs, along)[1]
+
+    def slope(f: Any, policy: Any) -> Any:
+        return lambda *xs: sum(np.sum(np.real(g * t)) for g, t in zip(pb.grad(f, argnums, policy=policy)(*xs), along, strict=True))
+
+    with np.errstate(all="ignore"):
+        expected = product(program.run, None)
+        for f in (program.run, marked):
+            assert [np.asarray(g).tobytes() for g in product(f, policy)] == [np.asarray(g).tobytes() for g in expected]
+        ways = [pb.grad(slope(f, p), argnums)(*xs) for f, p in ((program.run, None), (program.run, policy), (marked, policy))]
+        ways.append(pb.grad(lambda *xs: pb.jvp(program.run, xs, along)[1], argnums)(*xs))
+    single = any(np.asarray(a).dtype.char in "fF" for a in (*xs, *program.constants))
+    tolerance = 1e-3 if single else 1e-9
+    for way in ways:
+        for found, right in zip(way, expected, strict=True):
+            np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance * np.max(np.abs(right), initial=1.0))
 
 
 def test_the_reference_agrees_with_complex_step(rng):

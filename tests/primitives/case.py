@@ -6,21 +6,31 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+ROUGH = {
+    "kink": "the slope jumps",
+    "tie": "elements are equal, and which of them counts jumps",
+    "jump": "the result, or its shape, jumps",
+    "pole": "a slope on the way is infinite",
+    "nan": "a value is not finite",
+    "rounding": "the result is in a lower precision than the argument, or counts digits: differences see steps",
+    "triangle": "one triangle of a Hermitian matrix is read, and the gradient is that of the whole",
+}
+"""Why the derivatives of a row are not compared with differences."""
+
 
 @frozen
 class Case:
     """``fn(*args)`` is checked with every inexact array among ``args`` as an input.
 
-    ``covers`` are the primitives and composites it exercises. ``smooth`` is False at a kink, where differences say nothing;
-    ``second_order`` is False where the second derivative does not exist. ``dtypes`` are those in which the case is run.
+    ``covers`` are the primitives and composites it exercises. ``rough`` is a word of :data:`ROUGH` where differences say nothing about its
+    derivatives. ``dtypes`` are those in which the case is run.
     """
 
     name: str
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     covers: tuple[str, ...]
-    smooth: bool = True
-    second_order: bool = True
+    rough: str = ""
     dtypes: tuple[str, ...] = ("float64",)
 
 

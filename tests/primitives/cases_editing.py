@@ -93,7 +93,7 @@ def _resize() -> tuple[Case, ...]:
 def _trim() -> tuple[Case, ...]:
     covers = ("trim_zeros",)
     return (
-        *(_one(f"trim_zeros {t}", lambda x, t=t: np.trim_zeros(x, t) * 2.0, GAPS, covers=covers, smooth=False) for t in ("fb", "f", "B")),
+        *(_one(f"trim_zeros {t}", lambda x, t=t: np.trim_zeros(x, t) * 2.0, GAPS, covers=covers, rough="jump") for t in ("fb", "f", "B")),
         _one("trim_zeros of a product", lambda x: np.trim_zeros(x * GAPS), GAPS + 1, covers=covers),
         _one("trim_zeros of zeros", lambda x: np.trim_zeros(x * 0.0), LINE, covers=covers),
     )

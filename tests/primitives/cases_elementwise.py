@@ -117,16 +117,16 @@ def _kinks() -> tuple[Case, ...]:
     zeros, ones = np.array([0.0, -0.0, 1.0]), np.array([1.0, -1.0, 0.5])
     far = (np.array([-np.inf, np.inf, 1e4]), np.array([-np.inf, 0.0, -1e4]))
     tied = (np.array([1.0, 2.0, np.nan, 3.0, np.nan]), np.array([1.0, 3.0, 0.0, np.nan, np.nan]))
-    at_0 = (np.absolute, np.fabs, np.sqrt, np.cbrt, np.sinc, np.i0)
-    rows = [Case(f"{f.__name__} at 0", f, (zeros,), (f.__name__,), smooth=False) for f in at_0]
-    rows += [Case(f"{f.__name__} at 1", f, (ones,), (f.__name__,), smooth=False) for f in (np.arcsin, np.arccos)]
-    rows += [Case(f"{f.__name__} ties", f, tied, (f.__name__,), smooth=False) for f in (np.maximum, np.minimum, np.fmax, np.fmin)]
+    at_0 = {np.absolute: "kink", np.fabs: "kink", np.sqrt: "pole", np.cbrt: "pole", np.sinc: "", np.i0: ""}
+    rows = [Case(f"{f.__name__} at 0", f, (zeros,), (f.__name__,), rough=word) for f, word in at_0.items()]
+    rows += [Case(f"{f.__name__} at 1", f, (ones,), (f.__name__,), rough="pole") for f in (np.arcsin, np.arccos)]
+    rows += [Case(f"{f.__name__} ties", f, tied, (f.__name__,), rough="tie") for f in (np.maximum, np.minimum, np.fmax, np.fmin)]
     origin = (zeros, zeros[::-1] - 1)
-    rows += [Case(f"{f.__name__} at the origin", f, origin, (f.__name__,), smooth=False) for f in (np.hypot, np.arctan2)]
+    rows += [Case(f"{f.__name__} at the origin", f, origin, (f.__name__,), rough="kink") for f in (np.hypot, np.arctan2)]
     rows += [
-        Case("absolute complex at 0", np.absolute, (np.array([0j, 3 + 4j]),), ("absolute",), smooth=False),
-        Case("logaddexp at infinities", np.logaddexp, far, ("logaddexp",), smooth=False),
-        Case("heaviside at 0", np.heaviside, (zeros, ones), ("heaviside",), smooth=False),
+        Case("absolute complex at 0", np.absolute, (np.array([0j, 3 + 4j]),), ("absolute",), rough="kink"),
+        Case("logaddexp at infinities", np.logaddexp, far, ("logaddexp",), rough="nan"),
+        Case("heaviside at 0", np.heaviside, (zeros, ones), ("heaviside",), rough="jump"),
     ]
     return tuple(rows)
 
@@ -187,7 +187,7 @@ def _zero() -> tuple[Case, ...]:
     rows += [Case(f.__name__, lambda x, f=f: x * f(x), (line,), (f.__name__,)) for f in _COUNTS]
     rows += [
         Case("argpartition", lambda x: x * np.argpartition(x, 1), (line,), ("argpartition",)),
-        Case("nextafter", lambda x: x * np.nextafter(x, 9.0), (ANY,), ("nextafter",), smooth=False),
+        Case("nextafter", lambda x: x * np.nextafter(x, 9.0), (ANY,), ("nextafter",), rough="rounding"),
         Case("lexsort", lambda x: x[np.lexsort((x, -x))], (line,), ("lexsort",)),
         Case("searchsorted", lambda x: x * np.searchsorted(np.arange(4.0), x), (line,), ("searchsorted",)),
         Case("digitize", lambda x: x * np.digitize(x, np.arange(4.0)), (line,), ("digitize",)),

@@ -41,4 +41,13 @@ SEGMENTS: tuple[Case, ...] = (
     Case("add.reduceat complex", lambda x: np.add.reduceat(x, [0, 2], axis=1), (X + 1j * X[::-1],), ("sum_segments",)),
 )
 
-CASES: tuple[Case, ...] = (*FILLING, *SEGMENTS)
+# What takes traced contents, told by like=.
+BY_LIKE: tuple[Case, ...] = (
+    *(
+        Case(f"{f.__name__} of elements", lambda x, f=f: x * f([[x[0, 0], 2.0, x[1, 2]], [x[0, 1] ** 2, 1.0, x[1, 1]]], like=x), (X,), ())
+        for f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
+    ),
+    Case("full of an element", lambda x: x * np.full((2, 3), x[0, 0] ** 2, like=x), (X,), ()),
+)
+
+CASES: tuple[Case, ...] = (*FILLING, *SEGMENTS, *BY_LIKE)

@@ -74,8 +74,8 @@ def _accumulations() -> tuple[Case, ...]:
             Case(f"{name} of nothing", f.accumulate, (np.zeros((0, 2)),), covers),
             Case(f"{name} dtype", lambda x, f=f: f.accumulate(x, dtype=np.float64), (CUBE,), covers, dtypes=("float32",)),
         ]
-    rows += [Case(f"{f.__name__}.accumulate ties", f.accumulate, (TIES,), (f"{f.__name__}.accumulate",), smooth=False) for f in EXTREMA]
-    rows += [Case(f"{f.__name__}.accumulate NaN", lambda x, f=f: f.accumulate(x, 1), (HOLES,), (), smooth=False) for f in EXTREMA]
+    rows += [Case(f"{f.__name__}.accumulate ties", f.accumulate, (TIES,), (f"{f.__name__}.accumulate",), rough="tie") for f in EXTREMA]
+    rows += [Case(f"{f.__name__}.accumulate NaN", lambda x, f=f: f.accumulate(x, 1), (HOLES,), (), rough="nan") for f in EXTREMA]
     return tuple(rows)
 
 

@@ -58,7 +58,7 @@ def _planes() -> tuple[Case, ...]:
         rows += [
             _one(f"{name}, plane", lambda x, p=pad: p(x, ((1, 2), (4, 0))), PLANE, covers=(covers,), dtypes=ALL),
             _one(f"{name}, an axis of one", lambda x, p=pad: p(x, ((1, 0), (2, 1), (0, 3))), CUBE, covers=(covers,)),
-            _one(f"{name}, strides", lambda x, p=pad: p(x, 2), TURNED, covers=(covers,), second_order=False),
+            _one(f"{name}, strides", lambda x, p=pad: p(x, 2), TURNED, covers=(covers,)),
         ]
         if "ramp" not in name:
             rows.append(_one(f"{name}, complex", lambda x, p=pad: p(x, ((1, 2), (3, 0))), WAVE, covers=(covers,)))

@@ -53,13 +53,13 @@ def _medians() -> tuple[Case, ...]:
             Case(f"{name} keepdims of all", lambda x, f=function: f(x, keepdims=True), (cube,), covers),
             Case(f"{name} overwrite_input", lambda x, f=function: f(x * x, 1, overwrite_input=True), (cube,), covers),
             Case(f"{name} 0-d", function, (np.array(1.7),), covers),
-            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x)), (np.zeros(0),), covers, smooth=False),
-            Case(f"{name} ties", function, (np.array([2.0, 1.0, 2.0, 2.0]),), covers, smooth=False),
+            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x)), (np.zeros(0),), covers, rough="nan"),
+            Case(f"{name} ties", function, (np.array([2.0, 1.0, 2.0, 2.0]),), covers, rough="tie"),
         ]
     rows += [
         Case("median complex", lambda x: np.median(x, 1), (CUBE[0] + 1j * CUBE[1],), ("median",), dtypes=BOTH),
-        Case("median with NaN", lambda x: np.median(x, 1), (HOLES,), ("median",), smooth=False),
-        Case("nanmedian of NaN", quiet(lambda x: np.nanmedian(x, 2)), (np.where(CUBE < 0, np.nan, CUBE),), ("nanmedian",), smooth=False),
+        Case("median with NaN", lambda x: np.median(x, 1), (HOLES,), ("median",), rough="nan"),
+        Case("nanmedian of NaN", quiet(lambda x: np.nanmedian(x, 2)), (np.where(CUBE < 0, np.nan, CUBE),), ("nanmedian",), rough="nan"),
     ]
     return tuple(rows)
 
@@ -90,7 +90,7 @@ def _quantiles() -> tuple[Case, ...]:
             Case(f"{name} list of q", lambda x, f=function, s=scale: f(x, [0.1 * s, 0.6 * s], 2), (cube,), covers),
             Case(f"{name} ends", lambda x, f=function, s=scale: f(x, [0.0, 1.0 * s]), (cube,), covers),
             Case(f"{name} of integers", lambda q, f=function: f(np.arange(7), q), (q,), covers),
-            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x, 0.5, 0)), (np.zeros((3, 0)),), (name,), smooth=False),
+            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x, 0.5, 0)), (np.zeros((3, 0)),), (name,), rough="nan"),
             Case(
                 f"{name} weights", lambda x, w, f=function, q=some: f(x, q, 1, method="inverted_cdf", weights=w), (cube, WEIGHTS), heavy,
             ),
@@ -113,13 +113,13 @@ def _quantiles() -> tuple[Case, ...]:
             )
         ]
     rows += [
-        Case("quantile with NaN", lambda x: np.quantile(x, SOME, 2), (HOLES,), ("quantile",), smooth=False),
+        Case("quantile with NaN", lambda x: np.quantile(x, SOME, 2), (HOLES,), ("quantile",), rough="nan"),
         Case(
             "nanquantile of NaN",
             quiet(lambda x: np.nanquantile(x, SOME, 2)),
             (np.where(CUBE < 0, np.nan, CUBE),),
             ("nanquantile",),
-            smooth=False,
+            rough="nan",
         ),
     ]
     return tuple(rows)

@@ -14,9 +14,12 @@ LINE, PAGE, CUBE = np.cos(np.arange(7.0)), np.sin(np.arange(20.0)).reshape(4, 5)
 ANGLES = np.array([[0.1, 2.9, -2.8, 0.43, -3.0], [1.0, -2.5, 2.6, 2.75, -0.3]])
 
 UNARY: tuple[Case, ...] = tuple(
-    Case(f"emath.{name} {which}", getattr(emath, name), (x,), (f"emath.{name}", f"complex_{name}"), which != "on a cut", dtypes=BOTH)
+    Case(f"emath.{name} {which}", getattr(emath, name), (x,), (f"emath.{name}", f"complex_{name}"), rough, dtypes=BOTH)
     for name in "sqrt log log2 log10 arccos arcsin arctanh".split()
-    for which, x in (("inside", INSIDE), ("outside", MIXED), ("complex", PLANE), ("on a cut", CUT), ("of one number", MIXED[0, 0]))
+    for which, x, rough in (
+        *(("inside", INSIDE, ""), ("outside", MIXED, ""), ("complex", PLANE, "")),
+        *(("on a cut", CUT, "jump"), ("of one number", MIXED[0, 0], "")),
+    )
 )
 POWER = ("emath.power", "complex_power")
 BINARY: tuple[Case, ...] = (
@@ -35,7 +38,7 @@ BINARY: tuple[Case, ...] = (
     Case("emath.power by keyword", lambda p: emath.power(x=MIXED, p=p), (INSIDE,), POWER),
 )
 EDGE: tuple[Case, ...] = tuple(
-    Case(f"emath.{name} at the edge", getattr(emath, name), (np.array([-1.0, 0.0, 1.0, 2.0]),), (f"emath.{name}",), smooth=False)
+    Case(f"emath.{name} at the edge", getattr(emath, name), (np.array([-1.0, 0.0, 1.0, 2.0]),), (f"emath.{name}",), rough="pole")
     for name in "sqrt log log2 log10 arccos arcsin arctanh".split()
 )
 
@@ -69,7 +72,7 @@ PHASES: tuple[Case, ...] = (
     Case("unwrap, integer period", lambda p: np.unwrap(p, period=3), (ANGLES,), ("unwrap", "unwrapped"), dtypes=BOTH),
     Case("unwrap, traced period", lambda p, t: np.unwrap(p, period=t), (ANGLES, np.array(2.3)), ("unwrap", "unwrapped"), dtypes=BOTH),
     Case("unwrap of nothing", np.unwrap, (np.zeros((2, 0)),), ("unwrap", "unwrapped")),
-    Case("unwrap half a period", np.unwrap, (np.array([0.0, np.pi, 0.0, -np.pi]),), ("unwrap", "unwrapped"), smooth=False),
+    Case("unwrap half a period", np.unwrap, (np.array([0.0, np.pi, 0.0, -np.pi]),), ("unwrap", "unwrapped"), rough="jump"),
 )
 
 CASES: tuple[Case, ...] = (*UNARY, *BINARY, *EDGE, *WINDOWS, *PHASES)

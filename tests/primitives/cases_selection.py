@@ -27,7 +27,7 @@ WHERE: tuple[Case, ...] = (
 
 # At 0 and -1 the masked branch has an infinite or undefined slope; the gradient there is exactly 0.
 MASKED: tuple[Case, ...] = tuple(
-    Case(f"masked {name}", lambda x, f=f: np.where(x > 0, f(x), 0.0), (np.array([-1.0, 0.0, 0.5, 2.0]),), ("where", name), smooth=False)
+    Case(f"masked {name}", lambda x, f=f: np.where(x > 0, f(x), 0.0), (np.array([-1.0, 0.0, 0.5, 2.0]),), ("where", name))
     for name, f in (
         ("log", np.log),
         ("log2", np.log2),
@@ -73,13 +73,13 @@ CLIP: tuple[Case, ...] = (
     Case("clip, crossed bounds", np.clip, (X, Y + 5, Y), ("clamp",)),
     Case("clip 0-d", lambda x: np.clip(x, -1.0, 1.0), (np.array(0.3),), ("clamp",)),
     Case("clip of nothing", lambda x: np.clip(x, -1.0, 1.0), (np.zeros((0, 3)),), ("clamp",)),
-    Case("clip at its bounds", lambda x: np.clip(x, 0.0, 1.0), (EDGES,), ("clamp",), smooth=False),
-    Case("clip at one bound", lambda x: np.clip(x, 0.0, None) + np.clip(x, None, 1.0), (EDGES,), ("at_least", "at_most"), smooth=False),
+    Case("clip at its bounds", lambda x: np.clip(x, 0.0, 1.0), (EDGES,), ("clamp",), rough="kink"),
+    Case("clip at one bound", lambda x: np.clip(x, 0.0, None) + np.clip(x, None, 1.0), (EDGES,), ("at_least", "at_most"), rough="kink"),
 )
 
 NAN_TO_NUM: tuple[Case, ...] = (
     Case("nan_to_num", np.nan_to_num, (X,), ("nan_to_num", "numpy.nan_to_num"), dtypes=BOTH),
-    Case("nan_to_num of NaN", lambda x: np.nan_to_num(x, nan=0.5, posinf=9.0, neginf=-9.0), (SPOILT,), ("nan_to_num",), smooth=False),
+    Case("nan_to_num of NaN", lambda x: np.nan_to_num(x, nan=0.5, posinf=9.0, neginf=-9.0), (SPOILT,), ("nan_to_num",)),
     Case("nan_to_num complex", np.nan_to_num, (PLANE,), ("nan_to_num",)),
     Case("nan_to_num in place", lambda x: np.nan_to_num(x * 2.0, copy=False), (X,), ("nan_to_num", "numpy.nan_to_num")),
 )

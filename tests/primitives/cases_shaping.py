@@ -113,7 +113,7 @@ def _copies() -> tuple[Case, ...]:
         _one("copy", np.copy, CUBE, covers=("copy", "copy_array")),
         _one("copy order", lambda x: np.ravel(np.copy(x, "F"), "K"), CUBE, covers=("copy", "copy_array")),
         _one("copy method", lambda x: x.copy() * 2.0, CUBE),
-        _one("astype float32", lambda x: x.astype(np.float32) * np.float32(2), PLANE, covers=("astype", "cast"), smooth=False),
+        _one("astype float32", lambda x: x.astype(np.float32) * np.float32(2), PLANE, covers=("astype", "cast"), rough="rounding"),
         _one("astype complex", lambda x: np.astype(x, np.complex128) * (1 + 2j), PLANE, covers=("astype", "cast")),
         _one("astype same, no copy", lambda x: np.astype(x, np.float64, copy=False) ** 2, PLANE, covers=("astype",)),
         _one("astype int", lambda x: x * x.astype(int), PLANE * 3, covers=("astype",)),

@@ -37,9 +37,9 @@ SORT: tuple[Case, ...] = (
     Case("sort twice a nonlinear value", lambda x: np.sort(np.sin(3 * x)) ** 2, (LINE,), SORTED),
     Case("sort in place", _in_place("sort"), (LINE,), SORTED),
     Case("sort in place along an axis", _in_place("sort", 0), (CUBE,), SORTED),
-    Case("sort ties", lambda x: np.sort(x, 1), (TIES,), SORTED, smooth=False, dtypes=BOTH),
-    Case("sort ties heapsort", lambda x: np.sort(x, 0, "heapsort"), (TIES,), SORTED, smooth=False),
-    Case("sort NaN", np.sort, (GAPS,), SORTED, smooth=False, dtypes=ALL),
+    Case("sort ties", lambda x: np.sort(x, 1), (TIES,), SORTED, rough="tie", dtypes=BOTH),
+    Case("sort ties heapsort", lambda x: np.sort(x, 0, "heapsort"), (TIES,), SORTED, rough="tie"),
+    Case("sort NaN", np.sort, (GAPS,), SORTED, rough="nan", dtypes=ALL),
 )
 PARTITION: tuple[Case, ...] = (
     Case("partition", lambda x: np.partition(x, 3), (LINE,), PARTED, dtypes=ALL),
@@ -49,8 +49,8 @@ PARTITION: tuple[Case, ...] = (
     Case("partition of many", lambda x: np.partition(x, 20), (RNG.permutation(np.linspace(0, 1, 60)),), PARTED),
     Case("partition complex", lambda x: np.partition(x, 2), (WAVE,), PARTED, dtypes=BOTH),
     Case("partition in place", _in_place("partition", 4), (LINE,), PARTED),
-    Case("partition ties", lambda x: np.partition(x, 2, 1), (TIES,), PARTED, smooth=False),
-    Case("partition NaN", lambda x: np.partition(x, 2), (GAPS,), PARTED, smooth=False, dtypes=BOTH),
+    Case("partition ties", lambda x: np.partition(x, 2, 1), (TIES,), PARTED, rough="tie"),
+    Case("partition NaN", lambda x: np.partition(x, 2), (GAPS,), PARTED, rough="nan", dtypes=BOTH),
 )
 COMPLEX: tuple[Case, ...] = (
     Case("sort_complex of real numbers", np.sort_complex, (CUBE,), ("sort_complex",), dtypes=ALL),

@@ -24,7 +24,7 @@ def _averages() -> tuple[Case, ...]:
     rows = [
         *(Case(f"ptp axis={a}", lambda x, a=a: np.ptp(x, a), (CUBE,), ("ptp",), dtypes=BOTH) for a in AXES),
         Case("ptp keepdims", lambda x: np.ptp(x, (0, 1), keepdims=True), (CUBE,), ("ptp",)),
-        Case("ptp ties", np.ptp, (np.array([1.0, 4.0, 1.0, 4.0]),), ("ptp",), smooth=False),
+        Case("ptp ties", np.ptp, (np.array([1.0, 4.0, 1.0, 4.0]),), ("ptp",), rough="tie"),
     ]
     for a in AXES:
         rows += [
@@ -67,15 +67,15 @@ COVARIANCES: tuple[Case, ...] = (
     Case("cov aweights alone", lambda w: np.cov(TABLE, aweights=w, ddof=0), (WEIGHTS[0, :2].reshape(-1)[:6],), PRODUCT),
     Case("cov both weights", lambda x, w: np.cov(x, fweights=TIMES, aweights=w), (TABLE, WEIGHTS[0, :2].reshape(-1)[:6]), PRODUCT),
     Case("cov both weights, bias", lambda x, w: np.cov(x, None, True, True, None, TIMES, w), (TABLE, WEIGHTS[1].reshape(-1)[:6]), PRODUCT),
-    Case("cov dtype", lambda x: np.cov(x, dtype=np.float32), (TABLE,), GRAM, smooth=False),
-    Case("cov fweights, dtype", lambda x: np.cov(x, dtype=np.float32, fweights=TIMES), (TABLE,), PRODUCT, smooth=False),
+    Case("cov dtype", lambda x: np.cov(x, dtype=np.float32), (TABLE,), GRAM, rough="rounding"),
+    Case("cov fweights, dtype", lambda x: np.cov(x, dtype=np.float32, fweights=TIMES), (TABLE,), PRODUCT, rough="rounding"),
     Case("cov complex", np.cov, (WAVES,), GRAM, dtypes=BOTH),
     Case("cov complex weights", lambda x, w: np.cov(x, aweights=w), (WAVES, WEIGHTS[0, :2].reshape(-1)[:6]), PRODUCT),
     Case("corrcoef", np.corrcoef, (TABLE,), ("corrcoef",), dtypes=BOTH),
     Case("corrcoef y", np.corrcoef, (TABLE, OTHER), ("corrcoef",)),
     Case("corrcoef rowvar=False", lambda x: np.corrcoef(x, rowvar=False), (TABLE.T,), ("corrcoef",)),
     Case("corrcoef of one", np.corrcoef, (TABLE[0],), ("corrcoef",)),
-    Case("corrcoef dtype", lambda x: np.corrcoef(x, dtype=np.float32), (TABLE,), ("corrcoef",), smooth=False),
+    Case("corrcoef dtype", lambda x: np.corrcoef(x, dtype=np.float32), (TABLE,), ("corrcoef",), rough="rounding"),
     Case("corrcoef complex", np.corrcoef, (WAVES,), ("corrcoef",)),
 )
 
@@ -92,7 +92,7 @@ def _nans() -> tuple[Case, ...]:
             Case(f"{name} initial", lambda x, s, f=f: f(x, 1, initial=s), (HOLES, np.array(start)), (name, *general)),
             Case(f"{name} where", lambda x, f=f, s=start: f(x, 1, initial=s, where=MASK), (HOLES,), (name, *general)),
             Case(f"{name} no NaN", f, (CUBE,), (name,)),
-            Case(f"{name} of NaN", quiet(lambda x, f=f: f(x, 1)), (VOID,), (name,), smooth=False),
+            Case(f"{name} of NaN", quiet(lambda x, f=f: f(x, 1)), (VOID,), (name,), rough="nan"),
         ]
     for f in (np.nanmean, np.nanvar, np.nanstd):
         name = f.__name__
@@ -103,7 +103,7 @@ def _nans() -> tuple[Case, ...]:
             Case(f"{name} keepdims", lambda x, f=f: f(x, (0, 1), keepdims=True), (HOLES,), covers, dtypes=ALL),
             Case(f"{name} where", lambda x, f=f: f(x, (0, 2), where=ROW), (HOLES,), covers),
             Case(f"{name} dtype", lambda x, f=f: f(x, 1, dtype=np.longdouble), (HOLES,), covers, dtypes=BOTH),
-            Case(f"{name} of NaN", quiet(lambda x, f=f: f(x, 1)), (VOID,), covers, smooth=False),
+            Case(f"{name} of NaN", quiet(lambda x, f=f: f(x, 1)), (VOID,), covers, rough="nan"),
             Case(f"{name} complex", lambda x, f=f: f(x, 1), (np.where(np.isnan(HOLES[0]), np.nan, CUBE[0] + 1j * CUBE[1]),), covers),
         ]
     for f in (np.nanvar, np.nanstd):

@@ -46,3 +46,33 @@ def test_a_float_takes_the_dtype_of_what_it_meets(name):
     single = np.ones(2, np.float32)
     assert (f(*xs) * single).dtype == np.float32
     assert pb.vjp(lambda *xs: f(*xs) * single, *xs)[0].dtype == np.float32
+
+
+# ------------------------------------------------------------------------------- operators that NumPy's scalars compute apart
+
+
+@pytest.mark.parametrize("operator", ["*", "/", "**"])
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_scalar_before_a_traced_scalar_has_the_bits_of_two_scalars_in_every_run_of_a_step(operator, captured):
+    rng = np.random.default_rng(4)
+    factor = np.complex128(0.3 + 0.77j)
+    step = {"*": lambda u: factor * u, "/": lambda u: factor / u, "**": lambda u: factor**u}[operator]
+
+    def f(z):
+        body = (lambda _, u: step(u) + step(z)) if captured else (lambda _, u: step(u) + 0.5)
+        return pb.fori_loop(0, 3, body, z).real
+
+    for _ in range(10):
+        z = np.complex128(complex(*rng.normal(size=2)))
+        u = z
+        for _ in range(3):
+            u = step(u) + (step(z) if captured else 0.5)
+        value, gradient = pb.value_and_grad(f)(z)
+        assert value == u.real
+        assert pb.grad(f, policy=pb.Binomial(1))(z).tobytes() == gradient.tobytes()
+
+
+def test_the_ufunc_by_name_is_the_ufunc():
+    factor, z = np.complex128(0.3 + 0.77j), np.complex128(-1.3 + 0.2j)
+    for function in (np.multiply, np.divide, np.power):
+        assert pb.vjp(lambda z, g=function: g(factor, z), z)[0] == function(factor, z)

@@ -1,10 +1,12 @@
 """check_grads: right derivatives pass at every order and in both modes, wrong ones are found and named."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.declare import primitive
 from pullback.errors import CheckError
 from pullback.policies.binomial import Binomial
@@ -91,6 +93,32 @@ def test_second_order_that_treats_a_value_as_constant():
     sine = primitive(forward, name="sine", vjps={"x": lambda ct: ct * frozen["c"]})
     check_grads(sine, (X,), order=1)
     with pytest.raises(CheckError, match="second-order wrong gradient"):
+        check_grads(sine, (X,), order=2)
+
+
+def test_a_jvp_rule_that_cannot_be_differentiated_is_found_at_second_order():
+    """Its value is right, so that forward over forward, and reverse over forward, alone tell."""
+
+    def tangent(t, x):
+        return t * np.cos(pb.value(x))
+
+    sine = primitive(lambda x: np.sin(x), name="sine", vjps={"x": lambda ct, x: ct * np.cos(x)}, jvps={"x": tangent})  # noqa: PLW0108 - the name is the operand's
+    check_grads(sine, (X,), order=1)
+    check_grads(sine, (X,), order=2, modes=("rev",))
+    with pytest.raises(CheckError, match=r"second-order modes differ: .* by reverse over forward, .* by reverse over reverse"):
+        check_grads(sine, (X,), order=2)
+    with pytest.raises(CheckError, match=r"second-order modes differ: .* by forward over forward"):
+        check_grads(sine, (X,), order=2)
+    with pytest.raises(CheckError, match=r"not differentiable again: second-order modes differ"):
+        pb.testing.check_primitive(sine, X)
+
+
+def test_a_mode_that_raises_at_second_order_is_reported():
+    def tangent(t, x):
+        return t * np.array([math.cos(v) for v in x])
+
+    sine = primitive(lambda x: np.sin(x), name="sine", vjps={"x": lambda ct, x: ct * np.cos(x)}, jvps={"x": tangent})  # noqa: PLW0108 - the name is the operand's
+    with pytest.raises(CheckError, match=r"second-order reverse over forward raised: .*ConversionError"):
         check_grads(sine, (X,), order=2)
 
 

@@ -192,6 +192,8 @@ ROWS = {
     "qr raw tau": (lambda a: np.linalg.qr(a, "raw")[1], STACK),
     "of strided operands": (lambda a: np.linalg.qr(a[::-1, ::2]), array(4, 5)),
 }  # fmt: skip
+# Rows whose gradient is not that of differences, and why (the words are those of the core's table of cases).
+ROUGH_ROWS = {"eigh of one triangle": "triangle"}
 PARAMS = [pytest.param(f, a, id=name) for name, (f, a) in ROWS.items()]
 
 
@@ -212,7 +214,7 @@ def test_values_are_those_of_numpy(f, a):
         assert np.asarray(given).tobytes() == np.asarray(expected).tobytes()
 
 
-@pytest.mark.parametrize(("f", "a"), [row for row in PARAMS if "triangle" not in row.id])
+@pytest.mark.parametrize(("f", "a"), [row for row in PARAMS if row.id not in ROUGH_ROWS])
 def test_derivatives_of_two_orders_are_right(f, a):
     pb.testing.check_grads(parts(f), (a,), order=2)
 

@@ -119,7 +119,7 @@ float_power = primitive(np.float_power, operands=("x", "y"), serves=(np.float_po
 
 # ----------------------------------------------------------------------------------- trigonometric and hyperbolic functions
 sin = elementwise(np.sin, x=lambda ct, x: ct * np.cos(x))
-cos = elementwise(np.cos, x=lambda ct, x: -ct * np.sin(x))
+cos = elementwise(np.cos, x=lambda ct, x: ct * -np.sin(x))  # so NumPy negates and multiplies in place
 tan = elementwise(np.tan, x=either(np.tan, lambda ct, out: ct * (1 + out * out)))
 sinh = elementwise(np.sinh, x=silent(lambda ct, x: times(ct, np.cosh(x))))
 cosh = elementwise(np.cosh, x=silent(lambda ct, x: times(ct, np.sinh(x))))
@@ -184,8 +184,9 @@ def _turn(ct: Any, other: Any, x: Any, y: Any) -> Any:
     square = x * x + y * y
     if getattr(x, "dtype", None) == getattr(y, "dtype", None) and _moderate(square):
         return ct * (other / square)
-    radius = _safe(np.hypot(x, y))
-    slope, endless = other / radius, np.isinf(radius)
+    norm = np.hypot(x, y)
+    radius = _safe(norm)
+    slope, endless = np.where(norm == 0, 0, other / radius), np.isinf(radius)
     if endless.any():
         slope = np.where(endless & ~np.isnan(x) & ~np.isnan(y), 0, slope)
     return ct * slope / radius

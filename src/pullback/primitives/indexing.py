@@ -16,7 +16,7 @@ from pullback.recorder import call
 from pullback.regions import has_repeats, is_basic, is_fancy, names_twice
 from pullback.settle import alone
 from pullback.tape import find_site
-from pullback.writes import empty_with_strides
+from pullback.writes import copied, empty_with_strides
 
 
 def _getitem(x: Any, *, key: Any) -> Any:
@@ -47,13 +47,13 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
         cts[ident] = buffer
         sweep.owned.add(ident)
     elif isinstance(ct, Handle) and (not isinstance(buffer, Handle) or buffer._tape is not ct._tape):
-        below = np.array(buffer) if isinstance(buffer, np.ndarray) else buffer  # what came first belongs to a trace below, or to none
+        # What came first belongs to a trace below, or to none.
+        below = buffer if isinstance(buffer, Handle) and isinstance(plain_value(buffer), np.ndarray) else copied(buffer)
         buffer = cts[ident] = make(ct._tape.kinds.buffer, below, None, ct._tape, SHARED)
         sweep.owned.add(ident)
     elif ident not in sweep.owned:
         if not alone(buffer):
-            traced: Any = buffer
-            buffer = cts[ident] = traced.copy() if isinstance(buffer, Handle) else np.array(buffer)
+            buffer = cts[ident] = copied(buffer)
         sweep.owned.add(ident)
     (key,) = params
     if is_basic(key):

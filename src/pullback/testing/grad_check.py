@@ -8,6 +8,7 @@ import numpy as np
 from pullback.arrays import carries_derivative
 from pullback.structures import flatten
 from pullback.testing.faults import Fault, raise_faults
+from pullback.testing.hessian_check import hessian_faults
 from pullback.testing.linear_check import level_faults, next_level, start_level
 from pullback.testing.trees import inexact_leaves
 
@@ -24,7 +25,8 @@ def check_grads(
     complex numbers and both agree, else central differences with Richardson extrapolation. "fwd" compares J v itself with
     the numeric one, as ``jvp`` carries it forward, and as the derivative of the pull with respect to its cotangent (in which it is linear),
     which shows whether rules may be applied to a traced cotangent. Order k looks at the pull of order k - 1 as a
-    function of ``args``. Tolerances: 1e-8 relative in float64, 3e-4 in float32, ten times more for each further order; at a
+    function of ``args``; with both modes also at every order of the two, up to forward over forward, which must agree to 1e-10 in float64.
+    Tolerances: 1e-8 relative in float64, 3e-4 in float32, ten times more for each further order; at a
     kink or a tie there is nothing to compare with. Raises ``ValueError`` for an unknown mode or an order below 1.
     """
     wanted = (modes,) if isinstance(modes, str) else tuple(modes)
@@ -47,9 +49,12 @@ def check_grads(
     level = start_level(name, outputs, tuple(leaves), rng, policy)
     if not level.cts:
         faults.append(Fault("no output", f"{name} returned nothing floating or complex; return what is to be differentiated"))
+    below = None
     while level.cts and not faults:  # a fault of one order shows again in the next
         faults += level_faults(level, wanted, rng)
+        if below is not None and not faults and set(wanted) == set(MODES):
+            faults += hessian_faults(below, rng)
         if level.order == order:
             break
-        level = next_level(level, rng)
+        below, level = level, next_level(level, rng)
     raise_faults(f"check_grads({name})", faults)

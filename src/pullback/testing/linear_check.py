@@ -17,6 +17,8 @@ from pullback.testing.faults import Fault
 ALL_ELEMENTS = 24
 TRUSTED = 1e-3
 """A numeric derivative with a larger relative error estimate judges nothing."""
+NOTHING = 1e-6
+"""Below this size a derivative is nothing but rounding."""
 ORDERS = {1: "first", 2: "second", 3: "third"}
 
 Arrays = tuple[Any, ...]
@@ -60,7 +62,7 @@ def level_faults(level: Level, modes: tuple[str, ...], rng: np.random.Generator)
     if not any(np.size(x) for x in level.xs):
         return
     vs = _directions(level.xs, rng, level.each_element)
-    columns = derivatives([_path(level, v) for v in vs], rounding_of(level.moved))
+    columns = derivatives([path_along(level, v) for v in vs], rounding_of(level.moved))
     ct = flatten(level.cts)
     if not any(_trusted(ct, c) for c in columns):
         yield Fault(
@@ -114,18 +116,19 @@ def _forward(level: Level, vs: list[Arrays], columns: list[Derivative]) -> Itera
     )
     for v, column in zip(vs[:3], columns[:3], strict=True):
         for way, derivative, likely in ways:
-            faults = list(_unlike(level, flatten(derivative(v)), v, column, f"{way}, {likely}"))
+            faults = list(unlike(level, flatten(derivative(v)), v, column, f"{way}, {likely}"))
             yield from faults
             if faults:
                 return
 
 
-def _unlike(level: Level, got: NDArray[Any], v: Arrays, column: Derivative, by: str) -> Iterator[Fault]:
+def unlike(level: Level, got: NDArray[Any], v: Arrays, column: Derivative, by: str) -> Iterator[Fault]:
+    """A fault where a derivative is not the numeric one; ``by`` says how it was formed, and what is likely wrong."""
     expected = column.value
     with np.errstate(all="ignore"):
-        scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0)
-        known = column.error <= TRUSTED * (np.abs(expected) + scale)
-        off = np.abs(got - expected)[known] > (level.tol * (scale + 1e-6) + 10 * column.error[known])
+        scale = largest(expected)
+        known = trusted(column)
+        off = np.abs(got - expected)[known] > (level.tol * (scale + NOTHING) + 10 * column.error[known])
     if np.any(off) or not np.all(np.isfinite(got[known])):
         place = int(np.argmax(np.abs(got - expected) * known))
         way, _, likely = by.partition(", ")
@@ -134,6 +137,17 @@ def _unlike(level: Level, got: NDArray[Any], v: Arrays, column: Derivative, by: 
             f"Jv of {level.subject} by {way} is {got[place]:.10g} at output element {place} {_where(v)}, expected "
             f"{expected[place]:.10g} by {column.method}; {likely}",
         )
+
+
+def largest(values: NDArray[Any]) -> float:
+    """The largest finite magnitude."""
+    return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+
+
+def trusted(column: Derivative) -> NDArray[np.bool_]:
+    """Which elements of a numeric derivative may judge."""
+    with np.errstate(all="ignore"):
+        return np.asarray(column.error <= TRUSTED * (np.abs(column.value) + largest(column.value) + NOTHING))
 
 
 def _trusted(ct: NDArray[Any], column: Derivative) -> bool:
@@ -164,7 +178,8 @@ def _where(v: Arrays) -> str:
     return "along a random direction"
 
 
-def _path(level: Level, v: Arrays) -> Path:
+def path_along(level: Level, v: Arrays) -> Path:
+    """The function of the level along a direction."""
     wide = tuple(w.astype(np.result_type(w, np.float64)) for w in v)  # a small step times float16 would vanish
 
     def phi(t: Any) -> NDArray[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from pullback.arrays import carries_derivative
 from pullback.testing.calls import SEED, Call
 from pullback.testing.faults import Fault
+from pullback.testing.hessian_check import hessian_faults
 from pullback.testing.linear_check import level_faults, next_level, start_level
 
 REMEDY = "write the rule with np functions of ct and the declared values, without float(), .item(), isinstance(..., np.ndarray) or writes"
@@ -30,5 +31,7 @@ def wrong_second_order(call: Call) -> Iterator[Fault]:
     faults = [*level_faults(level, ("fwd", "rev"), rng)]
     if not faults:
         faults = [*level_faults(next_level(level, rng), ("rev",), rng)]
+    if not faults:
+        faults = [*hessian_faults(level, rng)]
     for fault in faults:
         yield Fault("not differentiable again", f"{fault}; {REMEDY}")
