@@ -15,7 +15,7 @@ from attrs import define, field
 
 from pullback.errors import PolicyError, PolicyWarning
 from pullback.forms import FORMS
-from pullback.handles import Handle, keep
+from pullback.handles import Handle, freeze, keep
 from pullback.ledger import Ledger, mib, value_items
 from pullback.program import Entry
 from pullback.recorder import Const
@@ -110,7 +110,7 @@ class PlainChain:
         if self.marked and self.active is None:
             return value
         assert self.tape is not None
-        held = keep(self.tape, value)
+        held = freeze(value) if isinstance(value, Handle) else keep(self.tape, value)
         if id(held) not in self.constants:
             self.constants[id(held)] = held
             self.ledger.hold(value_items((held,), "constant"))

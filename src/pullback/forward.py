@@ -8,7 +8,7 @@ import numpy as np
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import Tracing, next_level
 from pullback.errors import NotDifferentiableError, StructureError
-from pullback.handles import SHARED, Handle, freeze, make
+from pullback.handles import SHARED, Handle, freeze, kind_of, make
 from pullback.loop_body import separate
 from pullback.recorder import captured, plain_array
 from pullback.reverse import split_aux, vjp
@@ -100,9 +100,9 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
             tape.meet(value._tape)
         elif isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
             value = plain_array(leaf)
-        weak = isinstance(leaf, float | complex) and not isinstance(leaf, np.generic)
         ident: Any = None if tangent is None else Tangent(tangent)
-        kind = KINDS.weak if weak else KINDS.buffer if tangent is None else KINDS.tracer
+        kind = kind_of(tape, leaf)
+        kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
         handle = make(kind, value, ident, tape, SHARED)
         entered.append(handle)
         given.append(handle)

@@ -51,6 +51,13 @@ class Kinds:
     weak: type[Any]
 
 
+def kind_of(tape: Tape, value: Any) -> type[Any]:
+    """The class for a new handle over ``value``, a plain value or a handle of an outer trace: weak over a Python number."""
+    kinds: Kinds = tape.kinds
+    weak = type(value) is kinds.weak or (isinstance(value, float | complex) and not isinstance(value, np.generic))
+    return kinds.weak if weak else kinds.tracer
+
+
 def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int = FREE) -> Any:
     """A new handle."""
     handle = kind()
@@ -102,6 +109,15 @@ def plain_value(handle: Handle) -> Any:
     while isinstance(value, Handle):
         value = resolve(value)._value
     return value
+
+
+def depends(x: Any) -> bool:
+    """Whether ``x`` is a handle that depends on the inputs of its trace, or of one around it."""
+    while isinstance(x, Handle):
+        if resolve(x)._id is not None:
+            return True
+        x = x._value
+    return False
 
 
 def resolve(handle: Any) -> Any:
@@ -183,6 +199,11 @@ def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     else:
         copy[...] = array
     return copy
+
+
+def twin_of(value: Any) -> Any:
+    """A value that may be written to while the original stays: of an array a faithful copy, of a handle of an outer trace a frozen one."""
+    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
 
 
 def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pullback.arrays import carries_derivative, spec_of
 from pullback.context import Tracing, next_level
 from pullback.declare import Primitive
-from pullback.handles import FREE, SHARED, Handle, make, plain_value
+from pullback.handles import FREE, SHARED, Handle, kind_of, make, plain_value
 from pullback.patterns import LinearMap, Names, Sets, coupled, selected, sparse_library, structure_of
 from pullback.primitives.indexing import GETITEM
 from pullback.recorder import inactive, wrap
@@ -95,7 +95,7 @@ class Influence:
         known = isinstance(leaf, Handle) and leaf._id is not None
         ident: Any = Tangent(self.sets.union(names_in(leaf), own) if known else own)
         if not isinstance(leaf, Handle):
-            return make(kinds.weak if type(value) is float else kinds.tracer, value, ident, self.tape, SHARED)
+            return make(kind_of(self.tape, value), value, ident, self.tape, SHARED)
         leaf._id = ident
         if type(leaf) is kinds.buffer:
             leaf.__class__ = kinds.tracer
@@ -105,7 +105,7 @@ class Influence:
         if not carries_derivative(value):
             return value
         ident: Any = Tangent(names)
-        return make(self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer, value, ident, self.tape)
+        return make(kind_of(self.tape, value), value, ident, self.tape)
 
     def joined(self, p: Any, g: Any) -> Any:
         """The sum of two cotangents that are values here."""
@@ -382,8 +382,7 @@ def _entered(args: Sequence[Any], argnums: Sequence[int], influence: Influence) 
                 names = influence.sets.sources(int(np.size(value))).reshape(np.shape(value))
                 inputs.append(Input(f"argument {number}{path}", spec_of(value), value, None))
                 ident: Any = Tangent(names)
-                weak = isinstance(value, float) and not isinstance(value, np.generic)
-                handle = make(KINDS.weak if weak else KINDS.tracer, value, ident, tape, SHARED)
+                handle = make(kind_of(tape, value), value, ident, tape, SHARED)
             entered.append(handle)
         given[number] = unflatten(definition, entered)
     return given, inputs

@@ -11,7 +11,7 @@ from pullback.context import innermost
 from pullback.declare import Primitive
 from pullback.errors import StructureError
 from pullback.forms import Form, new_form
-from pullback.handles import SHARED, Handle, freeze, make, resolve, tape_of
+from pullback.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
 from pullback.recorder import captured
 from pullback.settle import join
 from pullback.structures import map_leaves
@@ -51,8 +51,8 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if tape.mode not in (RECORDING, REPLAYABLE):
         return leaf
     if not isinstance(leaf, Handle):
-        kind = tape.kinds.weak if type(leaf) is float else tape.kinds.buffer
-        leaf = make(kind, np.complex128(leaf) if type(leaf) is complex else leaf, None, tape, SHARED)
+        kind = kind_of(tape, leaf)
+        leaf = make(tape.kinds.buffer if kind is tape.kinds.tracer else kind, leaf, None, tape, SHARED)
     _record(leaf, tape, tag, step)
     return leaf
 

@@ -13,10 +13,10 @@ from attrs import define, field
 
 from pullback.errors import say_where
 from pullback.forms import FORMS, Form
-from pullback.handles import Handle, faithful_copy, freeze
-from pullback.recorder import COMPONENT, evaluate, is_view
+from pullback.handles import Handle, freeze, twin_of
+from pullback.recorder import COMPONENT, evaluate, looks_at
 from pullback.tape import site_text
-from pullback.writes import CREATE, WRITE_OPCODES, created, risen, writable_copy
+from pullback.writes import CREATE, WRITE_OPCODES, created, risen
 
 
 @define(eq=False)
@@ -148,11 +148,12 @@ class Replayer:
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         source = entry.arguments[0]
-        shares = is_view(out) or (isinstance(out, np.ndarray) and np.may_share_memory(out, values[0]))
-        if form.primitive.view and type(source) is int and shares:
+        if form.primitive.view and type(source) is int and looks_at(out, values[0]):
             self.base[ident] = self.base.get(source, source)
         else:
-            if type(out) is np.ndarray and any(
+            if isinstance(out, Handle):
+                out = freeze(out) if any(out is v for v in values) else out
+            elif type(out) is np.ndarray and any(
                 out is v or (out.base is not None and isinstance(v, np.ndarray) and np.may_share_memory(out, v)) for v in values
             ):
                 out = out.copy(order="K")
@@ -165,7 +166,7 @@ class Replayer:
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
         if not free:
-            array = writable_copy(array)
+            array = twin_of(array)
         if isinstance(source, Handle):
             array = risen(array, source._tape)
         region = entry.params["region"]
@@ -216,7 +217,7 @@ class Replayer:
             return freeze(value)
         root = self.base.get(argument, argument)
         if root != argument and root in self.written:
-            return faithful_copy(value) if type(value) is np.ndarray else value
+            return twin_of(value) if isinstance(value, np.ndarray) else value
         self.pinned.add(root)
         return value
 

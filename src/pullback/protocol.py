@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import spec_of
 from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Composite, Primitive
 from pullback.errors import ConversionError
-from pullback.handles import Handle, tape_of
+from pullback.handles import Handle, plain_value, tape_of
 from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.primitives.operands import as_array
@@ -29,7 +28,7 @@ TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.a
 """NumPy functions that reach us by ``like=`` only and whose contents may be traced."""
 
 
-OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d)
+OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d, np.trim_zeros)
 """NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at its values alone."""
 
 
@@ -69,14 +68,18 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
     the tracer that NumPy found."""
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
-    if args and isinstance(args[0], Handle) and not isinstance(args[0]._value, np.ndarray) and func not in OF_NUMBERS:
+    if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
     return _with_out(func.__name__, found(func), args, kwargs)
 
 
 def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``."""
-    return _with_out(name, registry.named(name), (handle, *args), kwargs)
+    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a scalar, it gives scalars."""
+    result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
+    if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
+        return result
+    plain = plain_value(result) if isinstance(result, Handle) else result
+    return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
 
 
 def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -148,8 +151,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         return handle
     tape = tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}" if f"operator_{name}" in registry.names else name)
-    rebinds = not spec_of(value).shape and not hasattr(value, "_parent") if isinstance(value, Handle) else type(value) is not np.ndarray
-    if rebinds:
+    if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
         return compute(handle, other)
     if handle._tape is not tape or (
         not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)
@@ -158,10 +160,21 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
+    if name in LOOPS_APART and _by_a_loop_apart(value):
+        compute = registry.named(f"in_place_{name}")
     result = compute(handle, other)
     if takes_over(handle, result):
         return handle
     return write_out(name, handle, result)
+
+
+LOOPS_APART = ("multiply", "power")
+
+
+def _by_a_loop_apart(value: Any) -> bool:
+    """Whether NumPy computes in place into this array otherwise than into a new one (see ``primitives.operators.IN_PLACE``)."""
+    plain: Any = plain_value(value) if isinstance(value, Handle) else value
+    return plain.size == 1 or not plain.flags.forc
 
 
 def _plainly_increments(handle: Any, value: Any, other: Any) -> bool:

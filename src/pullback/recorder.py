@@ -25,6 +25,7 @@ from pullback.handles import (
     faithful_copy,
     freeze,
     keep,
+    kind_of,
     make,
     resolve,
     root_of,
@@ -293,12 +294,12 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
 
 def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, params: Mapping[str, Any]) -> Any:
     """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to, or a plain value."""
-    if type(out) in (float, complex):
+    if type(out) in (float, complex, tape.kinds.weak):
         return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]
-    if prim.view and isinstance(source, Handle) and source._tape is tape and (is_view(out) or _shares(out, source._value)):
+    if prim.view and isinstance(source, Handle) and source._tape is tape and (looks_at(out, source._value)):
         return view_of(operands[0], prim, params, out, None)
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
@@ -309,17 +310,17 @@ def wrap(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping
     if prim.outputs:
         handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
         return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-    if prim.view and (is_view(out) or _shares(out, operands[0]._value)):
+    if prim.view and looks_at(out, operands[0]._value):
         return view_of(operands[0], prim, params, out, ident)
-    handle = make(kinds.weak if type(out) in (float, complex) else kinds.tracer, out, ident, tape, flag)
+    handle = make(kinds.weak if type(out) in (float, complex, kinds.weak) else kinds.tracer, out, ident, tape, flag)
     if tape.mode:
         tape.chain.watch(handle)
     return handle
 
 
-def is_view(out: Any) -> bool:
-    """For a value that is a handle of an outer trace: whether it is a view there."""
-    return isinstance(out, Handle) and type(out) is out._tape.kinds.view
+def looks_at(out: Any, value: Any) -> bool:
+    """Whether the output of a view function, which may copy, looks at its operand; of a handle of an outer trace, whether it is a view."""
+    return type(out) is out._tape.kinds.view if isinstance(out, Handle) else _shares(out, value)
 
 
 def _shares(out: Any, value: Any) -> bool:
@@ -346,7 +347,7 @@ def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> An
     ident = len(tape.records)
     site = site_here(2)
     tape.records.append((COMPONENT.opcode, parent, place, count, site))
-    handle = make(tape.kinds.weak if type(value) is float else tape.kinds.tracer, value, ident, tape)
+    handle = make(kind_of(tape, value), value, ident, tape)
     if tape.mode:
         tape.chain.note_component(ident, parent, place)
         tape.chain.watch(handle)

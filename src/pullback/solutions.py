@@ -21,7 +21,7 @@ from pullback.context import innermost
 from pullback.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.forms import Form
 from pullback.forward import jvp
-from pullback.handles import SHARED, Handle, faithful_copy, freeze, make, plain_value, resolve, same_bits
+from pullback.handles import SHARED, Handle, faithful_copy, freeze, kind_of, make, plain_value, resolve, same_bits
 from pullback.loop_body import detached_function
 from pullback.loops import scan
 from pullback.policies.save_all import SaveAll
@@ -256,8 +256,7 @@ def _active(leaf: Any, tape: Tape) -> bool:
 
 
 def _handle(leaf: Any, tangent: Tangent, tape: Tape) -> Any:
-    kind = tape.kinds.weak if type(leaf) is float else tape.kinds.tracer
-    return make(kind, freeze(leaf) if isinstance(leaf, Handle) else own(leaf), tangent, tape)  # type: ignore[arg-type]  # in the place of an id
+    return make(kind_of(tape, leaf), freeze(leaf) if isinstance(leaf, Handle) else own(leaf), tangent, tape)  # type: ignore[arg-type]  # in the place of an id
 
 
 @contextmanager

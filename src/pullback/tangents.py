@@ -15,9 +15,9 @@ from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec,
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.errors import NotDifferentiableError
 from pullback.forms import rules_for
-from pullback.handles import FREE, Handle, freeze, make
+from pullback.handles import FREE, Handle, freeze, kind_of, make
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import inactive, wrap
+from pullback.recorder import inactive, looks_at, wrap
 from pullback.regions import Region
 from pullback.reverse import vjp
 from pullback.settle import added, alone, takes
@@ -71,7 +71,7 @@ class Tangents:
             handles = [self._output(value, t) for value, t in zip(out, tangents, strict=True)]
             return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
         tangent = call.tangent(given)
-        if not prim.view:
+        if not (prim.view and looks_at(out, values[0])):  # a reshape may copy where that of the tangent does not
             tangent = owned(tangent, tuple(given.values()))
         ident: Any = Tangent(tangent)
         return wrap(self.tape, prim, operands, params, out, ident, FREE)
@@ -79,9 +79,8 @@ class Tangents:
     def _output(self, value: Any, tangent: Any) -> Any:
         if not carries_derivative(value):
             return value
-        kind = self.tape.kinds.weak if type(value) is float else self.tape.kinds.tracer
         ident: Any = Tangent(owned(tangent, ()))
-        return make(kind, value, ident, self.tape)
+        return make(kind_of(self.tape, value), value, ident, self.tape)
 
     def joined(self, p: Any, g: Any) -> Any:
         """``p + g`` for cotangents that are values here, where nobody but the sweep holds ``p``: in place, as ``settle.join``, where nobody
@@ -141,7 +140,7 @@ def blank(value: Any) -> Any:
 def owned(tangent: Any, given: tuple[Any, ...]) -> Any:
     """A tangent that no other value has: a copy where a rule has handed on what it was given, or a view."""
     if isinstance(tangent, Handle):
-        return freeze(tangent) if any(tangent is t for t in given) else tangent
+        return freeze(tangent) if any(tangent is t for t in given) or type(tangent) is tangent._tape.kinds.view else tangent
     if type(tangent) is np.ndarray and (tangent.base is not None or any(tangent is t for t in given)):
         return tangent.copy(order="K")
     return tangent
@@ -154,6 +153,14 @@ def _array(value: Any) -> Any:
 def dtype_of(value: Any) -> Any:
     """The dtype of an array, a tracer or a Python number."""
     return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
+
+
+def _as_cotangent(tangent: Any, spec: ArraySpec) -> Any:
+    """A tangent of an operand as a rule wants its cotangent: of the shape of the output, and complex where that is."""
+    if np.shape(tangent) != spec.shape:
+        tangent = np.broadcast_to(tangent, spec.shape)
+    wide = np.promote_types(dtype_of(tangent), spec.dtype)
+    return tangent if dtype_of(tangent) == wide else _array(tangent).astype(wide)
 
 
 def fitted(tangent: Any, spec: ArraySpec) -> Any:
@@ -226,7 +233,7 @@ class Call:
             elif name in prim.jvps:
                 parts.append(self.apply(prim.jvps[name], t, index=k - len(prim.operands)))
             elif prim.elementwise and len(prim.rules.get(name, ())) and not prim.rules[name][0].joint:
-                parts.append(self.apply(prim.rules[name][0], t if np.shape(t) == spec.shape else np.broadcast_to(t, spec.shape)))
+                parts.append(self.apply(prim.rules[name][0], _as_cotangent(t, spec)))
             elif name in prim.linear:
                 together[k] = t
             elif name in prim.bilinear:

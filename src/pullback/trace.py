@@ -11,13 +11,13 @@ from pullback.arrays import ArraySpec, carries_derivative, spec_of
 from pullback.context import Tracing, next_level, using
 from pullback.digests import digest
 from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
-from pullback.handles import SHARED, Handle, freeze, make, resolve
+from pullback.handles import SHARED, Handle, freeze, kind_of, make, resolve
 from pullback.recorder import INPUT, captured, plain_array
 from pullback.rewrites import BUFFER, rewrite
 from pullback.sentinels import sentinel
 from pullback.structures import flatten, map_leaves, paths, unflatten
 from pullback.tape import REPLAYABLE, Tape, intern_site, site_here, site_text
-from pullback.tracer import KINDS, Tracer
+from pullback.tracer import KINDS
 
 
 @frozen
@@ -199,9 +199,7 @@ def open_input(tape: Tape, leaf: Any) -> Any:
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
         leaf = plain_array(leaf)
-    if type(leaf) is complex:
-        leaf = np.complex128(leaf)
-    handle = make(KINDS.weak if isinstance(leaf, float) and not isinstance(leaf, np.generic) else Tracer, leaf, ident, tape, SHARED)
+    handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
     if tape.mode:
         tape.chain.watch(handle)
     return handle

@@ -89,8 +89,8 @@ class Tracer(Handle):
 
     @property
     def real(self) -> Any:
-        """The real part."""
-        return method("real", self, (), {})
+        """The real part: the array itself where it is real."""
+        return method("real", self, (), {}) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, new: Any) -> None:
@@ -174,10 +174,10 @@ class Tracer(Handle):
         return caller("operator_remainder")(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return np.floor_divide(plain_value(self), value(other))
+        return plain_value(self) // value(other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return np.floor_divide(value(other), plain_value(self))
+        return value(other) // plain_value(self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

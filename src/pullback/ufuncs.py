@@ -14,8 +14,10 @@ import numpy as np
 from pullback.catalogue import registry
 from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
-from pullback.handles import Handle, plain_value
+from pullback.handles import Handle, depends, plain_value
 from pullback.outputs import require_traced_target, write_out
+from pullback.primitives.operands import as_array
+from pullback.primitives.shaping import laid_as
 from pullback.tape import PAUSED, site_here, site_text
 from pullback.writes import concrete_key, increment, set_item
 
@@ -57,7 +59,8 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
             return getattr(ufunc, method)(*inputs, **kwargs)  # a loop's body runs plainly, on values it has captured
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
-    if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
+    plain = _is_plain(ufunc) or (out is not None and not any(map(depends, (*inputs, *kwargs.values()))))
+    if method != "at" and plain and not any(isinstance(target, Handle) for target in targets):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
     kwargs.pop("out", None)
     for target in targets:
@@ -182,19 +185,11 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     if _is_plain(ufunc):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
     if method == "outer":
-        x, y = (_array(x) for x in inputs)
+        x, y = map(as_array, inputs)
         return ufunc(np.reshape(x, (*np.shape(x), *(1,) * np.ndim(y))), y, **kwargs)
     if method == "reduceat" and ufunc is not np.add:
         return _reduceat(ufunc, *inputs, **kwargs)
     return found(getattr(ufunc, method))(*inputs, **kwargs)
-
-
-def _array(x: Any) -> Any:
-    """An operand as the array that NumPy makes of it: of a Python float, traced or not, one of float64."""
-    if isinstance(x, Handle):
-        number = isinstance(plain_value(x), float) and not isinstance(plain_value(x), np.generic)
-        return np.multiply(x, np.float64(1)) if number else x  # type: ignore[call-overload]  # a handle is taken by its hook
-    return np.asarray(x)
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
@@ -203,19 +198,20 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
     starts = np.asarray(indices)
     stops = np.append(starts[1:], len(line))
     parts = [ufunc.reduce(line[i:j], dtype=dtype) if i < j else line[i] for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
-    return np.moveaxis(np.stack(parts), 0, axis)
+    plain = ufunc.reduceat(plain_value(array), indices, axis, dtype)  # tells how NumPy lays the result out
+    return laid_as(np.moveaxis(np.stack(parts), 0, axis), plain)
 
 
 def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
     """``ufunc.at``: in place, one after the other where the key names an element more than once."""
-    key = concrete_key(key)
+    key, values = concrete_key(key), tuple(map(as_array, values))
     if ufunc in (np.add, np.subtract) and values:
         increment(target, values[0], sign=1 if ufunc is np.add else -1, key=key, repeats=True)
         return
     places = np.arange(target.size).reshape(target.shape)[key]
     if not target.shape:
         target, places = np.reshape(target, (1,)), np.ravel(places)
-    values = tuple(np.broadcast_to(v if hasattr(v, "dtype") else np.asarray(v), places.shape).reshape(-1) for v in values)
+    values = tuple(np.broadcast_to(v, places.shape).reshape(-1) for v in values)
     for chosen in _rounds(places.ravel()):
         at = np.unravel_index(places.ravel()[chosen], target.shape)
         new = ufunc(target[at], *(v[chosen] for v in values))

@@ -19,7 +19,6 @@ from pullback.handles import (
     SHARED,
     WRITTEN,
     Handle,
-    faithful_copy,
     freeze,
     make,
     plain_value,
@@ -27,6 +26,7 @@ from pullback.handles import (
     root_of,
     steps_to,
     tape_of,
+    twin_of,
 )
 from pullback.recorder import captured, form_of, special_form
 from pullback.regions import Region, is_fancy, region_at, require_writable
@@ -102,7 +102,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
-        root._value = writable_copy(root._value)
+        root._value = twin_of(root._value)
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
@@ -217,15 +217,10 @@ def _is_blank(value: Any) -> bool:
 def created(params: Any) -> Any:
     """The array that a replay makes for a buffer."""
     if params["fill"] is None:
-        return writable_copy(params["value"])
+        return twin_of(params["value"])
     array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
     array[...] = params["fill"]
     return array
-
-
-def writable_copy(value: Any) -> Any:
-    """What may be written without reaching the value: a copy in its strides, or a handle of an outer trace that copies when written."""
-    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
 
 
 def _strides(value: Any) -> Any:

@@ -135,7 +135,7 @@ WRITES = """
     {t}[{view}] /= 2|{t}[{mask}] = {n}|{t}[{mask}] = {s}|{t}[{mask}] *= {n}|{t}[{t} > 0] = {t}[{t} > 0] * 0.5
     {t}[{view}] = {t}[{view}] * {n}|{t}[...] = {s}|{t} += {s}|{t} -= {s}|{t} *= {s}|{t} *= {n}|{t} /= 2|{t} **= 2|{t} @= np.eye(3)
     {t}[{view}][{view}] = {s}|{t}[{view}][{view}] += {s}|np.add({a}, {s}, out={t})|np.multiply({t}, {s}, out={t})|np.sin({s}, out={t})
-    np.exp({t}, {t})|np.subtract({s}, {t}, out={t}, where={mask})|np.sum({a}, axis={one}, out={t})|np.cumsum({t}, axis={one}, out={t})
+    np.exp({t}, out={t})|np.subtract({s}, {t}, out={t}, where={mask})|np.sum({a}, axis={one}, out={t})|np.cumsum({t}, axis={one}, out={t})
     np.clip({t}, -0.8, 0.8, out={t})|np.add({t}[{view}], {s}, out={t}[{view}])|np.add.at({t}, {keys}, {s})
     np.subtract.at({t}, {keys}, {s})|np.multiply.at({t}, {keys}, {n})|np.negative.at({t}, {keys})|np.put({t}, [0, -1], {n})
     {t}.put([0, 1, 0], {s})|np.place({t}, {mask}, [0.3, -1.5])|np.putmask({t}, {mask}, {s})|np.put({t}, [0, 1], {s})

@@ -47,7 +47,7 @@ class Value:
             array = np.asarray(array).astype(SMALL[np.asarray(array).dtype])
             array = array[()] if self.layout == "number" else array
         if plus is not None:
-            array = array + plus
+            array = array + plus if isinstance(self.array, np.generic | np.ndarray) else (array + plus).item()
         return array if self.layout == "number" else LAYOUTS[self.layout](np.asarray(array))
 
     def __str__(self) -> str:
@@ -187,6 +187,10 @@ class Draft:
         return fine
 
 
+MASKING = ("<", ">", "==", "!=", "m0", "True")
+"""What a key that is a mask has in its text."""
+
+
 def held_back(line: str, draft: Draft) -> bool:
     """Lines that are not drawn, each for its reason."""
     target = line.partition("(")[2].partition(",")[0]
@@ -195,7 +199,8 @@ def held_back(line: str, draft: Draft) -> bool:
         # NumPy returns at once where both are one array, even if the mask has a shape that does not fit.
         or (line.startswith("np.copyto(") and line.count(",") > 1 and _is_one_array(line, target, draft))
         # NumPy reads what it has just written: the result is an accident of its loops.
-        or ((".flat" in line.partition("=")[0] or "> " in line.partition("] =")[0]) and _overlaps(line, draft))
+        or ((".flat" in line.partition("=")[0] or any(m in line.partition("] =")[0] for m in MASKING)) and _overlaps(line, draft))
+        or (line.startswith("np.fill_diagonal(") and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft))
         or (".at(" in line and _crashes(line, draft))
         # The method of an ndarray, which asks nobody and refuses a tracer.
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
@@ -209,19 +214,13 @@ def held_back(line: str, draft: Draft) -> bool:
 
 
 def _is_known(line: str, draft: Draft) -> bool:
-    """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is concerned."""
+    """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is concerned.
+
+    With ``out=``, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers or on gaps.
+    """
     named = [draft.names[k] for k in draft.known() if k in line]
-    other_loops = any(np.iscomplexobj(v) or (isinstance(v, np.ndarray) and not v.flags.forc) for v in named)
-    return (
-        # In place, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers or on gaps.
-        (other_loops and any(mark in line for mark in ("*= ", "/= ", "-= ", "+= ", "**", ", out=", ".at(", "reduceat(")))
-        or (other_loops and line.startswith("np."))
-        # A 0-d array made of a number is a number here, and cannot be written to.
-        or (any(np.ndim(v) == 0 for v in named) and any(name in line for name in ("squeeze", "fft.", "real_if_close", "transpose")))
-        # Here a traced Python number as one of several choices has a dtype of its own.
-        or ("select(" in line and any(isinstance(v, float) for v in named))
-        # What has no elements has no derivative and comes out plain.
-        or (any(np.size(v) == 0 for v in named) and any(name in line for name in ("percentile", "quantile", "median", "cov")))
+    return any(mark in line for mark in (", out=", "reduceat(", ".at(")) and any(
+        np.iscomplexobj(v) or (isinstance(v, np.ndarray) and not v.flags.forc) for v in named
     )
 
 

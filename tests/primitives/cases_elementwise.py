@@ -107,6 +107,10 @@ def _exponents() -> tuple[Case, ...]:
         Case("power, array of exponents at 0", lambda x: np.power(x, np.array([[0.0], [2.0], [3.0]])), (at_zero,), ("power",)),
         Case("power, integer exponents", lambda x: x ** np.array([0, 2, 3], np.uint8), (ANY,), ("power",), dtypes=BOTH),
         Case("power of an integer", lambda y: 2**y + whole**y, (ANY,), ("power", "operator_power")),
+        *(
+            Case(f"{name_of(f)} backwards in place", lambda x, y, f=f: f((x * 1.0)[::-1], y), (POSITIVE, OTHER), (f"in_place_{name}",))
+            for f, name in ((operator.imul, "multiply"), (operator.ipow, "power"))
+        ),
         Case("power in place", lambda x: operator.ipow(x * 1.0, 2), (ANY,), ("power", "operator_power")),
     ]
     return tuple(rows)
@@ -155,7 +159,7 @@ def _complexes() -> tuple[Case, ...]:
         ]
     return (
         *rows,
-        Case("real of a real", lambda x: x * np.real(x), (ANY,), ("real",)),
+        Case("real of a real", lambda x: x * np.real(x), (ANY,), ("numpy.real",)),
         Case("imag of a real", lambda x: x + np.imag(x), (ANY,), ("imag",)),
         Case("x.real, x.imag", lambda z: z.real * z.imag**2, (PLANE,), ("real", "imag")),
         Case("x.conj()", lambda z: z * z.conj() + z.conjugate(), (PLANE,), ("conj", "conjugate")),

@@ -11,7 +11,7 @@ from pullback.primitives.elementwise import ELEMENTWISE
 from pullback.primitives.indexing import INDEXING
 from pullback.primitives.joining import JOINING
 from pullback.primitives.masked import MASKED
-from pullback.primitives.operators import OPERATORS
+from pullback.primitives.operators import IN_PLACE, OPERATORS
 from pullback.primitives.reductions import REDUCTIONS
 from pullback.primitives.scans import SCANS
 from pullback.primitives.selection import SELECTION
@@ -19,7 +19,7 @@ from pullback.primitives.shaping import SHAPING
 from pullback.primitives.zero import ZERO
 
 CORE: tuple[Primitive | Composite, ...] = (
-    *(*ELEMENTWISE, *OPERATORS, *MASKED, *COMPLEXES, *ZERO),
+    *(*ELEMENTWISE, *OPERATORS, *IN_PLACE, *MASKED, *COMPLEXES, *ZERO),
     *(*REDUCTIONS, *SCANS, *SHAPING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )

@@ -13,10 +13,17 @@ import numpy as np
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import plain_value
 from pullback.primitives.elementwise import is_complex
+from pullback.primitives.operands import as_array
 
-real = primitive(lambda x: np.real(x), name="real", view=True, serves=(np.real,), vjps={"x": lambda ct: ct})
+real = primitive(lambda x: np.real(x), name="real", view=True, vjps={"x": lambda ct: ct})
 imag = primitive(lambda x: np.imag(x), name="imag", view=True, serves=(np.imag,), vjps={"x": lambda ct: -1j * ct})
 conj = Composite("conj", np.conjugate, ())
+
+
+@composite(np.real, name="numpy.real")
+def np_real(val: Any) -> Any:
+    """numpy.real: of a real array, the array itself."""
+    return val.real if hasattr(val, "real") else real(val)
 
 
 @composite(np.angle)
@@ -29,6 +36,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 @composite(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """numpy.real_if_close: the real part where every imaginary part is below ``tol`` (in units of eps if above 1)."""
+    a = as_array(a)
     if not is_complex(a):
         return a
     bound = np.finfo(a.dtype).eps * tol if tol > 1 else tol
@@ -56,4 +64,4 @@ def sign(x: Any) -> Any:
     return complex_sign(x) if is_complex(x) else np.sign(plain_value(x))
 
 
-COMPLEXES: tuple[Primitive | Composite, ...] = (real, imag, conj, angle, real_if_close, complex_sign, sign)
+COMPLEXES: tuple[Primitive | Composite, ...] = (real, np_real, imag, conj, angle, real_if_close, complex_sign, sign)

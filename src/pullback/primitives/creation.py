@@ -25,6 +25,11 @@ def traced_buffer(handle: Handle, array: Any, *, blank: bool = False) -> Any:
     return make(tape.kinds.buffer, array, None, tape, FREE)
 
 
+def of_nothing(source: Any, result: Any) -> Any:
+    """What NumPy makes of a ``source`` without elements: it depends on nothing, and yet is an array of the trace, to be written to."""
+    return traced_buffer(source, result) if isinstance(source, Handle) and isinstance(result, np.ndarray) else result
+
+
 def _like(function: Callable[..., Any]) -> Composite:
     """``zeros_like`` and the others: NumPy's own answer for the value behind the tracer, made a buffer of its trace."""
 

@@ -148,7 +148,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """numpy.trim_zeros: a view without the zeros at the ends. What is 0 is decided by the values."""
     plain, options = plain_value(filt), {} if axis is None else {"axis": axis}  # axis= is new in NumPy 2.2
     trimmed = np.trim_zeros(plain, trim, **options)  # type: ignore[arg-type]  # a wrong trim is NumPy's to refuse
-    if not plain.ndim:
+    if not np.ndim(plain):
         return filt
     key = []
     for places, extent, length in zip(np.nonzero(plain), plain.shape, trimmed.shape, strict=True):

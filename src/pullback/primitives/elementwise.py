@@ -239,26 +239,26 @@ def _taken(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> An
 maximum = elementwise(
     np.maximum,
     masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, x > y, x < y, nan_wins=True),
-    y=lambda ct, x, y: _taken(ct, y, x, y > x, y < x, nan_wins=True),
+    x=lambda ct, x, y: _taken(ct, x, y, np.greater(x, y), np.less(x, y), nan_wins=True),
+    y=lambda ct, x, y: _taken(ct, y, x, np.greater(y, x), np.less(y, x), nan_wins=True),
 )
 minimum = elementwise(
     np.minimum,
     masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, x < y, x > y, nan_wins=True),
-    y=lambda ct, x, y: _taken(ct, y, x, y < x, y > x, nan_wins=True),
+    x=lambda ct, x, y: _taken(ct, x, y, np.less(x, y), np.greater(x, y), nan_wins=True),
+    y=lambda ct, x, y: _taken(ct, y, x, np.less(y, x), np.greater(y, x), nan_wins=True),
 )
 fmax = elementwise(
     np.fmax,
     masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, x > y, x < y, nan_wins=False),
-    y=lambda ct, x, y: _taken(ct, y, x, y > x, y < x, nan_wins=False),
+    x=lambda ct, x, y: _taken(ct, x, y, np.greater(x, y), np.less(x, y), nan_wins=False),
+    y=lambda ct, x, y: _taken(ct, y, x, np.greater(y, x), np.less(y, x), nan_wins=False),
 )
 fmin = elementwise(
     np.fmin,
     masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, x < y, x > y, nan_wins=False),
-    y=lambda ct, x, y: _taken(ct, y, x, y < x, y > x, nan_wins=False),
+    x=lambda ct, x, y: _taken(ct, x, y, np.less(x, y), np.greater(x, y), nan_wins=False),
+    y=lambda ct, x, y: _taken(ct, y, x, np.less(y, x), np.greater(y, x), nan_wins=False),
 )
 
 # ------------------------------------------------------------------------------------- remainders, and numbers taken apart

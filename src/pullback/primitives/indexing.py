@@ -12,6 +12,7 @@ from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.forms import Form, new_form
 from pullback.handles import FREE, SHARED, Handle, make, plain_value, resolve, spec_of_handle
 from pullback.primitives.axes import cut
+from pullback.primitives.creation import of_nothing
 from pullback.recorder import call
 from pullback.regions import has_repeats, is_basic, is_fancy, names_twice
 from pullback.settle import alone
@@ -51,7 +52,7 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
         below = buffer if isinstance(buffer, Handle) and isinstance(plain_value(buffer), np.ndarray) else copied(buffer)
         buffer = cts[ident] = make(ct._tape.kinds.buffer, below, None, ct._tape, SHARED)
         sweep.owned.add(ident)
-    elif ident not in sweep.owned:
+    elif ident not in sweep.owned or (not spec.shape and isinstance(buffer, Handle)):  # a sum of 0-d arrays is a scalar
         if not alone(buffer):
             buffer = cts[ident] = copied(buffer)
         sweep.owned.add(ident)
@@ -180,6 +181,8 @@ def read(handle: Any, key: Any) -> Any:
 @composite(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """numpy.take: ``a[..., indices]`` along an axis, along the flat array for None."""
+    if isinstance(a, Handle) and not np.size(plain_value(a)):
+        return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]  # NumPy refuses a wrong mode
     line = np.ravel(a) if axis is None else a
     place = normalize_axis_index(0 if axis is None else axis, line.ndim)
     wanted, extent = np.asarray(indices).astype(np.intp, copy=False), line.shape[place]

@@ -164,7 +164,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         operands: tuple[Any, Any, Any] = (np.empty(0, x.dtype), np.empty(1, xp.dtype), np.empty(1, fp.dtype))
         np.interp(*operands)  # raises where a dtype is too wide for NumPy
         middle, *ends = (np.multiply(value, 1, dtype=np.result_type(fp, np.float64)) for value in (fp[0], left, right))
-        return np.where(x < xp[0], ends[0], np.where(x > xp[0], ends[1], middle))[()]
+        return np.copy(np.where(x < xp[0], ends[0], np.where(x > xp[0], ends[1], middle)), order="C")[()]
     return interp_between(x, xp, fp, left, right)
 
 

@@ -10,16 +10,27 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.declare import Primitive, primitive
+from pullback.handles import faithful_copy
 from pullback.primitives import elementwise
 
 
-def _operator(function: Callable[..., Any], ufunc: Primitive, symbol: str = "") -> Primitive:
+def _operator(function: Callable[..., Any], ufunc: Primitive, symbol: str = "", kind: str = "operator") -> Primitive:
     rules = {operand: tuple(rule.fn for rule in rules) for operand, rules in ufunc.rules.items()}
     made: Primitive = primitive(
-        function, name=f"operator_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol,
-        elementwise=True, trusted=True,
+        function, name=f"{kind}_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol,
+        elementwise=True, trusted=kind == "operator",  # in place, a float32 array stays one whatever it is multiplied by
     )  # fmt: skip
     return made
+
+
+def _written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, an operator in place, on a copy that lies in memory as the original does."""
+
+    def computed(x: Any, y: Any) -> Any:
+        out = faithful_copy(x)
+        return function(out, out if y is x else y)
+
+    return computed
 
 
 OPERATORS = (
@@ -33,3 +44,9 @@ OPERATORS = (
     _operator(operator.neg, elementwise.negative, "-"),
     _operator(abs, elementwise.absolute),
 )
+IN_PLACE = (
+    _operator(_written(operator.imul), elementwise.multiply, kind="in_place"),
+    _operator(_written(operator.ipow), elementwise.power, kind="in_place"),
+)
+"""Into an array of one element, or with gaps, or backwards, NumPy computes products and powers by another loop than into a new array, with
+other last bits: of complex numbers, and of powers."""

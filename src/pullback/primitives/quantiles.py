@@ -18,6 +18,7 @@ from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.handles import Handle, plain_value
 from pullback.primitives.axes import Axis
+from pullback.primitives.creation import of_nothing
 from pullback.primitives.masked import times
 from pullback.primitives.picking import pick, put
 from pullback.primitives.statistics import beside
@@ -199,7 +200,8 @@ def _order_statistic(function: str, a: Any, q: Any, axis: Axis, method: str, kee
     q = q if smooth and isinstance(q, Handle) else plain_value(q)
     weights = plain_value(weights)
     if method not in METHODS or (weights is not None and method != "inverted_cdf") or not np.size(plain_value(a)):
-        return FORWARD[function](plain_value(a), plain_value(q), axis, method=method, keepdims=keepdims, **_given(weights))
+        plain = FORWARD[function](plain_value(a), plain_value(q), axis, method=method, keepdims=keepdims, **_given(weights))
+        return of_nothing(a, plain)
     if weights is not None:
         return weighted(a, q, weights, function=function, axis=axis, keepdims=keepdims)
     return quantile(a, q, function=function, axis=axis, method=method, keepdims=keepdims)
@@ -212,7 +214,7 @@ def _given(weights: Any) -> dict[str, Any]:
 def _middle(function: str, a: Any, axis: Axis, keepdims: Any) -> Any:
     keepdims = keepdims is not ABSENT and bool(keepdims)
     if not a.size:  # NaN, or nothing
-        return FORWARD[function](plain_value(a), axis, keepdims=keepdims)
+        return of_nothing(a, FORWARD[function](plain_value(a), axis, keepdims=keepdims))
     return median(a, function=function, axis=axis, keepdims=keepdims)
 
 

@@ -153,7 +153,7 @@ def _cumulative(scan: Primitive, identity: int, x: Any, axis: int | None, dtype:
     scanned = scan(line, axis=along, dtype=dtype)
     if not include_initial:
         return scanned
-    first = np.full((*line.shape[:along], 1, *line.shape[along + 1 :]), identity, scanned.dtype)
+    first = np.full_like(plain_value(scanned), identity, shape=(*line.shape[:along], 1, *line.shape[along + 1 :]))
     return np.concatenate((first, scanned), along)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.errors import NotDifferentiableError
+from pullback.handles import Handle
 from pullback.primitives.elementwise import is_complex
 from pullback.primitives.masked import where_true
-from pullback.primitives.operands import PYTHON_NUMBERS, as_array, promoting
+from pullback.primitives.operands import as_array, promoting
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
@@ -47,13 +48,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         if condition.dtype != np.bool_:
             message = f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
             raise TypeError(message)
-    choices = [_strong(choice) for choice in (*choicelist, default)]
-    dtype = np.result_type(*map(promoting, choices))
-    *choices, result = (dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in choices)
+    *choices, result = _alike((*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
-    result = result if result.dtype == dtype else result.astype(dtype)
-    return np.copy(result, order="C") if result.ndim and not result.flags.c_contiguous else result  # as NumPy lays it out
+    return _laid_out(result)
 
 
 @composite(np.choose)
@@ -64,23 +62,29 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         message = f"np.choose: indices from {index.min()} to {index.max()}, but {count} choices; use mode='wrap' or mode='clip'"
         raise ValueError(message)
     index = index % count if mode == "wrap" else np.clip(index, 0, count - 1)
-    strong = [_strong(choices[k]) for k in range(count)]
-    dtype = np.result_type(*map(promoting, strong))
-    options = [dtype.type(c) if type(c) in PYTHON_NUMBERS else c for c in strong]
+    options = _alike([choices[k] for k in range(count)])
     result = where(index == 0, options[0], options[-1])
     for k in range(1, count - 1):
         result = where(index == k, options[k], result)
-    return result
+    return _laid_out(result) if result.shape else result[()]
 
 
-def _strong(choice: Any) -> Any:
-    """A choice with a dtype of its own; Python numbers stay, because they take the dtype of the others."""
-    return choice if hasattr(choice, "dtype") or type(choice) in PYTHON_NUMBERS else np.asarray(choice)
+def _laid_out(result: Any) -> Any:
+    """In C order, as NumPy lays out what it selects."""
+    return np.copy(result, order="C") if result.shape and not result.flags.c_contiguous else result
+
+
+def _alike(choices: Sequence[Any]) -> list[Any]:
+    """The choices as arrays of the dtype that they have in common, which a Python number, traced or not, takes from the others."""
+    arrays = [as_array(c) for c in choices]
+    numbers = (Handle, int, float, complex)
+    dtype = np.result_type(*(promoting(c if isinstance(c, numbers) else a) for c, a in zip(choices, arrays, strict=True)))
+    return [c if c.dtype == dtype else c.astype(dtype) for c in arrays]
 
 
 # ------------------------------------------------------------------------------------------------------------------- clip
 # min(max(x, low), high): where low > high, everything is high. Between the bounds, bounds included, x has the slope 1; the
-# bound that is taken gets the rest.
+# bound that is taken gets the rest. Two bounds may be complex numbers of Python's, which only NumPy orders.
 clamp = primitive(
     CLIP,
     name="clamp",
@@ -89,9 +93,9 @@ clamp = primitive(
     serves=(CLIP,),
     masks=True,
     vjps={
-        "x": lambda ct, x, low, high: where_true(ct, ~((x < low) | (x > high) | (low > high))),
-        "low": lambda ct, x, low, high: where_true(ct, (x < low) & (low <= high)),
-        "high": lambda ct, x, low, high: where_true(ct, (x > high) | (low > high)),
+        "x": lambda ct, x, low, high: where_true(ct, ~((x < low) | (x > high) | np.greater(low, high))),
+        "low": lambda ct, x, low, high: where_true(ct, (x < low) & np.less_equal(low, high)),
+        "high": lambda ct, x, low, high: where_true(ct, (x > high) | np.greater(low, high)),
     },
 )
 at_least = primitive(

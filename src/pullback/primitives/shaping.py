@@ -59,7 +59,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 python_number = primitive(lambda x: x.item() if hasattr(x, "item") else x, name="python_number", linear=("x",), vjps={"x": lambda ct: ct})
 copy = primitive(lambda x, *, order: np.array(x, order=order, copy=True), name="copy_array", linear=("x",), vjps={"x": lambda ct: ct})
 astype = primitive(
-    lambda x, *, dtype, order, casting: np.asarray(x).astype(dtype, order, casting),
+    lambda x, *, dtype, order, casting: (x if hasattr(x, "astype") else np.asarray(x)).astype(dtype, order, casting),
     name="cast",
     linear=("x",),
     vjps={"x": lambda ct: ct},
@@ -139,6 +139,12 @@ def _memory_order(a: Any) -> tuple[int, ...]:
                 place = k
         order.insert(place, axis)
     return tuple(reversed(order))
+
+
+def laid_as(x: Any, plain: Any) -> Any:
+    """``x`` copied, without gaps, its axes in memory in the order of those of ``plain``."""
+    axes = _memory_order(plain)
+    return np.transpose(np.copy(np.transpose(x, axes), order="C"), _inverse(axes))
 
 
 def _is_dense(a: Any, axes: tuple[int, ...]) -> bool:

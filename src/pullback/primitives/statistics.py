@@ -8,6 +8,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from pullback.declare import Composite, Primitive, composite, primitive
 from pullback.primitives.axes import Axis
+from pullback.primitives.creation import of_nothing
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
@@ -122,7 +123,7 @@ def cov(
     dtype = np.dtype(np.result_type(*(x.dtype for x in operands), np.float64) if dtype is None else dtype)
     parts = [_observations(x, dtype, not rowvar and _turns(x, first=k == 0)) for k, x in enumerate(operands)]
     if not parts[0].shape[0]:
-        return np.array([]).reshape(0, 0)
+        return of_nothing(m, np.zeros((0, 0)))
     x = parts[0] if y is None else np.concatenate(parts, 0)
     columns = x.shape[1]
     ddof = int(not bias) if ddof is None else ddof

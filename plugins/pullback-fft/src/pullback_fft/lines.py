@@ -79,8 +79,10 @@ line_irfft = line_transform(
 
 # ----------------------------------------------------------------------------------------------------- NumPy's functions
 def as_array(a: Any) -> Any:
-    """``a`` if it is an array or a tracer, else the array NumPy makes of it."""
-    return a if hasattr(a, "ndim") else np.asarray(a)
+    """``a`` as numpy.asarray makes it: an array, or a tracer of one; of a number, traced or not, a 0-d array."""
+    if not hasattr(a, "ndim"):
+        return np.asarray(a)
+    return a if a.ndim or isinstance(pb.value(a), np.ndarray) else np.copy(a)
 
 
 def extent(a: Any, n: Any, axis: int) -> int:

@@ -86,10 +86,10 @@ vdot = product(  # out = sum_k conj(x.ravel()[k]) y.ravel()[k], whatever the two
 
 # ----------------------------------------------------------------------------------------------------- NumPy's functions
 def as_array(x: Any) -> Any:
-    """``x`` as an array, or as a tracer of one: a traced Python number gets a dtype of its own, as from numpy.asarray."""
+    """``x`` as numpy.asarray makes it: an array, or a tracer of one; of a number, traced or not, a 0-d array."""
     if not hasattr(x, "ndim"):
         return np.asarray(x)
-    return x if x.ndim or hasattr(pb.value(x), "dtype") else np.positive(x)
+    return x if x.ndim or isinstance(pb.value(x), np.ndarray) else np.copy(x)
 
 
 def refuse(name: str, keywords: dict[str, Any]) -> None:
