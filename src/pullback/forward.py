@@ -10,7 +10,7 @@ from pullback.context import Tracing, next_level
 from pullback.errors import NotDifferentiableError, StructureError
 from pullback.handles import SHARED, Handle, freeze, kind_of, make
 from pullback.loop_body import separate
-from pullback.recorder import plain_array
+from pullback.recorder import captured, plain_array
 from pullback.reverse import split_aux, vjp
 from pullback.structures import flatten, map_leaves, matched, paths, unflatten
 from pullback.tangents import Tangent, Tangents
@@ -96,8 +96,8 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
             continue
         value = leaf
         if isinstance(leaf, Handle):
-            tape.meet(leaf._tape)
-            value = freeze(leaf)  # safe from later writes
+            value = freeze(captured(leaf, None))  # safe from later writes
+            tape.meet(value._tape)
         elif isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
             value = plain_array(leaf)
         ident: Any = None if tangent is None else Tangent(tangent)
@@ -120,7 +120,8 @@ def checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
         )
         raise StructureError(message)
     if isinstance(part, Handle):
-        return freeze(part) if given.dtype == spec.dtype else given.astype(spec.dtype)
+        part = captured(part, None)
+        return freeze(part) if given.dtype == spec.dtype else part.astype(spec.dtype)
     return np.array(given, dtype=spec.dtype) if spec.shape else spec.dtype.type(given)
 
 

@@ -13,7 +13,7 @@ from pullback.context import Enclosed, next_level
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
-from pullback.handles import Handle, faithful_copy, freeze, resolve
+from pullback.handles import Handle, faithful_copy, freeze, plain_value, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
 from pullback.loop_body import Body, as_before, separate
 from pullback.loop_pass import Pass, StepTape
@@ -71,6 +71,9 @@ class LoopChain:
     """Digests of states that a re-run must reach again."""
     n_reached: int = 0
     """Steps whose per-step outputs have been given out."""
+    reruns: bool = False
+    """Whether a step may be run again: then the digests of per-step outputs are kept, which a re-run must give again."""
+    given: list[tuple[bytes, ...]] = field(factory=list)
     probe: tuple[StepTape, list[Any], list[Any]] | None = None
     passes: list[Pass] = field(factory=list)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
@@ -153,11 +156,15 @@ class LoopChain:
         return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
 
     def give_ys(self, k: int, ys: list[Any]) -> None:
-        """Per-step outputs leave the loop the first time a step runs; re-runs give them to nobody."""
+        """Per-step outputs leave the loop the first time a step runs; re-runs give them to nobody, and must give the same."""
         if k == self.n_reached:
             self.n_reached += 1
             if self.on_y is not None:
                 self.on_y(k, ys)
+            if self.reruns and ys:
+                self.given.append(self.digests(ys))
+        elif k < len(self.given):
+            self._require_same(self.given[k], ys, f"re-running the loop, step {k} gave other bytes than in the first run", "its output")
 
     def goes_on(self, _: int) -> bool:
         """For a loop of unknown length: whether its condition holds for the live state."""
@@ -186,7 +193,7 @@ class LoopChain:
                     self.state = self.run_plain(k)
                     self.owned = True
                     self.ledger.n_forward += 1
-        self._verify(stop, self.state)
+        self.verify(stop, self.state)
         return stop
 
     def _look_back(self) -> None:
@@ -218,7 +225,7 @@ class LoopChain:
             self.state, self.lookback = self.lookback, None
             self.randomness.restore(self.lookback_random)
         if step > 0 and step - 1 not in self.taped:
-            self.expected.setdefault(step, self._digest(self.state))
+            self.expected.setdefault(step, self.digests(self.state))
         if self.probe is not None and step == 0:
             made, self.probe = self.probe, None
         else:
@@ -228,7 +235,7 @@ class LoopChain:
         self.owned = False
         self.ledger.hold(self.work.items)
         self.give_ys(step, ys)
-        self._verify(step + 1, self.state)
+        self.verify(step + 1, self.state)
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
@@ -293,24 +300,26 @@ class LoopChain:
         self.ledger.hold(self.ct_items)
 
     @staticmethod
-    def _digest(leaves: list[Any]) -> tuple[bytes, ...]:
-        return tuple(b"" if isinstance(leaf, Handle) else digest(leaf) for leaf in leaves)
+    def digests(leaves: list[Any]) -> tuple[bytes, ...]:
+        """Of the values of leaves, under whatever traces. A number is told by its value, be it Python's or NumPy's."""
+        values = [plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
+        return tuple(np.asarray(v).tobytes() if isinstance(v, int | float | complex | np.generic) else digest(v) for v in values)
 
-    def _verify(self, step: int, leaves: list[Any]) -> None:
+    def verify(self, step: int, leaves: list[Any]) -> None:
         """Raise :class:`ReplayError` where a re-run has not reached the bytes that the first run reached."""
         wanted = self.expected.pop(step, None)
-        if wanted is None:
-            return
-        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, self._digest(leaves), strict=True)) if a != b]
-        if not wrong:
-            return
-        message = (
-            f"{self.body.name}: re-running the loop reached step {step} with other bytes than the first run, "
-            f"in leaf {', '.join(wrong)} of the carry. "
-            "The body reads something that changed in between: an array or object changed from outside, a global counter, "
-            "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
-        )
-        raise ReplayError(message)
+        if wanted is not None:
+            self._require_same(wanted, leaves, f"re-running the loop reached step {step} with other bytes than the first run", "the carry")
+
+    def _require_same(self, wanted: tuple[bytes, ...], leaves: list[Any], happened: str, where: str) -> None:
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, self.digests(leaves), strict=True)) if a != b]
+        if wrong:
+            message = (
+                f"{self.body.name}: {happened}, in leaf {', '.join(wrong)} of {where}. "
+                "The body reads something that changed in between: an array or object changed from outside, a global counter, "
+                "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
+            )
+            raise ReplayError(message)
 
     def release(self) -> None:
         """Drop everything still held, and settle the ledger."""

@@ -43,6 +43,8 @@ class LoopRun:
     """Inside steps: the frozen handles of the body, emptied when the run is over so that they keep no value of the step alive."""
     random_start: tuple[Any, ...] = ()
     fresh: bool = True
+    reached: tuple[bytes, ...] = ()
+    """Digests of the last state, which another sweep must reach."""
     sizes: dict[str, int] = field(factory=dict)
     shadow: Any = None
     """While planning: the chain on names of buffers."""
@@ -80,6 +82,8 @@ class LoopRun:
         run_forward(self.schedule, self.machine, chain)
         chain.keeps_lookback, chain.lookback = False, None
         self.n = self.machine.n
+        if self.start:
+            self.reached = chain.digests(chain.state)
 
     def _probe(self) -> None:
         """Run step 0 on tracers: what is captured, and what a state and a step's tape cost."""
@@ -215,6 +219,9 @@ class LoopRun:
         chain.keeps_lookback = False
         with using(self.ambient):
             run_forward(self.schedule, self.machine, chain)
+        if n is not None and self.reached:
+            chain.expected[n] = self.reached
+            chain.verify(n, chain.state)
         chain.swept()
 
 

@@ -20,6 +20,7 @@ from pullback.ledger import Ledger
 from pullback.loop_body import Body, frozen_function
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
+from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness, generators_of
 from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
@@ -138,6 +139,7 @@ class _Loop:
         chain.start = start
         chain.state = list(start) or chain.state
         self.policy = policy_in_force(self.policy)  # a re-run of the loop, in a replay, is under the policy of its first run
+        chain.reruns = tape.repeatable or not isinstance(self.policy, SaveAll)
         run = LoopRun(chain, self.policy, n, start, policy_in_force(), entering=entering, x_entering=x_entering, n_leaves=len(leaves))
         run.forward()
         return run

@@ -19,6 +19,7 @@ from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
 from pullback.randomness import filled
+from pullback.recorder import captured, plain_array
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep
@@ -343,14 +344,24 @@ def require_complex_linear(f: Any, specs: Sequence[ArraySpec], along_1: Sequence
 
 
 def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
-    """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for another shape."""
+    """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for what does not fit."""
     if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
-    seed: Any = leaf if isinstance(leaf, Handle) else np.array(leaf, dtype=dtype)
-    if seed.shape != shape:
-        message = f"the cotangent has shape {seed.shape}, the output of the function differentiated at {traced.called_at} has {shape}"
+    given: Any = captured(leaf, None) if isinstance(leaf, Handle) else plain_array(leaf)
+    if given.shape != shape:
+        message = (
+            f"the cotangent has shape {given.shape}, the output of the function differentiated at {traced.called_at} has {shape}; "
+            "give one of its shape, or None where it is not used"
+        )
         raise StructureError(message)
+    if given.dtype.kind not in "fciub" or (given.dtype.kind == "c" and dtype.kind != "c"):
+        message = (
+            f"the cotangent has dtype {given.dtype}, the output of the function differentiated at {traced.called_at} has {dtype}; "
+            "give a real one, or pull its real and its imaginary part one after the other"
+        )
+        raise StructureError(message)
+    seed: Any = given if isinstance(given, Handle) else np.array(given, dtype=dtype)
     return seed if seed.shape or isinstance(seed, Handle) else seed[()]
 
 

@@ -12,7 +12,7 @@ from pullback.context import Tracing, next_level, using
 from pullback.digests import digest
 from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
 from pullback.handles import SHARED, Handle, freeze, kind_of, make, resolve
-from pullback.recorder import INPUT, plain_array
+from pullback.recorder import INPUT, captured, plain_array
 from pullback.rewrites import BUFFER, rewrite
 from pullback.sentinels import sentinel
 from pullback.structures import flatten, map_leaves, paths, unflatten
@@ -194,6 +194,7 @@ def open_input(tape: Tape, leaf: Any) -> Any:
     ident = len(tape.records)
     tape.records.append((INPUT.opcode, site_here(2)))
     if isinstance(leaf, Handle):
+        leaf = captured(leaf, None)
         tape.meet(leaf._tape)
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:

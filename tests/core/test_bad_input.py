@@ -425,6 +425,7 @@ def test_array_subclasses_are_refused(make):
     [
         lambda a: pb.jvp(np.sin, (np.ones((1, 2)),), (a,)),
         pb.linearize(np.sin, np.ones((1, 2)))[1],
+        pb.vjp(np.sin, np.ones((1, 2)))[1],
         lambda a: pb.ravel({"a": a}),
         lambda a: pb.fun_and_grad(np.sum, a),
     ],
@@ -432,6 +433,17 @@ def test_array_subclasses_are_refused(make):
 def test_array_subclasses_are_refused_as_tangents_and_in_vectors(make, use):
     with pytest.raises(PullbackError, match=r"(matrix|MaskedArray) has an arithmetic of its own.*pass np.asarray"):
         use(make())
+
+
+@pytest.mark.parametrize(
+    "ct", [np.ones(3) * 1j, np.array([1.0, None, 2.0], dtype=object), np.array(["a", "b", "c"])], ids=["1j", "object", "text"]
+)
+def test_a_seed_of_another_kind(ct):
+    _, pull = pb.vjp(np.sin, np.ones(3))
+    with pytest.raises(StructureError, match=r"the cotangent has dtype .*, the output of the function .* has float64; give a real one"):
+        pull(ct)
+    with pytest.raises(StructureError, match=r"the cotangent has shape \(2,\), the output .* has \(3,\); give one of its shape, or None"):
+        pull(np.ones(2))
 
 
 @pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.5), None])

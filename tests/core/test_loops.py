@@ -414,3 +414,30 @@ def test_a_captured_value_enters_a_loop_in_a_loop(name):
         np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)
         twice = pb.grad(lambda x: np.sum(pb.grad(f, policy=policy)(x) * t))(x)  # noqa: B023 - called at once
         np.testing.assert_allclose(twice, product, rtol=1e-11)
+
+
+INSIDE = {
+    "seed": lambda c, x: pb.vjp(np.sin, c)[1](x)[0],
+    "primal and seed": lambda c, x: pb.vjp(np.sin, x)[1](x)[0],
+    "tangent": lambda c, x: pb.linearize(np.sin, c)[1](x),
+    "primal": lambda c, x: pb.grad(lambda v: np.sum(pb.scan(lambda u, row: (u * row * c, u), v, x)[0]))(x),
+    "hvp": lambda c, x: pb.hvp(lambda v: np.sum(v**3), (x,), (c,)),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_captured_value_enters_a_derivative_in_a_loop(name):
+    def f(x):
+        return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * INSIDE[name](c, x), x) ** 2)
+
+    def unrolled(x):
+        c = x
+        for _ in range(3):
+            c = c + 0.1 * INSIDE[name](c, x)
+        return np.sum(c**2)
+
+    x, t = np.array([0.5, 1.0, 1.5]), np.array([1.0, -0.5, 2.0])
+    gradient, product = pb.grad(unrolled)(x), pb.hvp(unrolled, (x,), (t,))
+    for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
+        np.testing.assert_allclose(pb.grad(f, policy=policy)(x), gradient, rtol=1e-12)
+        np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)

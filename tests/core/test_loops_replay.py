@@ -235,3 +235,53 @@ def test_scan_is_told_its_faults():
         pb.scan(lambda c, x: (c, None), X)
     with pytest.raises(StructureError, match=r"step 0 returned Tracer.*return \(carry, y\)|step 0 returned .*return \(carry, y\)"):
         pb.grad(lambda x: np.sum(pb.scan(lambda c, d: c * d, x, np.ones(3))[0]))(X)
+
+
+CHANGED = r"other bytes than (in )?the first run, in leaf 0 of (the carry|its output)\. The body reads something that changed in between"
+
+
+def _overwriting(loop):
+    def f(x):
+        matrix = np.eye(3) * 2 + 0.1
+        result = loop(matrix, x)
+        matrix[...] = 7.0
+        return np.sum(result)
+
+    return f
+
+
+OVERWRITING = {
+    "carry": _overwriting(lambda m, x: pb.fori_loop(0, 4, lambda _, u: m @ np.sin(u), x)),
+    "outputs": _overwriting(lambda m, x: pb.scan(lambda c, v: (c, m @ np.sin(v)), 0.0, np.stack([x, 2 * x, 3 * x]))[1]),
+}
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(1), pb.Recompute()], ids=repr)
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_an_array_overwritten_after_the_loop_is_found_out_in_either_order(name, policy):
+    f, x = OVERWRITING[name], np.array([1.0, 2.0, 3.0])
+    with pytest.raises(pb.ReplayError, match=CHANGED):
+        pb.grad(f, policy=policy)(x)
+    with pytest.raises(pb.ReplayError, match=CHANGED):
+        pb.hvp(f, (x,), (x,), policy=policy)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute()], ids=repr)
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda matrix, x, n: pb.fori_loop(0, n, lambda _, u: matrix @ np.sin(u), x),
+        lambda matrix, x, n: pb.scan(lambda c, _: (c, matrix @ x), (), length=n)[1],
+    ],
+    ids=["carry", "outputs"],
+)
+def test_an_array_overwritten_between_two_calls_of_a_pull_is_found_out(loop, n, policy):
+    matrix, x = np.eye(3) * 2 + 0.1, np.array([1.0, 2.0, 3.0])
+    _, pull = pb.vjp(lambda x: np.sum(loop(matrix, x, n)), x, policy=policy)
+    assert np.array_equal(pull(1.0)[0], pull(1.0)[0])
+    matrix *= 1.5
+    for _ in range(2):
+        with pytest.raises(pb.ReplayError, match=CHANGED):
+            pull(1.0)
+    pull.close()
