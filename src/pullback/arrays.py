@@ -101,6 +101,13 @@ def project(ct: Any, spec: ArraySpec) -> Any:
     return ct
 
 
+def native(value: Any) -> Any:
+    """An array of another machine's byte order in that of this one, in which everything is computed; anything else as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.isnative:
+        return value
+    return value.astype(value.dtype.newbyteorder("="))
+
+
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """True when an operand of ``shape`` may have been broadcast to ``target``."""
     if len(shape) > len(target):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import carries_derivative, spec_of
+from pullback.arrays import carries_derivative, native, spec_of
 from pullback.context import Tracing, next_level
 from pullback.errors import NotDifferentiableError, StructureError
 from pullback.handles import SHARED, Handle, freeze, kind_of, make
@@ -100,7 +100,8 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
             tape.meet(value._tape)
         elif isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
             value = plain_array(leaf)
-        ident: Any = None if tangent is None else Tangent(tangent)
+        value = native(value)
+        ident: Any = None if tangent is None else Tangent(native(tangent))
         kind = kind_of(tape, leaf)
         kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
         handle = make(kind, value, ident, tape, SHARED)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.arrays import carries_derivative, spec_of
+from pullback.arrays import carries_derivative, native, spec_of
 from pullback.context import innermost, policy_in_force, using
 from pullback.digests import digest
 from pullback.errors import ReplayError, StructureError
@@ -317,7 +317,7 @@ def _value_for(leaf: Any, tape: Tape | None) -> Any:
         resolve(leaf)
         if leaf._tape is tape:
             return leaf._value
-    return leaf
+    return native(leaf)
 
 
 def _active_id(leaf: Any, tape: Tape) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from inspect import signature
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.primitives.operands import as_array
 from pullback.recorder import make_form
-from pullback.rewrites import ARRAY, INDEX, INTEGER, NUMBER, rewrite
+from pullback.rewrites import ARRAY, INDEX, INTEGER, NUMBER, SCIPY, rewrite
 from pullback.tape import site_here, site_text
 from pullback.ufuncs import found
 from pullback.writes import increment, takes_over
@@ -30,6 +31,10 @@ TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.a
 
 OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d, np.trim_zeros)
 """NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at its values alone."""
+
+
+SUMMED_IN_OUT = ("sum", "prod", "cumsum", "cumprod", "mean", "nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "trace")
+"""NumPy functions that compute in the dtype of ``out=``, where they are told none."""
 
 
 def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
@@ -91,11 +96,12 @@ def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str,
     place = _place_of_out(entry)
     if place is not None and len(args) > place:
         out, args = args[place], (*args[:place], None, *args[place + 1 :])
-    result = entry(*args, **kwargs)
     if out is None:
-        return result
+        return entry(*args, **kwargs)
     require_traced_target(name, out)
-    return write_out(name, out, result)
+    if name in SUMMED_IN_OUT and kwargs.get("dtype") is None and hasattr(out, "dtype"):
+        kwargs["dtype"] = out.dtype
+    return write_out(name, out, entry(*args, **kwargs))
 
 
 @cache
@@ -201,7 +207,8 @@ def _increments(handle: Any, other: Any) -> bool:
 def refuse_conversion(handle: Any, wanted: str) -> ConversionError:
     """The error for a road that would drop the derivative."""
     site = site_here(2)
-    instead = rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    in_scipy = "-packages/scipy/" in _getframe(2).f_code.co_filename
+    instead = SCIPY if in_scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at {site_text(site)}); "
         f"{instead}; or take pullback.value(x) to leave the derivative behind on purpose"

@@ -301,7 +301,7 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     if dtype.kind == "c" and not holomorphic:
         message = f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
         raise NotDifferentiableError(message)
-    if dtype.kind not in "fc" and isinstance(out, Handle):
+    if dtype.kind not in "fc" and (isinstance(out, Handle) or hasattr(out, "dtype")):  # a Python 0 is where a loop of no step began
         message = f"{name} returned dtype {dtype}, which carries no derivative"
         raise NotDifferentiableError(message)
     if dtype.kind != "c" and holomorphic:

@@ -119,7 +119,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 """Id of a code object in ``_SITES``, which keeps it alive so that its id stays its own, to its call sites by instruction offset."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(sep)[0]
-_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/")
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/", "-packages/scipy/")
 _STANDARD = ast.__file__.rpartition(sep)[0] + sep
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from attrs import define, frozen
 
-from pullback.arrays import ArraySpec, carries_derivative, spec_of
+from pullback.arrays import ArraySpec, carries_derivative, native, spec_of
 from pullback.context import Tracing, next_level, using
 from pullback.digests import digest
 from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
@@ -168,13 +168,15 @@ def _open_leaves(tape: Tape, leaves: list[Any], label: str, argument: Any, input
         if len(leaves) > 1 and labels is None:
             labels = [label + path for path in paths(argument)]
         before = digest(leaf) if type(leaf) is np.ndarray else None
-        inputs.append(Input(labels[k] if labels else label, spec_of(leaf), leaf, before))
-        where.append(len(inputs) - 1)
+        name = labels[k] if labels else label
         try:
-            handles.append(open_input(tape, leaf))
+            handle = open_input(tape, leaf)
         except NotDifferentiableError as error:
-            message = f"{inputs[-1].label}: {error.args[0]}"
+            message = f"{name}: {error.args[0]}"
             raise NotDifferentiableError(message) from None
+        where.append(len(inputs))
+        handles.append(handle)
+        inputs.append(Input(name, spec_of(handle._value), leaf, before))
     return handles, where
 
 
@@ -199,6 +201,7 @@ def open_input(tape: Tape, leaf: Any) -> Any:
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
         leaf = plain_array(leaf)
+    leaf = native(leaf)
     handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
     if tape.mode:
         tape.chain.watch(handle)

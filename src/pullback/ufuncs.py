@@ -68,6 +68,8 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
     if method == "at":
         require_traced_target(f"{ufunc.__name__}.at", inputs[0])
         return _at(ufunc, *inputs)
+    if ufunc in (np.add, np.multiply) and method in ("reduce", "accumulate", "reduceat") and targets[0] is not None:
+        kwargs["dtype"] = kwargs.get("dtype") or targets[0].dtype  # NumPy computes in it
     casting = kwargs.get("casting", "same_kind")
     result = _call(ufunc, inputs, kwargs, targets) if method == "__call__" else _method(ufunc, method, inputs, kwargs)
     if all(target is None for target in targets):

@@ -216,11 +216,8 @@ def _is_known(line: str, draft: Draft) -> bool:
     """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is concerned.
 
     With ``out=``, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers or on gaps.
-    It sums in the precision of ``out``.
     """
     named = [draft.names[k] for k in draft.known() if k in line]
-    if line.startswith(("np.sum(", "np.cumsum(")) and len({np.asarray(v).dtype for v in named}) > 1:
-        return True
     return any(mark in line for mark in (", out=", "reduceat(", ".at(")) and any(
         np.iscomplexobj(v) or (isinstance(v, np.ndarray) and not v.flags.forc) for v in named
     )

@@ -213,3 +213,26 @@ def test_half_precision_is_finite_where_double_is(row):
         exact = pull_wide(tuple(np.asarray(ct).astype(np.asarray(out).dtype) for ct, out in zip(cts, wide, strict=True)))
     for half, double in zip(given, exact, strict=True):
         assert np.isfinite(half)[np.abs(double) < 6e4].all()
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(1)], ids=repr)
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">c16"])
+def test_arrays_in_another_machines_byte_order_have_native_derivatives(dtype, policy):
+    x = np.arange(1, 5).astype(dtype)
+    native = x.astype(x.dtype.newbyteorder("="))
+
+    def stepped(x):
+        for _ in pb.steps(4):
+            x = x * np.cos(x)
+        return np.sum(np.abs(x))
+
+    def looped(x):
+        return np.sum(np.abs(pb.fori_loop(0, 4, lambda _, u: u * np.cos(u), x)))
+
+    for f in (stepped, looped):
+        gradient = pb.grad(f, policy=policy)(x)
+        assert gradient.dtype == native.dtype and gradient.dtype.isnative
+        assert gradient.tobytes() == pb.grad(f)(native).tobytes()
+        assert pb.jvp(f, (x,), (x,))[1] == pb.jvp(f, (native,), (native,))[1]
+    assert pb.fori_loop(0, 2, lambda _, u: u * 2.0, x).tolist() == (4 * native).tolist()
+    assert x.dtype == np.dtype(dtype)

@@ -185,3 +185,26 @@ def test_the_real_part_of_a_real_array_is_the_array():
 
     out, pull = pb.vjp(turned, np.array([1.0, 2.0, 3.0]))
     assert (out.shape, pull(np.ones((1, 3)))[0].tolist()) == ((1, 3), [2.0, 4.0, 6.0])
+
+
+SUMS = "sum prod cumsum cumprod mean nansum nanprod nancumsum nanmean trace add.reduce multiply.accumulate".split()
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_into_an_array_of_another_dtype_are_computed_in_it(name):
+    function = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    x = np.random.default_rng(0).uniform(0.9, 1.1, size=(50, 40)).astype(np.float32)
+    options = {} if name == "trace" else {"axis": 0}
+    expected = np.zeros(np.shape(function(x, **options)))
+    function(x, out=expected, **options)
+
+    def f(x):
+        out = np.zeros_like(x, shape=expected.shape, dtype=np.float64)
+        function(x, out=out, **options)
+        return out
+
+    value, pull = pb.vjp(f, x)
+    np.testing.assert_array_equal(value, expected)
+    assert pull(np.ones(expected.shape)[()])[0].dtype == np.float32
