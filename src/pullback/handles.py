@@ -111,15 +111,6 @@ def plain_value(handle: Handle) -> Any:
     return value
 
 
-def depends(x: Any) -> bool:
-    """Whether ``x`` is a handle that depends on the inputs of its trace, or of one around it."""
-    while isinstance(x, Handle):
-        if resolve(x)._id is not None:
-            return True
-        x = x._value
-    return False
-
-
 def resolve(handle: Any) -> Any:
     """The handle itself, after a stale view has derived itself again from its parent's present value."""
     if type(handle) is handle._tape.kinds.view:

@@ -14,7 +14,7 @@ import numpy as np
 from pullback.catalogue import registry
 from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
-from pullback.handles import Handle, depends, plain_value
+from pullback.handles import Handle, plain_value
 from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.operands import as_array
 from pullback.primitives.shaping import laid_as
@@ -59,8 +59,7 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
             return getattr(ufunc, method)(*inputs, **kwargs)  # a loop's body runs plainly, on values it has captured
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
-    plain = _is_plain(ufunc) or (out is not None and not any(map(depends, (*inputs, *kwargs.values()))))
-    if method != "at" and plain and not any(isinstance(target, Handle) for target in targets):
+    if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
     kwargs.pop("out", None)
     for target in targets:

@@ -4,6 +4,7 @@ A line is kept if NumPy takes it and its result stays small.
 """
 
 import math
+import re
 import string
 import warnings
 from collections.abc import Callable, Iterable
@@ -203,6 +204,8 @@ def held_back(line: str, draft: Draft) -> bool:
         or (line.startswith("np.fill_diagonal(") and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft))
         or (".at(" in line and _crashes(line, draft))
         # The method of an ndarray, which asks nobody and refuses a tracer.
+        # A plain array is not written from a traced one, also where that depends on no input yet.
+        or (", out=" in line and re.split(r"[^\w]", line.partition(", out=")[2])[0] not in draft.traced)
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
         or _is_known(line, draft)
         # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the gradient is symmetric.
