@@ -204,11 +204,27 @@ def _increments(handle: Any, other: Any) -> bool:
     return bool(np.broadcast_shapes(handle.shape, other.shape) == handle.shape)
 
 
-def refuse_conversion(handle: Any, wanted: str) -> ConversionError:
-    """The error for a road that would drop the derivative."""
+NO_ARRAY = np.empty((), object)
+"""What NumPy makes of an object that it knows nothing of."""
+
+
+def made_plain(handle: Any) -> Any:
+    """Raises what :func:`refuse_conversion` says. A product by a SciPy sparse array alone is told that this is no array: SciPy then leaves
+    it to the other operand, ``x.__rmatmul__(A)``."""
+    frame: Any = _getframe(2)
+    asked = frame.f_code
+    while frame.f_code.co_name in ("_matmul_dispatch", "_rmatmul_dispatch"):
+        frame = frame.f_back
+    by_product = frame.f_code is not asked and frame.f_code.co_name in ("__matmul__", "__rmatmul__")
+    if by_product and "-packages/scipy/sparse/" in asked.co_filename:
+        return NO_ARRAY
+    raise refuse_conversion(handle, "a plain array", scipy="-packages/scipy/" in asked.co_filename)
+
+
+def refuse_conversion(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
+    """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
     site = site_here(2)
-    in_scipy = "-packages/scipy/" in _getframe(2).f_code.co_filename
-    instead = SCIPY if in_scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at {site_text(site)}); "
         f"{instead}; or take pullback.value(x) to leave the derivative behind on purpose"

@@ -15,7 +15,10 @@ NUMBER = "keep it an array: x[i] is a traced scalar, np.sin(x) serves for math.s
 """Instead of a Python number."""
 ARRAY = f"join traced values with np.stack, or make the same call from pullback.numpy ({PNP}); {BUFFER}"
 """Instead of an array that NumPy makes without asking."""
-SCIPY = "SciPy computes on plain arrays: declare the call as a primitive with its VJP rule (docs/wrap-a-solver.md has a sparse solver)"
+SCIPY = (
+    "SciPy computes on plain arrays: write A @ x for the product by a sparse array, and declare other calls as primitives with their VJP"
+    " rules (docs/wrap-a-solver.md has a sparse solver)"
+)
 """Instead of handing a tracer to SciPy."""
 INDEX = "an index is an integer: take int(pullback.value(x)), which leaves the derivative behind"
 INTEGER = "an integer carries no derivative: take int(pullback.value(x))"

@@ -16,7 +16,7 @@ from pullback.handles import FREE, Handle, Kinds, keep, plain_value, resolve, sp
 from pullback.layout import Flat, own_key, set_shape
 from pullback.primitives.indexing import getitem, read
 from pullback.primitives.shaping import python_number
-from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, method, refuse_conversion
+from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, made_plain, method, refuse_conversion
 from pullback.recorder import Const, call, captured, finish, hold
 from pullback.regions import is_basic, is_mask
 from pullback.tape import find_site
@@ -276,8 +276,8 @@ class Tracer(Handle):
         set_item(self, Ellipsis, np.partition(self, kth, axis, **options))
 
     # Roads that would drop the derivative.
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refuse_conversion(self, "a plain array")
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return made_plain(self)
 
     def __float__(self) -> NoReturn:
         raise refuse_conversion(self, "float()")

@@ -224,14 +224,17 @@ def created(params: Any) -> Any:
 
 
 def _strides(value: Any) -> Any:
-    return value.strides if isinstance(value, np.ndarray) else None
+    """Of an array, under whatever outer traces."""
+    plain = plain_value(value) if isinstance(value, Handle) else value
+    return plain.strides if isinstance(plain, np.ndarray) else None
 
 
 def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
         plain: Any = plain_value(ct)
-        return freeze(ct) if isinstance(plain, np.ndarray) and plain.flags.writeable else copied(ct)
+        fits = isinstance(plain, np.ndarray) and plain.flags.writeable and (strides is None or plain.strides == strides)
+        return freeze(ct) if fits else copied(ct, strides)
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
         return ct
@@ -240,11 +243,14 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     return buffer
 
 
-def copied(ct: Any) -> Any:
+def copied(ct: Any, strides: Any = None) -> Any:
     """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
-    if not isinstance(ct, Handle) or isinstance(plain_value(ct), np.ndarray):
-        return ct.copy() if isinstance(ct, Handle) else np.array(ct)  # type: ignore[attr-defined]  # a handle has the array's methods
-    whole: Any = make(ct._tape.kinds.buffer, np.zeros_like(plain_value(ct)), None, ct._tape)
+    if not isinstance(ct, Handle):
+        return np.array(ct)
+    plain: Any = plain_value(ct)
+    zeros = empty_with_strides(plain.shape, plain.dtype, strides or getattr(plain, "strides", None))
+    zeros[...] = 0
+    whole: Any = make(ct._tape.kinds.buffer, zeros, None, ct._tape)
     whole[...] = ct
     return whole
 

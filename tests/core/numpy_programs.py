@@ -203,9 +203,11 @@ def held_back(line: str, draft: Draft) -> bool:
         or ((".flat" in line.partition("=")[0] or any(m in line.partition("] =")[0] for m in MASKING)) and _overlaps(line, draft))
         or (line.startswith("np.fill_diagonal(") and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft))
         or (".at(" in line and _crashes(line, draft))
-        # The method of an ndarray, which asks nobody and refuses a tracer.
+        # x % y with a quotient like 1e16: a sawtooth whose teeth are finer than any step of a difference.
+        or (" % " in line and _is_fine(line, draft))
         # A plain array is not written from a traced one, also where that depends on no input yet.
         or (", out=" in line and re.split(r"[^\w]", line.partition(", out=")[2])[0] not in draft.traced)
+        # The method of an ndarray, which asks nobody and refuses a tracer.
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
         or _is_known(line, draft)
         # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the gradient is symmetric.
@@ -224,6 +226,19 @@ def _is_known(line: str, draft: Draft) -> bool:
     return any(mark in line for mark in (", out=", "reduceat(", ".at(")) and any(
         np.iscomplexobj(v) or (isinstance(v, np.ndarray) and not v.flags.forc) for v in named
     )
+
+
+def _is_fine(line: str, draft: Draft) -> bool:
+    x, _, y = (line.partition(" = ")[2] or line).partition(" % ")
+    try:
+        with np.errstate(all="ignore"):
+            quotient = np.abs(eval(f"({x}) / ({y})", draft.names))  # noqa: S307 - as in ``execute``
+        return not bool(np.all(quotient < _TEETH))
+    except (*REFUSALS, SyntaxError):
+        return True
+
+
+_TEETH = 1e3
 
 
 def _crashes(line: str, draft: Draft) -> bool:
@@ -365,7 +380,10 @@ def _line(rng: Random, draft: Draft) -> None:
     again = rng.random() < 0.1  # bind a name anew
     numbers = [int(k[1:]) for k in draft.names if k[0] == "v" and k[1:].isdigit()]
     name = rng.choice(draft.known()) if again else f"v{max(numbers, default=-1) + 1}"
-    traced = any(k in draft.traced for k in used) and not any(mark in template for mark in PLAIN)
+    plain = any(mark in template for mark in PLAIN)
+    if "np.sign(" in template and any(np.iscomplexobj(draft.names[k]) for k in used):
+        plain = False  # z / |z|
+    traced = any(k in draft.traced for k in used) and not plain
     draft.offer(f"{name} = {line}", name, traced=traced)
 
 

@@ -144,3 +144,34 @@ def test_a_real_base_and_a_complex_exponent():
     assert pb.jvp(f, [x], [1.0])[1] == pytest.approx(pb.grad(f)(x), rel=1e-14)
     assert pb.hvp(f, [x], [1.0]) == pytest.approx(pb.grad(pb.grad(f))(x), rel=1e-13)
     assert pb.grad(f)(x) == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-8)
+
+
+VIEWS = {
+    "ravel": lambda u: u.ravel("F"),
+    "reshape of the transpose": lambda u: u.T.reshape(-1),
+    "transpose": lambda u: u.T,
+    "reshape": lambda u: u.reshape(-1),
+    "a reversed line": lambda u: u.ravel("F")[::-1],
+}
+
+
+@pytest.mark.parametrize("order", ["F", "C"])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_write_through_a_view_that_is_one_in_this_layout_alone(view, order):
+    """The cotangent that is written at second order is laid out as the array is."""
+
+    def f(x):
+        u = np.sin(x)
+        v = view(u)
+        v *= 0.5
+        v[1:] = v[1:] ** 2
+        return np.sum(u * np.arange(6.0).reshape(3, 2))
+
+    x = np.array(np.random.default_rng(0).normal(size=(3, 2)), order=order)
+    t = np.ones_like(x)
+    gradient, h = pb.grad(f), 1e-5
+    expected = (gradient(x + h * t) - gradient(x - h * t)) / (2 * h)
+    np.testing.assert_allclose(pb.hvp(f, (x,), (t,)), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(gradient(x) * t))(x), expected, rtol=1e-6, atol=1e-8)
+    for policy in (pb.Recompute(), pb.Binomial(1)):
+        assert pb.hvp(f, (x,), (t,), policy=policy).tobytes() == pb.hvp(f, (x,), (t,)).tobytes()

@@ -20,10 +20,11 @@ from pullback_linalg.orthogonal import ORTHOGONAL
 from pullback_linalg.products import PRODUCTS
 from pullback_linalg.singular import SINGULAR
 from pullback_linalg.solve import SOLVES
+from pullback_linalg.sparse import SPARSE
 from pullback_linalg.triangular import TRIANGULAR
 
 PRIMITIVES: tuple[Any, ...] = (
-    *PRODUCTS, *CONTRACTIONS, *EINSUM, *CROSS, *CHAINS, *SOLVES, *INVERSES, *DETERMINANTS, *LEAST_SQUARES, *NORMS, *CONDITIONS,
+    *PRODUCTS, *SPARSE, *CONTRACTIONS, *EINSUM, *CROSS, *CHAINS, *SOLVES, *INVERSES, *DETERMINANTS, *LEAST_SQUARES, *NORMS, *CONDITIONS,
     *TRIANGULAR, *CHOLESKY, *EIGEN, *SINGULAR, *ORTHOGONAL,
 )  # fmt: skip
 

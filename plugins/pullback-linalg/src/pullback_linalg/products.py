@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
+from pullback_linalg.sparse import is_sparse, sparse_matmul
 
 
 def conj(x: Any) -> Any:
@@ -126,6 +127,8 @@ def np_matmul(x1: Any, x2: Any, /, *, axes: Any = None, **keywords: Any) -> Any:
     """numpy.matmul, and ``x1 @ x2``."""
     if keywords:
         refuse("matmul", keywords)
+    if is_sparse(x1) or is_sparse(x2):
+        return sparse_matmul(x1, x2)
     return matmul(x1, x2) if axes is None else along("matmul", matmul, x1, x2, axes)
 
 
