@@ -344,7 +344,7 @@ def texts() -> Iterator[Path]:
     candidates = [*ROOT.glob("*"), *(p for folder in TEXT_FOLDERS for p in (ROOT / folder).rglob("*"))]
     for path in sorted(candidates):
         parts = path.relative_to(ROOT).parts
-        made = any(p.startswith(".venv") or p in {"__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
+        made = any(p.startswith(".venv") or p in {".git", "__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
         if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
             yield path
 

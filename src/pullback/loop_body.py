@@ -12,7 +12,7 @@ from pullback.arrays import spec_of
 from pullback.errors import StructureError
 from pullback.handles import Handle, faithful_copy, freeze, plain_value
 from pullback.structures import flatten, map_leaves, unflatten
-from pullback.tape import PAUSED
+from pullback.tape import CAPTURED, PAUSED
 
 MAX_DEPTH = 8
 
@@ -101,15 +101,19 @@ class Body:
 
     @contextmanager
     def on_values(self) -> Iterator[None]:
-        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed."""
-        handles = [cell.cell_contents for cell in self.cells]
-        for cell, handle in zip(self.cells, handles, strict=True):
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed.
+
+        Handles of a trace that is not left alone meanwhile stay: it differentiates what the loop computes.
+        """
+        held = [(cell, cell.cell_contents) for cell in self.cells]
+        held = [(cell, handle) for cell, handle in held if handle._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in held:
             value = handle._value
             cell.cell_contents = freeze(value) if isinstance(value, Handle) else _read_only(value)
         try:
             yield
         finally:
-            for cell, handle in zip(self.cells, handles, strict=True):
+            for cell, handle in held:
                 cell.cell_contents = handle
 
     def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:

@@ -243,7 +243,7 @@ class _Loop:
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
         definition, has_xs = self.definition, self.xs is not None
-        run.closure = self.held
+        closure = run.closure = [handle for handle in self.held if handle._tape is tape]  # those of traces around it stay as they are
         randomness, entered_with = run.chain.randomness, run.random_start
 
         def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
@@ -251,7 +251,7 @@ class _Loop:
             starts = [next(given) if i is not None else leaf for i, leaf in zip(run.entering, fixed, strict=True)]
             xs = [next(given) if i is not None else leaf for i, leaf in zip(run.x_entering, fixed_xs, strict=True)]
             by_id = dict(zip(run.known, given, strict=True))
-            for handle in self.held:
+            for handle in closure:
                 if handle._id in by_id:
                     handle._value = by_id[handle._id]
             self.definition = definition
@@ -260,7 +260,7 @@ class _Loop:
             with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
                 again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
             randomness.restore(drawn)
-            again.closure = self.held
+            again.closure = closure
             results = self._results(again)
             again.chain.swept()
             self._require_same(wanted, _digests(results))
