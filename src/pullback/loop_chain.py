@@ -9,7 +9,7 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import Enclosed, next_level
+from pullback.context import Enclosed, next_level, recorded
 from pullback.digests import digest
 from pullback.errors import ReplayError, TracerError
 from pullback.forms import release_records
@@ -136,19 +136,22 @@ class LoopChain:
         return f"step {k} of {self.body.name}"
 
     def _require_known(self, tape: Tape, k: int) -> None:
-        found = set(tape.captures or ())
+        """Step 0 tells what the loop captures, and which traces around it will reverse it too; a later step may add nothing to that."""
+        found, enclosing = set(tape.captures or ()), self.enclosing
         if self.known is None:
             self.known = found
             self.captured_values = {i: value for i, (_, value) in (tape.captures or {}).items()}
             self.known_specs = {i: spec_of(value) for i, value in self.captured_values.items() if hasattr(value, "dtype")}
-            if self.enclosing is not None:
-                self.enclosing.masks |= tape.masks  # of step 0 alone: what is known when the loop returns, under every policy
-        elif not found <= self.known:
+            if enclosing is not None:
+                enclosing.masks |= tape.masks  # of step 0 alone: what is known when the loop returns, under every policy
+        elif not found <= self.known or (enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)):
             message = (
                 f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
                 "use the value in every step, or make it part of the loop's state"
             )
             raise TracerError(message)
+        if enclosing is not None and tape.outer is not None:
+            enclosing.meet(tape.outer)
 
     def _priced(self, step: StepTape) -> list[Item]:
         """What the step's tape holds; a constant read in place is the user's own memory."""

@@ -24,7 +24,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness, generators_of
 from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
-from pullback.tape import FORWARD, PAUSED, Tape, site_here
+from pullback.tape import CAPTURED, FORWARD, PAUSED, Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -121,6 +121,9 @@ class _Loop:
             return self.init, None
         if tape.mode == FORWARD:
             return self._unrolled(leaves, tape, n)
+        for handle in self.held:  # whichever step is the first to read it
+            if handle._tape is not tape and handle._tape.mode not in (PAUSED, CAPTURED):
+                tape.meet(handle._tape)
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
         run = self._start(
