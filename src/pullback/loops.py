@@ -258,11 +258,9 @@ class _Loop:
                 if handle._id in by_id:
                     handle._value = by_id[handle._id]
             self.definition = definition
-            drawn = randomness.save()
-            randomness.restore(entered_with)
-            with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+            with randomness.put_back(), using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+                randomness.restore(entered_with)
                 again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
-            randomness.restore(drawn)
             again.closure = closure
             results = self._results(again)
             again.chain.swept()

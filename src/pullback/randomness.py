@@ -3,6 +3,7 @@
 import copy
 import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import isroutine
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -81,6 +82,15 @@ class Randomness:
             self.seen_bits, self.seen = _legacy_bits(), states[0]
         for generator, state in zip(self.generators, states[1:], strict=True):
             generator.bit_generator.state = state
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """After the block, however it ends, the states are what they were before it."""
+        before = self.save()
+        try:
+            yield
+        finally:
+            self.restore(before)
 
     def _untouched(self) -> bool:
         """Whether the legacy generator is sure to be in the state seen last; asked at every step, where reading it takes 50 us.
