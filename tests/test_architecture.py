@@ -25,7 +25,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     2: ("tape", "rewrites", "forms", "settle", "graph"),
     3: (
         *("codegen", "handles", "recorder", "regions", "writes", "outputs", "ufuncs"),
-        *("layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
+        *("closures", "layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
     ),
     4: ("policies", "schedules", "context", "sentinels"),
     5: ("ledger",),

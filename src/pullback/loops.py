@@ -12,12 +12,13 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, native, spec_of
+from pullback.closures import frozen_function
 from pullback.context import innermost, policy_in_force, using
 from pullback.digests import digest
 from pullback.errors import ReplayError, StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, frozen_function
+from pullback.loop_body import Body
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll

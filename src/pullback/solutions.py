@@ -17,12 +17,12 @@ import numpy as np
 from attrs import astuple, frozen
 
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
+from pullback.closures import detached_function
 from pullback.context import innermost
 from pullback.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.forms import Form
 from pullback.forward import jvp
 from pullback.handles import SHARED, Handle, faithful_copy, freeze, kind_of, make, plain_value, resolve, same_bits
-from pullback.loop_body import detached_function
 from pullback.loops import scan
 from pullback.policies.save_all import SaveAll
 from pullback.recorder import CAPTURE, captured, component, form_of, special_form
