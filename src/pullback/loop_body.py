@@ -10,8 +10,9 @@ from attrs import define, field
 
 from pullback.arrays import spec_of
 from pullback.closures import read_only
-from pullback.errors import StructureError
-from pullback.handles import Handle, faithful_copy, freeze
+from pullback.digests import digest
+from pullback.errors import ReplayError, StructureError
+from pullback.handles import Handle, faithful_copy, freeze, plain_value
 from pullback.structures import flatten, unflatten
 from pullback.tape import CAPTURED, PAUSED
 
@@ -65,7 +66,18 @@ class Body:
             raise StructureError(message)
         return new, ys
 
-    def require_same(self, before: list[Any], after: list[Any], k: int) -> None:
+    def require_same_bytes(self, wanted: tuple[bytes, ...], leaves: list[Any], happened: str, where: str) -> None:
+        """Raise :class:`ReplayError` where the leaves of a re-run have not the digests ``wanted``; it says what ``happened``, and ``where``."""
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
+        if wrong:
+            message = (
+                f"{self.name}: {happened}, in leaf {', '.join(wrong)} of {where}. "
+                "The body reads something that changed in between: an array or object changed from outside, a global counter, "
+                "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
+            )
+            raise ReplayError(message)
+
+    def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
         """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
         what NumPy makes of it."""
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -81,6 +93,12 @@ class Body:
                     "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
                 )
                 raise StructureError(message)
+
+
+def digests(leaves: list[Any]) -> tuple[bytes, ...]:
+    """Of the values of leaves, under whatever traces. A number is told by its value, be it Python's or NumPy's."""
+    values = [plain_value(leaf) for leaf in leaves]
+    return tuple(np.asarray(v).tobytes() if isinstance(v, int | float | complex | np.generic) else digest(v) for v in values)
 
 
 def as_before(before: list[Any], after: list[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
 from pullback.ledger import value_items
+from pullback.loop_body import digests
 from pullback.loop_chain import LoopChain
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.machine import Machine
@@ -83,7 +84,7 @@ class LoopRun:
         chain.keeps_lookback, chain.lookback = False, None
         self.n = self.machine.n
         if self.start:
-            self.reached = chain.digests(chain.state)
+            self.reached = digests(chain.state)
 
     def _probe(self) -> None:
         """Run step 0 on tracers: what is captured, and what a state and a step's tape cost."""

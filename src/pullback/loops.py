@@ -14,11 +14,10 @@ from attrs import define, field
 from pullback.arrays import carries_derivative, native, spec_of
 from pullback.closures import frozen_function
 from pullback.context import innermost, policy_in_force, using
-from pullback.digests import digest
-from pullback.errors import ReplayError, StructureError
+from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body
+from pullback.loop_body import Body, digests
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
@@ -196,10 +195,10 @@ class _Loop:
         """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
         body = Body(self.call, self.name, self.definition, self.cells)
         state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
-        while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
+        while k < n if n is not None else self._holds([plain_value(leaf) for leaf in state]):
             xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
             new, y = body.run(k + self.lower, state, xs)
-            body.require_same([_value_for(leaf, tape) for leaf in state], [_value_for(leaf, tape) for leaf in new], k)
+            body.require_same_specs([_value_for(leaf, tape) for leaf in state], [_value_for(leaf, tape) for leaf in new], k)
             state = new
             ys.append(y)
             k += 1
@@ -218,7 +217,7 @@ class _Loop:
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
-                rerun = self._rerun(run, leaves, tape, n, _digests(results))
+                rerun = self._rerun(run, leaves, tape, n, digests(results))
                 tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
                 component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
@@ -238,7 +237,7 @@ class _Loop:
         return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
 
     def _rerun(
-        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: list[bytes]
+        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: tuple[bytes, ...]
     ) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
         """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake.
 
@@ -265,24 +264,10 @@ class _Loop:
             again.closure = closure
             results = self._results(again)
             again.chain.swept()
-            self._require_same(wanted, _digests(results))
+            again.chain.body.require_same_bytes(wanted, results, "run again, the loop gave other bytes than in the first run", "its result")
             return results, again
 
         return rerun
-
-    def _require_same(self, wanted: list[bytes], found: list[bytes]) -> None:
-        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b]
-        if wrong:
-            message = (
-                f"{self.name}: run again, the loop gave other bytes than in the first run, in leaf {', '.join(wrong)} of its result. The "
-                "body reads something that changed in between, such as an array that was overwritten. Make it part of the state, or close "
-                "over a new array each time"
-            )
-            raise ReplayError(message)
-
-
-def _digests(results: list[Any]) -> list[bytes]:
-    return [digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in results]
 
 
 def _entered(leaf: Any, tape: Tape | None) -> Any:

@@ -83,7 +83,7 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
     result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
     if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
         return result
-    plain = plain_value(result) if isinstance(result, Handle) else result
+    plain = plain_value(result)
     return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
 
 
@@ -179,7 +179,7 @@ LOOPS_APART = ("multiply", "power")
 
 def _by_a_loop_apart(value: Any) -> bool:
     """Whether NumPy computes in place into this array otherwise than into a new one (see ``primitives.operators.IN_PLACE``)."""
-    plain: Any = plain_value(value) if isinstance(value, Handle) else value
+    plain: Any = plain_value(value)
     return plain.size == 1 or not plain.flags.forc
 
 

@@ -230,7 +230,7 @@ def created(params: Any) -> Any:
 
 def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
-    plain = plain_value(value) if isinstance(value, Handle) else value
+    plain = plain_value(value)
     return plain.strides if isinstance(plain, np.ndarray) else None
 
 

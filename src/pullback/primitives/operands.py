@@ -21,7 +21,7 @@ def as_array(x: Any) -> Any:
 
 def promoting(x: Any) -> Any:
     """What stands for ``x`` in numpy.result_type: a Python number, traced or not, for itself, because it takes the dtype of the others."""
-    plain = plain_value(x) if isinstance(x, Handle) else x
+    plain = plain_value(x)
     return getattr(plain, "dtype", plain)
 
 
