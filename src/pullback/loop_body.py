@@ -62,12 +62,15 @@ class Body:
         if self.y_definition is None:
             self.y_definition = y_definition
         elif y_definition != self.y_definition:
-            message = f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps {self.y_definition}"
+            message = (
+                f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps {self.y_definition}; "
+                "return one structure from every step"
+            )
             raise StructureError(message)
         return new, ys
 
     def require_same_bytes(self, wanted: tuple[bytes, ...], leaves: list[Any], happened: str, where: str) -> None:
-        """Raise :class:`ReplayError` where the leaves of a re-run have not the digests ``wanted``; it says what ``happened``, and ``where``."""
+        """Raise :class:`ReplayError` where leaves of a re-run have not the digests ``wanted``; it says what ``happened``, and ``where``."""
         wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
         if wrong:
             message = (

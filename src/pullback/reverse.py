@@ -174,6 +174,8 @@ class Pull:
 
     def each(self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool) -> list[list[Any]]:
         """The same for several seeds, which share what the policy runs again: a list for each."""
+        if not seeds:
+            return []
         traced = self._open()
         traced.require_unchanged()
         began = time.perf_counter()
@@ -183,10 +185,10 @@ class Pull:
         runs = [self._seeded(tape, outs, given, free=free) for given in seeds]
         if free:
             self._traced = None
-        if self._chain is None:
-            sweep(tape, tape.n_inputs, len(tape.records), runs)
-        elif runs:
+        if self._chain is not None:
             self._chain.reverse(runs)
+        else:
+            sweep(tape, tape.n_inputs, len(tape.records), runs)
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))

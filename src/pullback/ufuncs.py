@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import INEXACT
 from pullback.catalogue import registry
 from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
@@ -26,7 +27,6 @@ SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.compl
 OPERATORS_APART = {np.multiply: "operator_multiply", np.divide: "operator_divide", np.power: "operator_power"}
 """Ufuncs whose operator NumPy computes otherwise for scalars; of real ones the power alone."""
 BINARY_OP = opmap["BINARY_OP"]
-INEXACT = "fc"
 
 
 def found(function: Callable[..., Any]) -> Any:
