@@ -25,7 +25,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     2: ("tape", "rewrites", "forms", "settle", "graph"),
     3: (
         *("codegen", "handles", "recorder", "regions", "writes", "outputs", "ufuncs"),
-        *("layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
+        *("closures", "layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
     ),
     4: ("policies", "schedules", "context", "sentinels"),
     5: ("ledger",),
@@ -344,7 +344,7 @@ def texts() -> Iterator[Path]:
     candidates = [*ROOT.glob("*"), *(p for folder in TEXT_FOLDERS for p in (ROOT / folder).rglob("*"))]
     for path in sorted(candidates):
         parts = path.relative_to(ROOT).parts
-        made = any(p.startswith(".venv") or p in {"__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
+        made = any(p.startswith(".venv") or p in {".git", "__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
         if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
             yield path
 

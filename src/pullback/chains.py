@@ -13,6 +13,7 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
+from pullback.context import recorded
 from pullback.errors import PolicyError, PolicyWarning
 from pullback.forms import FORMS
 from pullback.handles import Handle, freeze, keep
@@ -136,13 +137,23 @@ class PlainChain:
 
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""
-        if self.active is not None and not self.marked:
-            self.active.hold_all()
-            self.chains.remove(self.active)
-            self.active = None
-            self._release_constants()
-            self.entries.clear()
-        self.marked = True
+        if not self.marked:
+            self._hold()
+
+    def met(self) -> None:
+        """A value of a trace around this one has come in: where that one will be reversed too, everything is held from now on."""
+        if self.tape is not None and recorded(self.tape.outer):
+            self._hold()
+
+    def _hold(self) -> None:
+        """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
+        chain, self.active, self.marked = self.active, None, True
+        if chain is not None:
+            chain.hold_all()
+            self.chains.remove(chain)
+            if not self.chains:
+                self._release_constants()
+                self.entries.clear()
 
     def begin(self, n: int | None, policy: Any) -> StepsChain:
         """A chain of steps begins at the next record."""

@@ -103,9 +103,9 @@ def _unusable(tape: Tape, doing: str) -> str:
     return f"{doing} uses a tracer in another thread than the one that traces (at {where}); start a gradient of its own in each thread"
 
 
-def plain_value(handle: Handle) -> Any:
-    """The concrete value behind a handle of any level, refreshed if it is a stale view."""
-    value: Any = handle
+def plain_value(x: Any) -> Any:
+    """The concrete value behind a handle of any level, refreshed if it is a stale view; anything else as it is."""
+    value = x
     while isinstance(value, Handle):
         value = resolve(value)._value
     return value

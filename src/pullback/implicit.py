@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.arrays import carries_derivative, spec_of
 from pullback.errors import ConvergenceError, StructureError
+from pullback.handles import plain_value
 from pullback.solutions import (
     Equation,
     Function,
@@ -14,7 +15,6 @@ from pullback.solutions import (
     leafwise,
     lowered_now,
     own,
-    plain,
     require_alike,
     require_finite,
     settled,
@@ -37,7 +37,7 @@ def custom_root(
     Raises :class:`ConvergenceError` where ``x`` is not finite or, with ``tol``, where an element of ``f(x)`` is larger;
     :class:`StructureError` where ``f(x)`` has another structure or shape than ``x``.
     """
-    guess = map_leaves(plain, initial_guess)
+    guess = map_leaves(plain_value, initial_guess)
     aux: list[Any] = []
 
     def found() -> Any:
@@ -125,7 +125,7 @@ def _require_root(f: Function, x: Any, tol: float | None) -> None:
     require_finite("custom_root", x)
     if tol is None:
         return
-    residual = max((float(np.max(np.abs(plain(leaf)), initial=0.0)) for leaf in flatten(f(fresh(x)))[0]), default=0.0)
+    residual = max((float(np.max(np.abs(plain_value(leaf)), initial=0.0)) for leaf in flatten(f(fresh(x)))[0]), default=0.0)
     if not residual <= tol:
         message = (
             f"custom_root: the solver returned a point where the largest element of f is {residual:.3g}, tol is {tol:.3g}; "

@@ -378,7 +378,7 @@ def _entered(args: Sequence[Any], argnums: Sequence[int], influence: Influence) 
         for leaf, path in zip(leaves, paths(args[number]), strict=True):
             handle = leaf
             if carries_derivative(leaf):
-                value = plain_value(leaf) if isinstance(leaf, Handle) else leaf
+                value = plain_value(leaf)
                 names = influence.sets.sources(int(np.size(value))).reshape(np.shape(value))
                 inputs.append(Input(f"argument {number}{path}", spec_of(value), value, None))
                 ident: Any = Tangent(names)

@@ -249,7 +249,7 @@ def everything_paused() -> Iterator[None]:
 
 
 def _plain(leaf: Any) -> Any:
-    value = plain_value(leaf) if isinstance(leaf, Handle) else leaf
+    value = plain_value(leaf)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -1,95 +1,27 @@
-"""The body of a loop as its executor calls it: closures frozen at entry, the carry checked."""
+"""The body of a loop as its executor calls it: on handles or on values, the carry checked."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CellType, FunctionType, MethodType
+from types import CellType
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from pullback.arrays import spec_of
-from pullback.errors import StructureError
+from pullback.closures import read_only
+from pullback.digests import digest
+from pullback.errors import ReplayError, StructureError
 from pullback.handles import Handle, faithful_copy, freeze, plain_value
-from pullback.structures import flatten, map_leaves, unflatten
-from pullback.tape import PAUSED
-
-MAX_DEPTH = 8
-
-
-def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
-    """``f`` with the present contents of its closure cells and defaults, and of the functions in them: later rebinding cannot reach it.
-
-    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``, and the
-    cells that hold them to ``cells``.
-    """
-
-    def put(content: Any) -> Any:
-        while isinstance(content, Handle):
-            frozen = freeze(content)
-            if frozen._tape.mode != PAUSED:
-                made.append(frozen)
-                return frozen
-            content = _read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
-        return content
-
-    return _frozen(f, put, cells, 0)
-
-
-def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
-    """``f`` for a call after the trace: in its cells and defaults ``keep(array)`` for a plain array, and for a tracer its plain value."""
-
-    def put(content: Any) -> Any:
-        if isinstance(content, Handle):
-            return _read_only(plain_value(freeze(content)))
-        return keep(content) if type(content) is np.ndarray else content
-
-    return _frozen(f, put, [], 0)
-
-
-def _frozen(f: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
-    if isinstance(f, MethodType):
-        return MethodType(_frozen(f.__func__, put, of_handles, depth), f.__self__)
-    if not isinstance(f, FunctionType) or not (f.__closure__ or f.__defaults__ or f.__kwdefaults__) or depth > MAX_DEPTH:
-        return f
-    cells = []
-    for cell in f.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:
-            cells.append(cell)  # empty: a function that names itself, bound later
-            continue
-        cells.append(cell if content is f else CellType(_frozen_content(content, put, of_handles, depth)))
-        if content is not f and isinstance(cells[-1].cell_contents, Handle):
-            of_handles.append(cells[-1])
-    defaults = tuple(_frozen_content(value, put, of_handles, depth) for value in f.__defaults__ or ())
-    copy_of = FunctionType(f.__code__, f.__globals__, f.__name__, defaults, tuple(cells))
-    copy_of.__kwdefaults__ = {name: _frozen_content(value, put, of_handles, depth) for name, value in (f.__kwdefaults__ or {}).items()}
-    copy_of.__dict__.update(f.__dict__)
-    return copy_of
-
-
-def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth: int) -> Any:
-    if isinstance(content, FunctionType | MethodType):
-        return _frozen(content, put, of_handles, depth + 1)
-    if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
-        return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
-    return put(content)
-
-
-def _read_only(value: Any) -> Any:
-    """An array that a body may not write to, since it captures it; anything else as it is."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
-    return value
+from pullback.structures import flatten, unflatten
+from pullback.tape import CAPTURED, PAUSED
 
 
 @define(eq=False)
 class Body:
     """``run(k, leaves, x)`` calls the user's body on unflattened leaves and gives the new leaves and those of its per-step output.
 
-    ``call(k, carry, x)`` returns ``(carry, y)``. ``name`` and ``what`` are for messages.
+    ``call(k, carry, x)`` returns ``(carry, y)``. ``name`` is for messages.
     """
 
     call: Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -101,15 +33,19 @@ class Body:
 
     @contextmanager
     def on_values(self) -> Iterator[None]:
-        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed."""
-        handles = [cell.cell_contents for cell in self.cells]
-        for cell, handle in zip(self.cells, handles, strict=True):
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at NumPy's own speed.
+
+        Those of a trace that goes on meanwhile, around the one that the loop is an operation of, stay: it differentiates what is computed.
+        """
+        held = [(cell, cell.cell_contents) for cell in self.cells]
+        held = [(cell, handle) for cell, handle in held if handle._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in held:
             value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else _read_only(value)
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
         try:
             yield
         finally:
-            for cell, handle in zip(self.cells, handles, strict=True):
+            for cell, handle in held:
                 cell.cell_contents = handle
 
     def run(self, k: Any, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
@@ -126,11 +62,25 @@ class Body:
         if self.y_definition is None:
             self.y_definition = y_definition
         elif y_definition != self.y_definition:
-            message = f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps {self.y_definition}"
+            message = (
+                f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps {self.y_definition}; "
+                "return one structure from every step"
+            )
             raise StructureError(message)
         return new, ys
 
-    def require_same(self, before: list[Any], after: list[Any], k: int) -> None:
+    def require_same_bytes(self, wanted: tuple[bytes, ...], leaves: list[Any], happened: str, where: str) -> None:
+        """Raise :class:`ReplayError` where leaves of a re-run have not the digests ``wanted``; it says what ``happened``, and ``where``."""
+        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
+        if wrong:
+            message = (
+                f"{self.name}: {happened}, in leaf {', '.join(wrong)} of {where}. "
+                "The body reads something that changed in between: an array or object changed from outside, a global counter, "
+                "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
+            )
+            raise ReplayError(message)
+
+    def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
         """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
         what NumPy makes of it."""
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -146,6 +96,12 @@ class Body:
                     "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
                 )
                 raise StructureError(message)
+
+
+def digests(leaves: list[Any]) -> tuple[bytes, ...]:
+    """Of the values of leaves, under whatever traces. A number is told by its value, be it Python's or NumPy's."""
+    values = [plain_value(leaf) for leaf in leaves]
+    return tuple(np.asarray(v).tobytes() if isinstance(v, int | float | complex | np.generic) else digest(v) for v in values)
 
 
 def as_before(before: list[Any], after: list[Any]) -> list[Any]:

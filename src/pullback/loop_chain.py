@@ -9,13 +9,12 @@ from attrs import define, field
 
 from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import Enclosed, next_level
-from pullback.digests import digest
-from pullback.errors import ReplayError, TracerError
+from pullback.context import Enclosed, next_level, recorded
+from pullback.errors import TracerError
 from pullback.forms import release_records
-from pullback.handles import Handle, faithful_copy, freeze, plain_value, resolve
+from pullback.handles import Handle, faithful_copy, freeze, resolve
 from pullback.ledger import Item, Ledger, record_items, value_items
-from pullback.loop_body import Body, as_before, separate
+from pullback.loop_body import Body, as_before, digests, separate
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness
@@ -73,7 +72,7 @@ class LoopChain:
     """Steps whose per-step outputs have been given out."""
     reruns: bool = False
     """Whether a step may be run again: then the digests of per-step outputs are kept, which a re-run must give again."""
-    given: list[tuple[bytes, ...]] = field(factory=list)
+    y_digests: list[tuple[bytes, ...]] = field(factory=list)
     probe: tuple[StepTape, list[Any], list[Any]] | None = None
     passes: list[Pass] = field(factory=list)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
@@ -93,7 +92,7 @@ class LoopChain:
         """The state after step ``k``, computed on plain arrays without recording."""
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
         new = [_settled(leaf) for leaf in new]
-        self.body.require_same(self.state, new, k)
+        self.body.require_same_specs(self.state, new, k)
         self.give_ys(k, [_settled(leaf) for leaf in ys])
         return separate(as_before(self.state, new))
 
@@ -122,7 +121,7 @@ class LoopChain:
         tape.close()
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
-        self.body.require_same(self.state, values, k)
+        self.body.require_same_specs(self.state, values, k)
         step.items = self._priced(step) if k == 0 or self.ledger.heard else []  # the policy is told the size of step 0
         return step, as_before(self.state, values), y_values
 
@@ -136,19 +135,22 @@ class LoopChain:
         return f"step {k} of {self.body.name}"
 
     def _require_known(self, tape: Tape, k: int) -> None:
-        found = set(tape.captures or ())
+        """Step 0 tells what the loop captures, and which traces around it will reverse it too; a later step may add nothing to that."""
+        found, enclosing = set(tape.captures or ()), self.enclosing
         if self.known is None:
             self.known = found
             self.captured_values = {i: value for i, (_, value) in (tape.captures or {}).items()}
             self.known_specs = {i: spec_of(value) for i, value in self.captured_values.items() if hasattr(value, "dtype")}
-            if self.enclosing is not None:
-                self.enclosing.masks |= tape.masks  # of step 0 alone: what is known when the loop returns, under every policy
-        elif not found <= self.known:
+            if enclosing is not None:
+                enclosing.masks |= tape.masks  # of step 0 alone: what is known when the loop returns, under every policy
+        elif not found <= self.known or (enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)):
             message = (
                 f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for it; "
                 "use the value in every step, or make it part of the loop's state"
             )
             raise TracerError(message)
+        if enclosing is not None and tape.outer is not None:
+            enclosing.meet(tape.outer)
 
     def _priced(self, step: StepTape) -> list[Item]:
         """What the step's tape holds; a constant read in place is the user's own memory."""
@@ -162,9 +164,10 @@ class LoopChain:
             if self.on_y is not None:
                 self.on_y(k, ys)
             if self.reruns and ys:
-                self.given.append(self.digests(ys))
-        elif k < len(self.given):
-            self._require_same(self.given[k], ys, f"re-running the loop, step {k} gave other bytes than in the first run", "its output")
+                self.y_digests.append(digests(ys))
+        elif k < len(self.y_digests):
+            happened = f"re-running the loop, step {k} gave other bytes than in the first run"
+            self.body.require_same_bytes(self.y_digests[k], ys, happened, "its output")
 
     def goes_on(self, _: int) -> bool:
         """For a loop of unknown length: whether its condition holds for the live state."""
@@ -225,7 +228,7 @@ class LoopChain:
             self.state, self.lookback = self.lookback, None
             self.randomness.restore(self.lookback_random)
         if step > 0 and step - 1 not in self.taped:
-            self.expected.setdefault(step, self.digests(self.state))
+            self.expected.setdefault(step, digests(self.state))
         if self.probe is not None and step == 0:
             made, self.probe = self.probe, None
         else:
@@ -299,27 +302,12 @@ class LoopChain:
         self.ct_items = [(("cotangent", id(self), seed, k), nbytes, "cotangent") for seed in range(n_seeds) for k, nbytes in sizes]
         self.ledger.hold(self.ct_items)
 
-    @staticmethod
-    def digests(leaves: list[Any]) -> tuple[bytes, ...]:
-        """Of the values of leaves, under whatever traces. A number is told by its value, be it Python's or NumPy's."""
-        values = [plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
-        return tuple(np.asarray(v).tobytes() if isinstance(v, int | float | complex | np.generic) else digest(v) for v in values)
-
     def verify(self, step: int, leaves: list[Any]) -> None:
         """Raise :class:`ReplayError` where a re-run has not reached the bytes that the first run reached."""
         wanted = self.expected.pop(step, None)
         if wanted is not None:
-            self._require_same(wanted, leaves, f"re-running the loop reached step {step} with other bytes than the first run", "the carry")
-
-    def _require_same(self, wanted: tuple[bytes, ...], leaves: list[Any], happened: str, where: str) -> None:
-        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, self.digests(leaves), strict=True)) if a != b]
-        if wrong:
-            message = (
-                f"{self.body.name}: {happened}, in leaf {', '.join(wrong)} of {where}. "
-                "The body reads something that changed in between: an array or object changed from outside, a global counter, "
-                "a random generator that the loop cannot reach. Make it part of the state, or pass the array as an argument"
-            )
-            raise ReplayError(message)
+            happened = f"re-running the loop reached step {step} with other bytes than the first run"
+            self.body.require_same_bytes(wanted, leaves, happened, "the carry")
 
     def release(self) -> None:
         """Drop everything still held, and settle the ledger."""

@@ -12,6 +12,7 @@ from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
 from pullback.forms import FORMS, release_records
 from pullback.ledger import value_items
+from pullback.loop_body import digests
 from pullback.loop_chain import LoopChain
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.machine import Machine
@@ -83,7 +84,7 @@ class LoopRun:
         chain.keeps_lookback, chain.lookback = False, None
         self.n = self.machine.n
         if self.start:
-            self.reached = chain.digests(chain.state)
+            self.reached = digests(chain.state)
 
     def _probe(self) -> None:
         """Run step 0 on tracers: what is captured, and what a state and a step's tape cost."""
@@ -167,19 +168,17 @@ class LoopRun:
         The steps that the policy runs again are run once for all. Sweeps the loop again if it was reversed before.
         """
         chain = self.chain
-        if not self.fresh:
-            self._restart()
-        self.fresh = False
-        before = chain.randomness.save()
-        chain.passes = [self._pass(cts, run) for cts, run in zip(given, runs, strict=True)]
-        chain.hold_cotangents(len(runs))
-        try:
-            with using(self.ambient):
+        with chain.randomness.put_back(), using(self.ambient):
+            try:
+                if not self.fresh:
+                    self._restart()
+                self.fresh = False
+                chain.passes = [self._pass(cts, run) for cts, run in zip(given, runs, strict=True)]
+                chain.hold_cotangents(len(runs))
                 run_reverse(self.schedule, self.machine, chain)
-            sent = [self._sent(each) for each in chain.passes]
-        finally:
-            chain.randomness.restore(before)
-            chain.release()
+                sent = [self._sent(each) for each in chain.passes]
+            finally:
+                chain.release()
         chain.state = []
         if runs[-1].frees:
             self.release()
@@ -209,6 +208,7 @@ class LoopRun:
             handle._value = None
 
     def _restart(self) -> None:
+        """The forward sweep again, from the initial state and the random states of that moment."""
         chain = self.chain
         chain.release()
         chain.state, chain.owned, chain.lookback = list(self.start), False, None
@@ -217,8 +217,7 @@ class LoopRun:
         self.schedule = self.policy.schedule(n, **self.sizes)
         self.machine = Machine(n)
         chain.keeps_lookback = False
-        with using(self.ambient):
-            run_forward(self.schedule, self.machine, chain)
+        run_forward(self.schedule, self.machine, chain)
         if n is not None and self.reached:
             chain.expected[n] = self.reached
             chain.verify(n, chain.state)

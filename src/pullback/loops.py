@@ -12,19 +12,19 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import carries_derivative, native, spec_of
+from pullback.closures import frozen_function
 from pullback.context import innermost, policy_in_force, using
-from pullback.digests import digest
-from pullback.errors import ReplayError, StructureError
+from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
-from pullback.loop_body import Body, frozen_function
+from pullback.loop_body import Body, digests
 from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness, generators_of
 from pullback.recorder import captured, component
 from pullback.structures import flatten, unflatten
-from pullback.tape import FORWARD, PAUSED, Tape, site_here
+from pullback.tape import CAPTURED, FORWARD, PAUSED, Tape, site_here
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
@@ -121,6 +121,9 @@ class _Loop:
             return self.init, None
         if tape.mode == FORWARD:
             return self._unrolled(leaves, tape, n)
+        for handle in self.held:  # whichever step is the first to read it
+            if handle._tape is not tape and handle._tape.mode not in (PAUSED, CAPTURED):
+                tape.meet(handle._tape)
         if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
             tape.chain.mark()
         run = self._start(
@@ -192,10 +195,10 @@ class _Loop:
         """In a forward trace a loop function is a plain loop too, on handles: nothing of a step is held once the next has run."""
         body = Body(self.call, self.name, self.definition, self.cells)
         state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
-        while k < n if n is not None else self._holds([plain_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in state]):
+        while k < n if n is not None else self._holds([plain_value(leaf) for leaf in state]):
             xs = None if self.xs is None else [leaf[k] for leaf in self.xs]
             new, y = body.run(k + self.lower, state, xs)
-            body.require_same([_value_for(leaf, tape) for leaf in state], [_value_for(leaf, tape) for leaf in new], k)
+            body.require_same_specs([_value_for(leaf, tape) for leaf in state], [_value_for(leaf, tape) for leaf in new], k)
             state = new
             ys.append(y)
             k += 1
@@ -214,7 +217,7 @@ class _Loop:
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
-                rerun = self._rerun(run, leaves, tape, n, _digests(results))
+                rerun = self._rerun(run, leaves, tape, n, digests(results))
                 tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
                 component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
@@ -234,7 +237,7 @@ class _Loop:
         return [*run.chain.state, *(np.stack(y) if isinstance(y, list) else y for y in self.ys)]
 
     def _rerun(
-        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: list[bytes]
+        self, run: LoopRun, leaves: list[Any], tape: Tape, n: int | None, wanted: tuple[bytes, ...]
     ) -> Callable[[list[Any]], tuple[list[Any], LoopRun]]:
         """How a replay of the program around it runs the loop anew; between runs the closure holds no array for the loop's sake.
 
@@ -243,7 +246,7 @@ class _Loop:
         fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
         fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
         definition, has_xs = self.definition, self.xs is not None
-        run.closure = self.held
+        closure = run.closure = [handle for handle in self.held if handle._tape is tape]  # those of traces around it stay as they are
         randomness, entered_with = run.chain.randomness, run.random_start
 
         def rerun(values: list[Any]) -> tuple[list[Any], LoopRun]:
@@ -251,36 +254,20 @@ class _Loop:
             starts = [next(given) if i is not None else leaf for i, leaf in zip(run.entering, fixed, strict=True)]
             xs = [next(given) if i is not None else leaf for i, leaf in zip(run.x_entering, fixed_xs, strict=True)]
             by_id = dict(zip(run.known, given, strict=True))
-            for handle in self.held:
+            for handle in closure:
                 if handle._id in by_id:
                     handle._value = by_id[handle._id]
             self.definition = definition
-            drawn = randomness.save()
-            randomness.restore(entered_with)
-            with using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+            with randomness.put_back(), using(run.ambient):  # not the one in force around the reverse pass, which may be another trace's
+                randomness.restore(entered_with)
                 again = self._start(starts, xs if has_xs else None, tape, n, run.entering, run.x_entering)
-            randomness.restore(drawn)
-            again.closure = self.held
+            again.closure = closure
             results = self._results(again)
             again.chain.swept()
-            self._require_same(wanted, _digests(results))
+            again.chain.body.require_same_bytes(wanted, results, "run again, the loop gave other bytes than in the first run", "its result")
             return results, again
 
         return rerun
-
-    def _require_same(self, wanted: list[bytes], found: list[bytes]) -> None:
-        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b]
-        if wrong:
-            message = (
-                f"{self.name}: run again, the loop gave other bytes than in the first run, in leaf {', '.join(wrong)} of its result. The "
-                "body reads something that changed in between, such as an array that was overwritten. Make it part of the state, or close "
-                "over a new array each time"
-            )
-            raise ReplayError(message)
-
-
-def _digests(results: list[Any]) -> list[bytes]:
-    return [digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in results]
 
 
 def _entered(leaf: Any, tape: Tape | None) -> Any:

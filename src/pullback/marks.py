@@ -40,7 +40,7 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     started = False
     try:
         for item in items:
-            if started:
+            if started and chain.active is own:
                 own.cut()
             started = True
             yield item
@@ -50,9 +50,10 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
 
 
 def governs(chain: PlainChain, tape: Tape) -> bool:
-    """Whether steps of this trace are the chain's: not within a step, be it marked or a loop function's, and not under save-all."""
+    """Whether steps of this trace are the chain's: not within a step, be it marked or a loop function's, not under save-all, and not where
+    a trace around this one records them."""
     within = tape.captures is not None or (chain.active is not None and chain.marked)
-    return not within and not isinstance(chain.policy, SaveAll)
+    return not within and not isinstance(chain.policy, SaveAll) and not recorded(tape.outer)
 
 
 @frozen

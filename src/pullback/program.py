@@ -143,8 +143,8 @@ class Replayer:
         if opcode == COMPONENT.opcode:
             self.env[ident] = values[0][entry.params["place"]]
             return
-        marks = not (form.primitive.rules or form.primitive.nondiff)  # nothing to differentiate: a mark, which hands on what it is given
-        out = form.primitive.forward(*values, **entry.params) if marks else evaluate(form.primitive, tuple(values), entry.params)
+        is_mark = not (form.primitive.rules or form.primitive.nondiff)  # nothing to differentiate: it hands on what it is given
+        out = form.primitive.forward(*values, **entry.params) if is_mark else evaluate(form.primitive, tuple(values), entry.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         source = entry.arguments[0]

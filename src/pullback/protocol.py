@@ -37,6 +37,10 @@ SUMMED_IN_OUT = ("sum", "prod", "cumsum", "cumprod", "mean", "nansum", "nanprod"
 """NumPy functions that compute in the dtype of ``out=``, where they are told none."""
 
 
+LOOPS_APART = ("multiply", "power")
+"""Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
+
+
 def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
     """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
     entry = registry.named(key) if isinstance(key, str) else found(key)
@@ -83,7 +87,7 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
     result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
     if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
         return result
-    plain = plain_value(result) if isinstance(result, Handle) else result
+    plain = plain_value(result)
     return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
 
 
@@ -174,12 +178,9 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     return write_out(name, handle, result)
 
 
-LOOPS_APART = ("multiply", "power")
-
-
 def _by_a_loop_apart(value: Any) -> bool:
-    """Whether NumPy computes in place into this array otherwise than into a new one (see ``primitives.operators.IN_PLACE``)."""
-    plain: Any = plain_value(value) if isinstance(value, Handle) else value
+    """Whether this array is one of those: of one element, with gaps, or backwards."""
+    plain: Any = plain_value(value)
     return plain.size == 1 or not plain.flags.forc
 
 

@@ -3,25 +3,24 @@
 import copy
 import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import isroutine
-from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.declare import global_names
+from pullback.closures import reachable
 from pullback.structures import flatten
 
-MAX_DEPTH = 8
 _STATE_BYTES = 2500
 """Of an MT19937: 624 words of 32 bits and the position among them."""
 
 
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
-    """The random generators a body can reach: in cells, defaults, globals it names, its object's attributes, and the state."""
+    """The random generators that a body can reach, or that are in its state."""
     found: dict[int, np.random.Generator] = {}
-    for reached in _reachable(f, 0):
+    for reached in reachable(f):
         value = getattr(reached, "__self__", None) if isroutine(reached) else reached  # draw = rng.normal
         if isinstance(value, np.random.Generator):
             found[id(value)] = value
@@ -29,34 +28,6 @@ def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
         if isinstance(leaf, np.random.Generator):
             found[id(leaf)] = leaf
     return list(found.values())
-
-
-def _reachable(f: Any, depth: int) -> Iterator[Any]:
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(f, MethodType):
-        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
-        f = f.__func__
-    if not isinstance(f, FunctionType):
-        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
-        return
-    cells = [cell.cell_contents for cell in f.__closure__ or () if filled(cell)]
-    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
-    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        yield value
-        if isinstance(value, FunctionType | MethodType) and value is not f and not value.__module__.startswith(("numpy", "pullback.")):
-            yield from _reachable(value, depth + 1)
-        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
-            yield from flatten(value)[0]
-
-
-def filled(cell: CellType) -> bool:
-    """Whether a cell of a closure has been bound to something."""
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
 
 
 @define(eq=False)
@@ -81,6 +52,15 @@ class Randomness:
             self.seen_bits, self.seen = _legacy_bits(), states[0]
         for generator, state in zip(self.generators, states[1:], strict=True):
             generator.bit_generator.state = state
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """After the block, however it ends, the states are what they were before it."""
+        before = self.save()
+        try:
+            yield
+        finally:
+            self.restore(before)
 
     def _untouched(self) -> bool:
         """Whether the legacy generator is sure to be in the state seen last; asked at every step, where reading it takes 50 us.

@@ -302,8 +302,8 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     if not isinstance(out, np.ndarray | Handle) or prim.outputs:
         return out
     source = operands[0]
-    if prim.view and isinstance(source, Handle) and source._tape is tape and (looks_at(out, source._value)):
-        return view_of(operands[0], prim, params, out, None)
+    if prim.view and isinstance(source, Handle) and source._tape is tape and looks_at(out, source._value):
+        return view_of(source, prim, params, out, None)
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
 

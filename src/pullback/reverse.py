@@ -11,14 +11,13 @@ import numpy as np
 from pullback.arguments import chosen
 from pullback.arrays import ArraySpec, spec_of
 from pullback.chains import PlainChain
-from pullback.context import depth, policy_in_force, recorded, watchers
+from pullback.context import policy_in_force, watchers
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.forms import FORMS, release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
-from pullback.randomness import filled
 from pullback.recorder import captured, plain_array
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
@@ -175,28 +174,28 @@ class Pull:
 
     def each(self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool) -> list[list[Any]]:
         """The same for several seeds, which share what the policy runs again: a list for each."""
+        if not seeds:
+            return []
         traced = self._open()
         traced.require_unchanged()
         began = time.perf_counter()
         tape = traced.tape
         told = watchers()
         plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
-        runs = [self._seeded(outs, given, free=free) for given in seeds]
+        runs = [self._seeded(tape, outs, given, free=free) for given in seeds]
         if free:
             self._traced = None
-        if self._chain is None:
-            sweep(tape, tape.n_inputs, len(tape.records), runs)
-        elif runs:
+        if self._chain is not None:
             self._chain.reverse(runs)
+        else:
+            sweep(tape, tape.n_inputs, len(tape.records), runs)
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
         return [[_given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
 
-    def _seeded(self, outs: Sequence[Any], seeds: Sequence[Any], *, free: bool) -> Sweep:
+    def _seeded(self, tape: Tape, outs: Sequence[Any], seeds: Sequence[Any], *, free: bool) -> Sweep:
         """The sweep that begins with these cotangents of the outputs."""
-        tape = self._traced.tape if self._traced is not None else None
-        assert tape is not None  # the pull is open
         cts: list[Any] = [None] * len(tape.records)
         for out, seed in zip(outs, seeds, strict=True):
             if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
@@ -266,17 +265,11 @@ def forward(
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
     ledger = Ledger(heard=repeatable or bool(watchers()))
-    chosen = SaveAll() if depth() and recorded(_around(f, args, kwargs)) else policy_in_force(policy)
+    chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable)
     return traced, Pull(traced, traced.chain, ledger)
-
-
-def _around(f: Any, args: tuple[Any, ...], kwargs: Any) -> Tape | None:
-    """The innermost trace whose handles the arguments and the closure of a function hold."""
-    closed_over = [cell.cell_contents for cell in getattr(f, "__closure__", None) or () if filled(cell)]
-    return innermost_of(None, flatten((args, kwargs, closed_over))[0])
 
 
 def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from attrs import define, field
 from pullback.arrays import spec_of
 from pullback.errors import NonFiniteError, PolicyError
 from pullback.forms import FORMS, Form
-from pullback.handles import Handle, plain_value
+from pullback.handles import plain_value
 from pullback.tape import Tape, site_here, site_text
 
 FAULTS: Mapping[str, Callable[[Any], Any]] = {"nan": np.isnan, "inf": np.isinf}
@@ -60,7 +60,7 @@ def sentinel(place: str = "", around: "Sentinel | None" = None) -> "Sentinel | N
 
 def unsound(value: Any, kind: str) -> Any:
     """Which elements are NaN (or infinite); None where none is, and for what is no floating or complex number."""
-    plain = plain_value(value) if isinstance(value, Handle) else value
+    plain = plain_value(value)
     if not isinstance(plain, np.ndarray | np.generic | float | complex) or np.asarray(plain).dtype.kind not in "fc":
         return None
     found = FAULTS[kind](plain)
@@ -183,7 +183,7 @@ def first(found: Any) -> tuple[int, ...]:
 
 def described(name: str, value: Any, found: Any) -> str:
     """An operand by name and spec, with its element at the first fault where it is given: ``x (float64[3], there -1.0)``."""
-    plain = plain_value(value) if isinstance(value, Handle) else value
+    plain = plain_value(value)
     if not isinstance(plain, np.ndarray | np.generic | int | float | complex):
         return f"{name} ({type(plain).__name__})"
     there = "" if found is None else f", there {np.broadcast_to(plain, np.shape(found))[first(found)] if np.shape(found) else plain}"

@@ -17,12 +17,12 @@ import numpy as np
 from attrs import astuple, frozen
 
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
+from pullback.closures import detached_function
 from pullback.context import innermost
 from pullback.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.forms import Form
 from pullback.forward import jvp
 from pullback.handles import SHARED, Handle, faithful_copy, freeze, kind_of, make, plain_value, resolve, same_bits
-from pullback.loop_body import detached_function
 from pullback.loops import scan
 from pullback.policies.save_all import SaveAll
 from pullback.recorder import CAPTURE, captured, component, form_of, special_form
@@ -48,7 +48,7 @@ def custom_linear_solve(
     transposed = solve if symmetric else transpose_solve
 
     def found() -> Any:
-        x = map_leaves(settled, solve(lambda v: map_leaves(lowered_now, matvec(v)), map_leaves(own, map_leaves(plain, b))))
+        x = map_leaves(settled, solve(lambda v: map_leaves(lowered_now, matvec(v)), map_leaves(own, map_leaves(plain_value, b))))
         require_finite("custom_linear_solve", x)
         (leaves, definition), (given, wanted) = flatten(x), flatten(b)
         if definition != wanted or any(np.shape(u) != np.shape(v) for u, v in zip(leaves, given, strict=True)):
@@ -269,11 +269,6 @@ def paused(tape: Tape) -> Iterator[None]:
         tape.mode = before
 
 
-def plain(leaf: Any) -> Any:
-    """The concrete value of a leaf."""
-    return plain_value(leaf) if isinstance(leaf, Handle) else leaf
-
-
 def lowered_now(leaf: Any) -> Any:
     """A handle of a trace that is left alone as its value; those of traces that a solver has opened itself are its own."""
     while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
@@ -283,7 +278,7 @@ def lowered_now(leaf: Any) -> Any:
 
 def settled(leaf: Any) -> Any:
     """A leaf of a solution as an array in C order or a NumPy scalar: the same, however a replay stores it."""
-    leaf = plain(leaf)
+    leaf = plain_value(leaf)
     return np.array(leaf, order="C")[()] if isinstance(leaf, np.ndarray | int | float | complex) else leaf
 
 

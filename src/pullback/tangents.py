@@ -245,7 +245,7 @@ class Call:
             parts.append(self._forward(zeros | together))
         if rest:
             parts.append(self.transposed(rest))
-        parts[:] = [fitted(part, spec) for part in parts]
+        parts[:] = [fitted(part, spec) for part in parts]  # a second list would keep the sum from being in place
         return added(parts)
 
     def _forward(self, instead: Mapping[int, Any]) -> Any:

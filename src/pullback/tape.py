@@ -98,9 +98,16 @@ class Tape:
         self.sites: Sequence[int] = ()
 
     def meet(self, other: "Tape") -> None:
-        """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met."""
-        if self.outer is None or other.level > self.outer.level:
+        """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met, which meets the others."""
+        before = self.outer
+        if before is None:
             self.outer = other
+        elif other is not before:
+            inner, around = (other, before) if other.level > before.level else (before, other)
+            inner.meet(around)
+            self.outer = inner
+        if self.mode == REPLAYABLE:
+            self.chain.met()
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""

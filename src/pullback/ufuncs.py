@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import INEXACT
 from pullback.catalogue import registry
 from pullback.declare import Composite
 from pullback.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
@@ -26,7 +27,6 @@ SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.compl
 OPERATORS_APART = {np.multiply: "operator_multiply", np.divide: "operator_divide", np.power: "operator_power"}
 """Ufuncs whose operator NumPy computes otherwise for scalars; of real ones the power alone."""
 BINARY_OP = opmap["BINARY_OP"]
-INEXACT = "fc"
 
 
 def found(function: Callable[..., Any]) -> Any:
@@ -54,13 +54,13 @@ def meant(ufunc: Any, x: Any, y: Any) -> Any:
 def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords, or one of its methods, on tracers."""
     if all(x._tape.mode == PAUSED for x in (*inputs, *kwargs.values()) if isinstance(x, Handle)):
-        inputs, kwargs = tuple(map(_plain, inputs)), {name: _plain(value) for name, value in kwargs.items()}
+        inputs, kwargs = tuple(map(plain_value, inputs)), {name: plain_value(value) for name, value in kwargs.items()}
         if not any(isinstance(x, Handle) for x in (*inputs, *(kwargs.get("out") or ()))):
             return getattr(ufunc, method)(*inputs, **kwargs)  # a loop's body runs plainly, on values it has captured
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
     if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
-        return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
+        return getattr(ufunc, method)(*map(plain_value, inputs), **{name: plain_value(value) for name, value in kwargs.items()})
     kwargs.pop("out", None)
     for target in targets:
         require_traced_target(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}", target)
@@ -128,7 +128,7 @@ def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     entry = found(ufunc)
     if _is_plain(ufunc):
-        return ufunc(*map(_plain, inputs), **kwargs)
+        return ufunc(*map(plain_value, inputs), **kwargs)
     inputs = tuple(x if hasattr(x, "dtype") or type(x) in PYTHON_NUMBERS else np.asarray(x) for x in inputs)
     if kwargs:
         dtypes = _loop(ufunc, inputs, **kwargs)
@@ -136,7 +136,7 @@ def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
             message = f"numpy.{ufunc.__name__} with objects would drop the derivative (at {site_text(site_here(3))}); use a floating dtype"
             raise ConversionError(message)
         if any(d.kind not in INEXACT for d in dtypes[ufunc.nin :]):
-            return ufunc(*map(_plain, inputs), **kwargs)
+            return ufunc(*map(plain_value, inputs), **kwargs)
         inputs = tuple(_cast(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False))
     if any(isinstance(x, Handle) for x in inputs):
         return entry(*inputs)
@@ -171,10 +171,6 @@ def _is_plain(ufunc: Any) -> bool:
     return isinstance(entry, Composite) and entry.plain
 
 
-def _plain(x: Any) -> Any:
-    return plain_value(x) if isinstance(x, Handle) else x
-
-
 # ---------------------------------------------------------------------------------------------------------- the methods
 def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method by the registry's entry for it; else ``outer`` and ``reduceat`` by what they are made of."""
@@ -184,7 +180,7 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     if entry is not None:
         return entry(*inputs, **kwargs)
     if _is_plain(ufunc):
-        return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
+        return getattr(ufunc, method)(*map(plain_value, inputs), **{name: plain_value(value) for name, value in kwargs.items()})
     if method == "outer":
         x, y = map(as_array, inputs)
         return ufunc(np.reshape(x, (*np.shape(x), *(1,) * np.ndim(y))), y, **kwargs)

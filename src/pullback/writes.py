@@ -89,7 +89,12 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     tape = root._tape
     if isinstance(value, Handle):
         resolve(value)
-    source = value._value if isinstance(value, Handle) and value._tape is tape else freeze(value) if isinstance(value, Handle) else value
+    source = value
+    if isinstance(value, Handle) and value._tape is tape:
+        source = value._value
+    elif isinstance(value, Handle):
+        tape.meet(value._tape)
+        source = freeze(value)
     if tape.mode == PAUSED:
         message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
         raise WriteError(message)
@@ -225,7 +230,7 @@ def created(params: Any) -> Any:
 
 def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
-    plain = plain_value(value) if isinstance(value, Handle) else value
+    plain = plain_value(value)
     return plain.strides if isinstance(plain, np.ndarray) else None
 
 

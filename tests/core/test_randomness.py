@@ -66,3 +66,30 @@ def test_another_kind_of_legacy_generator_is_kept_too():
     finally:
         np.random.set_bit_generator(before)
     assert gradients[0].tobytes() == gradients[1].tobytes()
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), *POLICIES], ids=repr)
+@pytest.mark.parametrize("around", [lambda loop, x: loop(x), lambda loop, x: pb.checkpoint(loop)(x)], ids=["alone", "in a checkpoint"])
+def test_a_pull_leaves_the_generator_where_it_was(around, policy):
+    """Also where it is not the first, and where a step raises."""
+    rng, broken = np.random.default_rng(1), []
+
+    def body(_, u):
+        noise = rng.normal()
+        if broken:
+            message = "out of luck"
+            raise RuntimeError(message)
+        return u * np.sin(u) + noise
+
+    _, pull = pb.vjp(lambda x: around(lambda v: pb.fori_loop(0, 6, body, v), x), X, policy=policy)
+    gradients = []
+    for _ in range(2):
+        rng.normal(size=5)
+        before = rng.bit_generator.state
+        gradients.append(pull(X)[0].tobytes())
+        assert rng.bit_generator.state == before
+    assert gradients[0] == gradients[1]
+    broken.append(True)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        pull(X)
+    assert rng.bit_generator.state == before

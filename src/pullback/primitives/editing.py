@@ -9,13 +9,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.arrays import INEXACT, ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
-from pullback.handles import Handle, plain_value
+from pullback.handles import plain_value
 from pullback.nested import as_operand
 from pullback.primitives.axes import cut
-
-
-def _plain(x: Any) -> Any:
-    return plain_value(x) if isinstance(x, Handle) else x
 
 
 def _along(arr: Any, axis: int | None) -> tuple[Any, int]:
@@ -79,13 +75,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """numpy.insert: ``obj`` is a number, a slice, or an array of integers or booleans."""
     arr = as_operand(arr)
     line, along = _along(arr if hasattr(arr, "ndim") else np.asarray(arr), axis)
-    places = np.arange(*obj.indices(line.shape[along])) if isinstance(obj, slice) else np.asarray(_plain(obj))
+    places = np.arange(*obj.indices(line.shape[along])) if isinstance(obj, slice) else np.asarray(plain_value(obj))
     if places.dtype == bool:
         places = np.flatnonzero(places) if _booleans_choose() else places.astype(np.intp)
     elif not places.size and not isinstance(obj, np.ndarray):
         places = places.astype(np.intp)
     if line.dtype.kind not in INEXACT:
-        return np.insert(_plain(line), places, _plain(values), along)
+        return np.insert(plain_value(line), places, plain_value(values), along)
     return insertion(line, as_operand(values), places, axis=along)
 
 
@@ -98,7 +94,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     gone = _run(obj, extent, along)
     if gone is None:
         left = np.zeros(extent, bool)
-        left[np.delete(np.arange(extent), obj if isinstance(obj, slice) else _plain(obj))] = True
+        left[np.delete(np.arange(extent), obj if isinstance(obj, slice) else plain_value(obj))] = True
         return line[cut(line.ndim, along, left)]
     parts = [line[cut(line.ndim, along, part)] for part in (slice(gone.start), slice(gone.stop, None))]
     return np.concatenate(parts, along)

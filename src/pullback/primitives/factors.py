@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.handles import Handle, plain_value
+from pullback.handles import plain_value
 from pullback.primitives.axes import Axis
 
 
 def is_ordinary(product: Any) -> bool:
     """True where a product over one of its factors has all its digits: it is neither 0 nor near underflow or overflow."""
-    size = np.absolute(plain_value(product) if isinstance(product, Handle) else product)
+    size = np.absolute(plain_value(product))
     if not np.size(size):
         return True
     ends = np.finfo(size.dtype)
@@ -25,7 +25,7 @@ def loses_nothing(x: Any, axis: Axis) -> bool:
     """True where no partial product along ``axis`` has lost digits on its way, by the processor's own flags."""
     try:
         with np.errstate(under="raise", over="raise"):
-            np.multiply.reduce(plain_value(x) if isinstance(x, Handle) else x, axis)
+            np.multiply.reduce(plain_value(x), axis)
     except FloatingPointError:
         return False
     return True

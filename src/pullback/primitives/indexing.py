@@ -199,7 +199,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 @composite(np.compress, name="numpy.compress")
 def np_compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """numpy.compress: the slices along an axis for which a condition holds; a short condition leaves out the rest."""
-    chosen = np.asarray(_plain(condition))
+    chosen = np.asarray(plain_value(condition))
     if chosen.ndim != 1:
         message = f"condition must be a 1-d array, got {chosen.ndim} axes"
         raise ValueError(message)
@@ -215,7 +215,7 @@ def compress(a: Any, condition: Any, axis: int | None = None, out: Any = None) -
 @composite(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """numpy.extract: the elements for which a condition holds."""
-    return _left_out(np.take(np.ravel(arr), np.flatnonzero(np.ravel(_plain(condition)))))
+    return _left_out(np.take(np.ravel(arr), np.flatnonzero(np.ravel(plain_value(condition)))))
 
 
 def _left_out(found: Any) -> Any:
@@ -244,10 +244,6 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     grid: list[Any] = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - k)) for k, n in enumerate(arr.shape)]
     grid[along] = wanted
     return arr[tuple(grid)]
-
-
-def _plain(x: Any) -> Any:
-    return plain_value(x) if isinstance(x, Handle) else x
 
 
 INDEXING: tuple[Primitive | Composite, ...] = (getitem, take, np_compress, compress, extract, take_along_axis)

@@ -8,8 +8,6 @@ from pullback.handles import Handle, plain_value
 from pullback.nested import as_operand
 from pullback.primitives.shaping import copy
 
-PYTHON_NUMBERS = (int, float, complex)
-
 
 def as_array(x: Any) -> Any:
     """``x`` as numpy.asarray makes it: an array, or a tracer of one; of a number, traced or not, a 0-d array of a dtype of its own."""
@@ -21,7 +19,7 @@ def as_array(x: Any) -> Any:
 
 def promoting(x: Any) -> Any:
     """What stands for ``x`` in numpy.result_type: a Python number, traced or not, for itself, because it takes the dtype of the others."""
-    plain = plain_value(x) if isinstance(x, Handle) else x
+    plain = plain_value(x)
     return getattr(plain, "dtype", plain)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.arrays import ArraySpec
 from pullback.declare import Composite, Primitive, composite, primitive
-from pullback.handles import Handle, plain_value
+from pullback.handles import plain_value
 from pullback.nested import as_operand
 from pullback.primitives.axes import BACKWARDS, cut
 
@@ -215,7 +215,7 @@ def _from_mean(ct: Any, x_spec: ArraySpec, widths: Widths, lengths: Any) -> Any:
 
 def _from_statistic(ct: Any, out: Any, x_spec: ArraySpec, widths: Widths, mode: str, lengths: Any) -> Any:
     """What each pad got, to the elements that are its maximum, minimum or median; equal ones share."""
-    trimmed = plain_value(out) if isinstance(out, Handle) else out  # which elements were taken has no derivative
+    trimmed = plain_value(out)  # which elements were taken has no derivative
     for axis in reversed(range(x_spec.ndim)):
         pads, values = _apart(ct, axis, x_spec, widths), _apart(trimmed, axis, x_spec, widths)
         ct, trimmed = pads[1], values[1]
