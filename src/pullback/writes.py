@@ -248,20 +248,26 @@ def copied(ct: Any, strides: Any = None) -> Any:
     if not isinstance(ct, Handle):
         return np.array(ct)
     plain: Any = plain_value(ct)
-    zeros = empty_with_strides(plain.shape, plain.dtype, strides or getattr(plain, "strides", None))
-    zeros[...] = 0
-    whole: Any = make(ct._tape.kinds.buffer, zeros, None, ct._tape)
+    whole: Any = make(ct._tape.kinds.buffer, blank(plain, strides), None, ct._tape)
     whole[...] = ct
     return whole
 
 
+def blank(value: Any, strides: Any = None) -> Any:
+    """Zeros with the shape and dtype of an array, and with its strides if no others are given."""
+    zeros = empty_with_strides(value.shape, value.dtype, strides or getattr(value, "strides", None))
+    zeros[...] = 0
+    return zeros
+
+
 def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
-    """An uninitialised dense array whose axes lie in memory in the order of ``strides``."""
+    """An uninitialised dense array whose axes lie in memory in the order and the direction of ``strides``: what is a view of an array with
+    these strides is a view of it."""
     if strides is None or len(shape) < 2:
         return np.empty(shape, dtype)
     order = sorted(range(len(shape)), key=lambda k: -abs(strides[k]))
-    memory = np.empty(tuple(shape[k] for k in order), dtype)
-    return memory.transpose(np.argsort(order))
+    memory = np.empty(tuple(shape[k] for k in order), dtype).transpose(np.argsort(order))
+    return memory[tuple(slice(None, None, -1 if step < 0 else 1) for step in strides)] if min(strides) < 0 else memory
 
 
 def _pull_set(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
