@@ -18,8 +18,8 @@ class Chain(Protocol):
     def advance(self, start: int, stop: int) -> int:
         """Run steps ``start .. stop-1`` without recording; the step reached, less than ``stop`` where the loop ended."""
 
-    def record(self, step: int, *, stays: bool) -> None:
-        """Run ``step`` and keep its tape in WORK; ``stays`` when user code may run before it is reversed."""
+    def record(self, step: int) -> None:
+        """Run ``step`` and keep its tape in WORK."""
 
     def reverse(self, step: int) -> None:
         """Pull the cotangent back through the tape in WORK and drop the tape."""
@@ -40,7 +40,7 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
         schedule.finalize(0)
         machine.finalize(0)
     for action in schedule:
-        reached = carry_out(action, machine, chain, stays=True)
+        reached = carry_out(action, machine, chain)
         if reached is not None:  # the loop ended inside an Advance
             schedule.finalize(reached)
             machine.finalize(reached)
@@ -50,11 +50,11 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
     """Carry out the rest of the actions, up to EndReverse."""
-    following = _next(schedule)
-    while type(following) is not EndReverse:
-        action, following = following, _next(schedule)
-        carry_out(action, machine, chain, stays=type(following) is not Reverse)
-    machine.apply(following)
+    action = _next(schedule)
+    while type(action) is not EndReverse:
+        carry_out(action, machine, chain)
+        action = _next(schedule)
+    machine.apply(action)
 
 
 def _next(schedule: Any) -> Action:
@@ -65,7 +65,7 @@ def _next(schedule: Any) -> Action:
     raise ScheduleError(message)
 
 
-def carry_out(action: Action, machine: Machine, chain: Chain, *, stays: bool) -> int | None:
+def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
     """One action. The step at which the loop ended, if an Advance met its end; else None."""
     kind = type(action)
     if kind is Advance:
@@ -78,7 +78,7 @@ def carry_out(action: Action, machine: Machine, chain: Chain, *, stays: bool) ->
         return chain_end(chain, machine)
     machine.apply(action)
     if kind is Record:
-        chain.record(action.step, stays=stays)  # type: ignore[union-attr]
+        chain.record(action.step)  # type: ignore[union-attr]
         return chain_end(chain, machine)
     if kind is Reverse:
         chain.reverse(action.step)  # type: ignore[union-attr]

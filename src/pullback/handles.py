@@ -224,8 +224,6 @@ SMALL = 512
 def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
     """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
     first, where it is still equal."""
-    if not tape.copies_constants:
-        return array
     if array.nbytes <= SMALL:
         copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
         tape.kept = Kept(array, shared_spec(array), array.tobytes(), copy)

@@ -96,13 +96,12 @@ class LoopChain:
         self.give_ys(k, [_settled(leaf) for leaf in ys])
         return separate(as_before(self.state, new))
 
-    def run_recorded(self, k: int, *, stays: bool) -> tuple[StepTape, list[Any], list[Any]]:
+    def run_recorded(self, k: int) -> tuple[StepTape, list[Any], list[Any]]:
         """Step ``k`` on tracers: its tape, the state after it and its per-step outputs."""
         enclosing = self.enclosing
         tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
         tape.captures, tape.enclosing = {}, enclosing
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
-        tape.copies_constants = stays
         tape.ledger = self.ledger
         tape.outer = enclosing.outer if enclosing is not None else None
         self._watch(tape, k)
@@ -122,7 +121,7 @@ class LoopChain:
         values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in new]
         y_values = [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in ys]
         self.body.require_same_specs(self.state, values, k)
-        step.items = self._priced(step) if k == 0 or self.ledger.heard else []  # the policy is told the size of step 0
+        step.items = record_items(step.tape.records) if k == 0 or self.ledger.heard else []  # the policy is told the size of step 0
         return step, as_before(self.state, values), y_values
 
     def _watch(self, tape: Tape, k: int) -> None:
@@ -151,11 +150,6 @@ class LoopChain:
             raise TracerError(message)
         if enclosing is not None and tape.outer is not None:
             enclosing.meet(tape.outer)
-
-    def _priced(self, step: StepTape) -> list[Item]:
-        """What the step's tape holds; a constant read in place is the user's own memory."""
-        items = record_items(step.tape.records)
-        return items if step.tape.copies_constants else [item for item in items if item[2] != "constant"]
 
     def give_ys(self, k: int, ys: list[Any]) -> None:
         """Per-step outputs leave the loop the first time a step runs; re-runs give them to nobody, and must give the same."""
@@ -216,13 +210,13 @@ class LoopChain:
 
     def _advance_watched(self, k: int) -> None:
         """A step under a trap: on tracers, so that the primitive can be named, and its tape let go. The bits are those of the plain run."""
-        made, self.state, ys = self.run_recorded(k, stays=False)
+        made, self.state, ys = self.run_recorded(k)
         release_records(made.tape.records)
         self.owned = False
         self.give_ys(k, ys)
         self.ledger.n_forward += 1
 
-    def record(self, step: int, *, stays: bool) -> None:
+    def record(self, step: int) -> None:
         """Run a step on tracers and keep its tape in WORK."""
         if self.lookback is not None:
             self.state, self.lookback = self.lookback, None
@@ -232,7 +226,7 @@ class LoopChain:
         if self.probe is not None and step == 0:
             made, self.probe = self.probe, None
         else:
-            made = self.run_recorded(step, stays=stays)
+            made = self.run_recorded(step)
             self.ledger.n_forward += 1
         self.work, self.state, ys = made
         self.owned = False

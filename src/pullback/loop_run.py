@@ -89,7 +89,7 @@ class LoopRun:
     def _probe(self) -> None:
         """Run step 0 on tracers: what is captured, and what a state and a step's tape cost."""
         chain = self.chain
-        chain.probe = chain.run_recorded(0, stays=True)
+        chain.probe = chain.run_recorded(0)
         step, after, _ = chain.probe
         self.known = sorted(chain.known or ())
         self.uneven = any(record is not None and FORMS[record[0]].wide for record in step.tape.records)
@@ -118,7 +118,7 @@ class LoopRun:
         chain.state = after
         goes_on = self.n > 1 if self.n is not None else chain.goes_on(1)
         random = chain.randomness.save()
-        second, last, _ = chain.run_recorded(1, stays=True) if goes_on else chain.probe
+        second, last, _ = chain.run_recorded(1) if goes_on else chain.probe
         self.uneven = self.uneven or not _plain_passage(chain, last)
         captured = list(chain.captured_values.values())
         places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
@@ -145,7 +145,7 @@ class LoopRun:
         chain.state = state
         if not (self.n > 2 if self.n is not None else chain.goes_on(2)):
             return
-        third, after, _ = chain.run_recorded(2, stays=True)
+        third, after, _ = chain.run_recorded(2)
         release_records(third.tape.records)
         found = template_of(third, state, after)
         self.uneven = self.uneven or (found.shape, found.passes, found.sizes) != (later.shape, later.passes, later.sizes)

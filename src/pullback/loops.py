@@ -220,7 +220,7 @@ class _Loop:
                 rerun = self._rerun(run, leaves, tape, n, digests(results))
                 tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
-                component(tape, ident, k, _handed_out(leaf) if k < len(leaves) else leaf, len(results))
+                component(tape, ident, k, own(leaf) if k < len(leaves) else leaf, len(results))
                 if carries_derivative(leaf)
                 else leaf
                 for k, leaf in enumerate(results)
@@ -292,11 +292,6 @@ def _lasting(leaf: Any, value: Any) -> Any:
         freeze(leaf)
         return value
     return own(value)
-
-
-def _handed_out(leaf: Any) -> Any:
-    """A loop's result: the user may write to it, so it is no buffer of the chain's."""
-    return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
 
 
 def _value_for(leaf: Any, tape: Tape | None) -> Any:

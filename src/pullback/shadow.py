@@ -100,7 +100,7 @@ class ShadowChain:
         self.ledger.n_forward += stop - start
         return stop
 
-    def record(self, step: int, *, stays: bool) -> None:
+    def record(self, step: int) -> None:
         """The step's tape is held."""
         if self.lookback is not None and step == self.cursor - 1:
             self.state = self.lookback
@@ -110,8 +110,6 @@ class ShadowChain:
         names: dict[tuple[str, Any], Key] = {}
         items = []
         for place, nbytes, reason in template.items:
-            if reason == "constant" and not stays:
-                continue
             kind, number = place
             if kind == "in":
                 key = before[number]

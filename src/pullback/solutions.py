@@ -233,8 +233,6 @@ def _kept(tape: Tape, array: Any) -> Any:
 
     It is shared with nothing else that the tape holds: the solver may write to it.
     """
-    if not tape.copies_constants:
-        return array
     key = ("solver", id(array))
     copy: Any = tape.constants.get(key)
     if copy is None or (copy.shape, copy.dtype, copy.strides) != (array.shape, array.dtype, array.strides) or not same_bits(copy, array):

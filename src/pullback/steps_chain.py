@@ -117,7 +117,7 @@ class StepsChain:
             raise PolicyError(message)
         if type(action) is Save and action.kind == "state" and action.step not in self.opened:
             self._open(k)
-        carry_out(action, self.machine, self, stays=True)
+        carry_out(action, self.machine, self)
 
     def _open(self, k: int) -> Live:
         if k not in self.opened:
@@ -193,7 +193,7 @@ class StepsChain:
             self.machine.apply(action)
             self.work = last
             return
-        carry_out(action, self.machine, self, stays=True)
+        carry_out(action, self.machine, self)
 
     # The actions, on recorded steps.
     def goes_on(self, _: int) -> bool:
@@ -206,7 +206,7 @@ class StepsChain:
         self.ledger.n_forward += stop - start
         return stop
 
-    def record(self, step: int, *, stays: bool) -> None:  # noqa: ARG002 - a recorded program holds copies of its constants
+    def record(self, step: int) -> None:
         """Execute the records of a step again, and let them hold what the pullbacks read."""
         self._replay().run(self.cuts[step], self.cuts[step + 1], self.tape.records)
         self.ledger.n_forward += 1

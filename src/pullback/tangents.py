@@ -15,14 +15,14 @@ from pullback.arrays import ArraySpec, carries_derivative, project, shared_spec,
 from pullback.declare import SPEC, Primitive, Rule
 from pullback.errors import NotDifferentiableError
 from pullback.forms import rules_for
-from pullback.handles import FREE, Handle, freeze, kind_of, make
+from pullback.handles import FREE, Handle, freeze, kind_of, make, plain_value
 from pullback.policies.save_all import SaveAll
 from pullback.recorder import inactive, looks_at, wrap
 from pullback.regions import Region
 from pullback.reverse import vjp
 from pullback.settle import added, alone, takes
 from pullback.tape import Tape, site_here
-from pullback.writes import empty_with_strides
+from pullback.writes import blank
 
 
 class Tangent:
@@ -100,9 +100,7 @@ class Tangents:
         before = None if root._id is None else root._id.value
         new = None if value is None else value._id.value
         if before is None or copied or not writable(before, root._value):
-            buffer = np.zeros_like(root._value) if isinstance(root._value, Handle) else blank(root._value)
-            if before is not None:
-                buffer[...] = before
+            buffer = _buffer_for(root._value, before)
         else:
             buffer = before
         if isinstance(new, Handle) and not isinstance(buffer, Handle):
@@ -125,15 +123,19 @@ class Tangents:
 
 def writable(tangent: Any, value: Any) -> bool:
     """Whether a tangent is a buffer that views of the value are views of too."""
-    if isinstance(tangent, Handle):
-        return True
+    tangent, value = (plain_value(x) if isinstance(x, Handle) else x for x in (tangent, value))
     return bool(type(tangent) is np.ndarray and tangent.flags.writeable and tangent.strides == getattr(value, "strides", None))
 
 
-def blank(value: Any) -> Any:
-    """Zeros with the strides of a value."""
-    buffer = empty_with_strides(value.shape, value.dtype, value.strides)
-    buffer[...] = 0
+def _buffer_for(value: Any, before: Any) -> Any:
+    """The tangent ``before`` (None for 0) in a buffer with the strides of the value, of whatever outer trace one of them is of."""
+    buffer: Any = blank(plain_value(value) if isinstance(value, Handle) else value)
+    outer = [x for x in (value, before) if isinstance(x, Handle)]
+    if outer:
+        tape = max(outer, key=lambda x: x._tape.level)._tape
+        buffer = make(tape.kinds.buffer, buffer, None, tape)
+    if before is not None:
+        buffer[...] = before
     return buffer
 
 

@@ -51,7 +51,7 @@ class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "chain", "code", "constants", "copies_constants", "enclosing", "inner", "kept", "kinds",
+        "__weakref__", "captures", "chain", "code", "constants", "enclosing", "inner", "kept", "kinds",
         "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
         "repeatable", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
@@ -88,8 +88,6 @@ class Tape:
         """Ids of inputs that share memory with another input: they may not be written."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
-        self.copies_constants = True
-        """False where no user code can run between the record of a plain array and its use by a pullback."""
         self.trap: Any = None
         """What looks at every result while a trap is in force; the mode is not RECORDING then."""
         self.kept = NOTHING_KEPT

@@ -253,11 +253,16 @@ def copied(ct: Any, strides: Any = None) -> Any:
     if not isinstance(ct, Handle):
         return np.array(ct)
     plain: Any = plain_value(ct)
-    zeros = empty_with_strides(plain.shape, plain.dtype, strides or getattr(plain, "strides", None))
-    zeros[...] = 0
-    whole: Any = make(ct._tape.kinds.buffer, zeros, None, ct._tape)
+    whole: Any = make(ct._tape.kinds.buffer, blank(plain, strides), None, ct._tape)
     whole[...] = ct
     return whole
+
+
+def blank(value: Any, strides: Any = None) -> Any:
+    """Zeros with the shape and dtype of an array, and with its strides if no others are given."""
+    zeros = empty_with_strides(value.shape, value.dtype, strides or getattr(value, "strides", None))
+    zeros[...] = 0
+    return zeros
 
 
 def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:

@@ -298,7 +298,7 @@ MEASURED = {
     "of views": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: (np.sin(u) * u)[::-1], (x * 1.0)[::-1]).sum(), 3),
     "captured": Measured(captured, 3),
     "in place": Measured(lambda x: pb.fori_loop(0, STEPS, written, x * 1.0).sum(), 3),
-    "constant": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: u * CONSTANT, x * 1.0).sum(), 1),
+    "constant": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: u * CONSTANT, x * 1.0).sum(), 2),  # the states around a step
     "wave": Measured(wave, 5),  # counted: cotangents of both fields on their way through slices and writes, and of the product with c2
     "passed": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, s: (np.sin(s[0]) * s[1], s[1]), (x * 1.0, x * 0.9))[0].sum(), 3),
     "two loops": Measured(two_loops, 3),

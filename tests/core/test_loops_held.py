@@ -8,6 +8,7 @@ import pytest
 
 import pullback as pb
 from pullback.policies.costs import advances, forward_steps
+from pullback.testing.bits import same_bits
 
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
 X = np.array([0.3, -0.7, 1.1])
@@ -186,3 +187,39 @@ def test_weak_references_die():
             assert gradient.shape == (50,)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("size", [4, 400], ids=["small", "large"])
+@pytest.mark.parametrize("policy", [pb.Recompute(), pb.Binomial(1), pb.Binomial(3)], ids=repr)
+def test_a_body_may_use_a_scratch_array_again_after_it_was_read(policy, size):
+    """What a step that is recorded to be reversed next has read of it is what the pullback needs, not what is in it at the step's end."""
+
+    def f(x, slope):
+        scratch = np.linspace(0.5, 1.5, size)
+
+        def body(k, u):
+            factor = scratch.copy()
+            new = np.sin(u * factor) * slope
+            factor **= 2
+            return new + slope * factor
+
+        return np.sum(pb.fori_loop(0, 5, body, x))
+
+    x = np.linspace(0.1, 0.9, size)
+    found = pb.grad(f, (0, 1), policy=policy)(x, 0.8)
+    assert same_bits(found, pb.grad(f, (0, 1))(x, 0.8))
+    assert found[1] == pytest.approx((f(x, 0.8 + 1e-6) - f(x, 0.8 - 1e-6)) / 2e-6, rel=1e-7)
+
+
+def test_a_loop_hands_its_results_out_in_the_layout_of_its_state():
+    """``ravel("K")`` of an array with gaps is a copy, of one without a view: the second loop must meet the same as in NumPy."""
+    x = np.linspace(0.1, 0.9, 24).reshape(2, 3, 4)[..., ::2]
+
+    def doubled(_, u):
+        u.ravel("K")[::2] *= 2.0
+        return u
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 2, doubled, pb.fori_loop(0, 2, doubled, x)) ** 2)
+
+    assert pb.value_and_grad(f)(x)[0] == f(x) == np.sum(x**2)
