@@ -152,26 +152,34 @@ VIEWS = {
     "transpose": lambda u: u.T,
     "reshape": lambda u: u.reshape(-1),
     "a reversed line": lambda u: u.ravel("F")[::-1],
+    "flipped rows": lambda u: np.flip(u, 0).reshape(-1),
+    "flipped columns": lambda u: u[:, ::-1].reshape(-1),
+}
+LAYOUTS = {
+    "F": np.asfortranarray,
+    "C": np.ascontiguousarray,
+    "rows reversed": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "columns reversed": lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1],
 }
 
 
-@pytest.mark.parametrize("order", ["F", "C"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_a_write_through_a_view_that_is_one_in_this_layout_alone(view, order):
-    """The cotangent that is written at second order is laid out as the array is."""
+def test_a_write_through_a_view_that_is_one_in_this_layout_alone(view, layout):
+    """The cotangent that is written is laid out as the array is, in the order and the direction of its axes, at second order too."""
 
     def f(x):
-        u = np.sin(x)
-        v = view(u)
+        v = view(x)
         v *= 0.5
         v[1:] = v[1:] ** 2
-        return np.sum(u * np.arange(6.0).reshape(3, 2))
+        return np.sum(np.sin(x) * np.arange(6.0).reshape(3, 2))
 
-    x = np.array(np.random.default_rng(0).normal(size=(3, 2)), order=order)
-    t = np.ones_like(x)
-    gradient, h = pb.grad(f), 1e-5
-    expected = (gradient(x + h * t) - gradient(x - h * t)) / (2 * h)
-    np.testing.assert_allclose(pb.hvp(f, (x,), (t,)), expected, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(pb.grad(lambda x: np.sum(gradient(x) * t))(x), expected, rtol=1e-6, atol=1e-8)
+    x = np.random.default_rng(0).normal(size=(3, 2))
+    t, h = np.ones_like(x), 1e-5
+    gradient = pb.grad(f)
+    slope, curvature = ((g(layout(x + h * t)) - g(layout(x - h * t))) / (2 * h) for g in (f, gradient))
+    np.testing.assert_allclose(np.sum(gradient(layout(x)) * t), slope, rtol=1e-6)
+    np.testing.assert_allclose(pb.hvp(f, (layout(x),), (t,)), curvature, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(gradient(x) * t))(layout(x)), curvature, rtol=1e-6, atol=1e-8)
     for policy in (pb.Recompute(), pb.Binomial(1)):
-        assert pb.hvp(f, (x,), (t,), policy=policy).tobytes() == pb.hvp(f, (x,), (t,)).tobytes()
+        assert pb.hvp(f, (layout(x),), (t,), policy=policy).tobytes() == pb.hvp(f, (layout(x),), (t,)).tobytes()
