@@ -24,7 +24,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     1: ("declare", "catalogue"),
     2: ("tape", "rewrites", "forms", "settle", "graph"),
     3: (
-        *("codegen", "handles", "recorder", "regions", "writes", "outputs", "ufuncs"),
+        *("codegen", "handles", "entering", "recorder", "regions", "writes", "outputs", "ufuncs"),
         *("closures", "layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
     ),
     4: ("policies", "schedules", "context", "sentinels"),

@@ -93,6 +93,12 @@ def new_form(build: Callable[[int], tuple[Form, Callable[..., None]]], together:
     return form
 
 
+def special_form(name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None) -> Form:
+    """A form that is no primitive call: an input, a component, a write, a loop."""
+    prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
+    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull), together)
+
+
 def rules_for(prim: Primitive, active: tuple[int, ...], held: frozenset[int], site: int) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
     """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in
     ``held`` wins, else the first."""

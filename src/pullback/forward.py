@@ -7,10 +7,10 @@ import numpy as np
 
 from pullback.arrays import carries_derivative, native, spec_of
 from pullback.context import Tracing, next_level
+from pullback.entering import plain_array, present
 from pullback.errors import NotDifferentiableError, StructureError
 from pullback.handles import SHARED, Handle, freeze, kind_of, make
 from pullback.loop_body import separate
-from pullback.recorder import captured, plain_array
 from pullback.reverse import split_aux, vjp
 from pullback.structures import flatten, map_leaves, matched, paths, unflatten
 from pullback.tangents import Tangent, Tangents
@@ -94,12 +94,12 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
         if not carries_derivative(leaf):
             entered.append(leaf)
             continue
-        value = leaf
-        if isinstance(leaf, Handle):
-            value = freeze(captured(leaf, None))  # safe from later writes
+        value = present(leaf, None)
+        if isinstance(value, Handle):
+            value = freeze(value)  # safe from later writes
             tape.meet(value._tape)
-        elif isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
-            value = plain_array(leaf)
+        elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+            value = plain_array(value)
         value = native(value)
         ident: Any = None if tangent is None else Tangent(native(tangent))
         kind = kind_of(tape, leaf)
@@ -113,16 +113,17 @@ def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list
 def checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
     """A tangent leaf of its own memory; raises :class:`StructureError` for another shape, or a dtype that the leaf's cannot hold."""
     spec = spec_of(leaf)
-    given: Any = part if isinstance(part, Handle) else plain_array(part)
+    given: Any = present(part, None)
+    given = given if isinstance(given, Handle) else plain_array(given)
     if given.shape != spec.shape or (given.dtype.kind == "c" and spec.dtype.kind != "c") or given.dtype.kind not in "fciub":
         message = (
             f"the tangent of {label} at {site_text(site)} is {given.dtype}{list(given.shape)}, the argument is "
             f"{spec.dtype}{list(spec.shape)}; a tangent has the shape and dtype of its argument"
         )
         raise StructureError(message)
-    if isinstance(part, Handle):
-        part = captured(part, None)
-        return freeze(part) if given.dtype == spec.dtype else part.astype(spec.dtype)
+    if isinstance(given, Handle):
+        traced: Any = given
+        return freeze(traced) if traced.dtype == spec.dtype else traced.astype(spec.dtype)
     return np.array(given, dtype=spec.dtype) if spec.shape else spec.dtype.type(given)
 
 

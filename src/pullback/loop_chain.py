@@ -10,6 +10,7 @@ from attrs import define, field
 from pullback.arrays import carries_derivative, shared_spec, spec_of
 from pullback.chains import PlainChain
 from pullback.context import Enclosed, next_level, recorded
+from pullback.entering import captured
 from pullback.errors import TracerError
 from pullback.forms import release_records
 from pullback.handles import Handle, faithful_copy, freeze, resolve
@@ -18,7 +19,6 @@ from pullback.loop_body import Body, as_before, digests, separate
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness
-from pullback.recorder import captured
 from pullback.sentinels import sentinel, trapped
 from pullback.sweep import sweep
 from pullback.tape import CAPTURED, PAUSED, REPLAYABLE, Tape

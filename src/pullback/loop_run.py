@@ -10,14 +10,13 @@ from pullback.arrays import buffer_of
 from pullback.context import planned, recorded, using
 from pullback.errors import TracerError
 from pullback.executor import run_forward, run_reverse
-from pullback.forms import FORMS, release_records
+from pullback.forms import FORMS, release_records, special_form
 from pullback.ledger import value_items
 from pullback.loop_body import digests
 from pullback.loop_chain import LoopChain
 from pullback.loop_pass import Pass, StepTape
 from pullback.policies.machine import Machine
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import special_form
 from pullback.settle import join
 from pullback.shadow import ShadowChain, Template, template_of
 from pullback.sweep import Sweep, innermost_of

@@ -14,6 +14,7 @@ from attrs import define, field
 from pullback.arrays import carries_derivative, native, spec_of
 from pullback.closures import frozen_function
 from pullback.context import innermost, policy_in_force, using
+from pullback.entering import present
 from pullback.errors import StructureError
 from pullback.handles import Handle, freeze, make, plain_value, resolve
 from pullback.ledger import Ledger
@@ -22,7 +23,7 @@ from pullback.loop_chain import LoopChain, own
 from pullback.loop_run import LOOP, LoopRun
 from pullback.policies.save_all import SaveAll
 from pullback.randomness import Randomness, generators_of
-from pullback.recorder import captured, component
+from pullback.recorder import component
 from pullback.structures import flatten, unflatten
 from pullback.tape import CAPTURED, FORWARD, PAUSED, Tape, site_here
 
@@ -113,8 +114,8 @@ class _Loop:
         """Carry out the forward sweep; the carry and the stacked per-step outputs, traced where anything that enters is."""
         leaves, self.definition = flatten(self.init)
         tape = innermost()
-        leaves = [_entered(leaf, tape) for leaf in leaves]
-        self.xs = None if self.xs is None else [_entered(leaf, tape) for leaf in self.xs]
+        leaves = [present(leaf, tape) for leaf in leaves]
+        self.xs = None if self.xs is None else [present(leaf, tape) for leaf in self.xs]
         if tape is None:
             return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:
@@ -268,15 +269,6 @@ class _Loop:
             return results, again
 
         return rerun
-
-
-def _entered(leaf: Any, tape: Tape | None) -> Any:
-    """What enters a loop in the body of another: a value of a trace that is left alone is a plain one, one of a trace around the step
-    is captured by the step.
-    """
-    while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
-        leaf = freeze(leaf)._value
-    return captured(leaf, tape)
 
 
 def _movable(leaf: Any, tape: Tape) -> Any:

@@ -9,10 +9,10 @@ from attrs import define, field
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
 from pullback.context import innermost
 from pullback.declare import Primitive
+from pullback.entering import captured
 from pullback.errors import StructureError
 from pullback.forms import Form, new_form
 from pullback.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
-from pullback.recorder import captured
 from pullback.settle import join
 from pullback.structures import map_leaves
 from pullback.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape, site_here

@@ -7,10 +7,10 @@ import numpy as np
 from attrs import field, frozen
 
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
+from pullback.entering import plain_array
 from pullback.errors import StructureError
 from pullback.forward import jvp
 from pullback.handles import Handle
-from pullback.recorder import plain_array
 from pullback.reverse import grad, value_and_grad
 from pullback.structures import flatten, matched, paths, unflatten
 

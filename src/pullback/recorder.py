@@ -12,13 +12,13 @@ import numpy as np
 from pullback.arrays import INEXACT, shared_spec
 from pullback.codegen import make_pull
 from pullback.declare import Primitive
-from pullback.errors import ConversionError, NotDifferentiableError, RuleError
-from pullback.forms import FORMS, Form, layout, new_form, rules_for
+from pullback.entering import captured, plain_array, present
+from pullback.errors import ConversionError, RuleError
+from pullback.forms import FORMS, Form, layout, new_form, rules_for, special_form
 from pullback.handles import (
     FREE,
     FROZEN,
     SAVED,
-    SHARED,
     WRITTEN,
     WRITTEN_SHARED,
     Handle,
@@ -31,7 +31,7 @@ from pullback.handles import (
     root_of,
     tape_of,
 )
-from pullback.tape import CAPTURED, FORWARD, PAUSED, RECORDING, Tape, site_here, site_text
+from pullback.tape import FORWARD, PAUSED, Tape, site_here, site_text
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
@@ -57,45 +57,6 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     return finish(prim, operands, values, out, params, tape)
 
 
-def captured(operand: Any, tape: Tape | None) -> Any:
-    """The handle that stands, on the tape of a loop's step, for a handle of an enclosing trace; anything else as it is."""
-    while isinstance(operand, Handle) and operand._tape is not tape and operand._tape.mode == CAPTURED:
-        operand = _stand_in(operand)
-    return operand
-
-
-def _stand_in(operand: Any) -> Any:
-    """What stands for a handle of a captured tape on the tape of the step being recorded, which captures it now if it has not yet."""
-    outer = operand._tape
-    inner: Any = outer.inner
-    outer.mode = RECORDING  # a stale view derives itself again on its own tape
-    try:
-        resolve(operand)
-    finally:
-        outer.mode = CAPTURED
-    if operand._id is None:
-        return make(inner.kinds.buffer, operand._value, None, inner, FROZEN)
-    found = inner.captures.get(operand._id)
-    if found is None:
-        found = inner.captures[operand._id] = (len(inner.records), operand._value)
-        inner.records.append((CAPTURE.opcode, operand._id, site_here(3)))
-        freeze(operand)  # whoever writes to it from now on copies
-    kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
-    return make(kind, found[1], found[0], inner, SHARED)
-
-
-def plain_array(array: Any) -> Any:
-    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else
-    by its operators is refused."""
-    if isinstance(array, np.ma.MaskedArray | np.matrix):
-        message = (
-            f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at {site_text(site_here(3))}); "
-            "pass np.asarray(x), and the mask as an array of its own to np.where"
-        )
-        raise NotDifferentiableError(message)
-    return np.asarray(array)
-
-
 def _of_objects(what: str) -> str:
     """Why an array of objects is refused: tracers in it would be constants, and what Python's own arithmetic does is not recorded."""
     return (
@@ -106,6 +67,8 @@ def _of_objects(what: str) -> str:
 
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
+    if isinstance(operand, Handle) and operand._tape is not tape:
+        operand = present(operand, tape)
     if isinstance(operand, Handle):
         resolve(operand)
         if operand._tape is tape:
@@ -366,12 +329,6 @@ def _pull_component(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any
     gathered[place] = ct
 
 
-def special_form(name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None) -> Form:
-    """A form that is no primitive call: an input, a component, a write, a loop."""
-    prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
-    return new_form(lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull), together)
-
-
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """An input has nobody to pass its cotangent to."""
 
@@ -379,12 +336,6 @@ def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
 COMPONENT = special_form("component", _pull_component, lambda outputs, place: outputs[place])
 
 
-def _pull_capture(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """A captured value gathers its cotangent over all steps of the loop."""
-    sweep.gather(record[1], ct)
-
-
-CAPTURE = special_form("captured value", _pull_capture, n_ids=0)
 INPUT = special_form("input", _pull_nothing, n_ids=0)
 
 

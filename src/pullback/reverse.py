@@ -12,13 +12,13 @@ from pullback.arguments import chosen
 from pullback.arrays import ArraySpec, spec_of
 from pullback.chains import PlainChain
 from pullback.context import policy_in_force, watchers
+from pullback.entering import plain_array, present
 from pullback.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.forms import FORMS, release_records
 from pullback.handles import Handle
 from pullback.ledger import Ledger, Report
 from pullback.naming import Adjoints, Marks, adjoints, require_marked
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import captured, plain_array
 from pullback.sentinels import trapped
 from pullback.structures import flatten, map_leaves, matched, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep
@@ -341,7 +341,8 @@ def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
     if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
-    given: Any = captured(leaf, None) if isinstance(leaf, Handle) else plain_array(leaf)
+    given: Any = present(leaf, None)
+    given = given if isinstance(given, Handle) else plain_array(given)
     if given.shape != shape:
         message = (
             f"the cotangent has shape {given.shape}, the output of the function differentiated at {traced.called_at} has {shape}; "

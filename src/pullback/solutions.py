@@ -19,13 +19,14 @@ from attrs import astuple, frozen
 from pullback.arrays import ArraySpec, carries_derivative, spec_of
 from pullback.closures import detached_function
 from pullback.context import innermost
+from pullback.entering import CAPTURE, captured
 from pullback.errors import ConvergenceError, NotDifferentiableError, StructureError
-from pullback.forms import Form
+from pullback.forms import Form, special_form
 from pullback.forward import jvp
 from pullback.handles import SHARED, Handle, faithful_copy, freeze, kind_of, make, plain_value, resolve, same_bits
 from pullback.loops import scan
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import CAPTURE, captured, component, form_of, special_form
+from pullback.recorder import component, form_of
 from pullback.settle import join, settle
 from pullback.structures import flatten, map_leaves, unflatten
 from pullback.sweep import Sweep, innermost_of, sweep

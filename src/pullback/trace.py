@@ -10,9 +10,10 @@ from attrs import define, frozen
 from pullback.arrays import ArraySpec, carries_derivative, native, spec_of
 from pullback.context import Tracing, next_level, using
 from pullback.digests import digest
+from pullback.entering import plain_array, present
 from pullback.errors import ConstantChangedError, ConversionError, NotDifferentiableError, PullbackError, say_where
 from pullback.handles import SHARED, Handle, freeze, kind_of, make, resolve
-from pullback.recorder import INPUT, captured, plain_array
+from pullback.recorder import INPUT
 from pullback.rewrites import BUFFER, rewrite
 from pullback.sentinels import sentinel
 from pullback.structures import flatten, map_leaves, paths, unflatten
@@ -195,8 +196,8 @@ def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
     tape.records.append((INPUT.opcode, site_here(2)))
+    leaf = present(leaf, None)
     if isinstance(leaf, Handle):
-        leaf = captured(leaf, None)
         tape.meet(leaf._tape)
         leaf = freeze(leaf)
     if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:

@@ -12,12 +12,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.catalogue import registry
+from pullback.entering import captured
 from pullback.handles import FREE, Handle, Kinds, keep, plain_value, resolve, spec_of_handle
 from pullback.layout import Flat, own_key, set_shape
 from pullback.primitives.indexing import getitem, read
 from pullback.primitives.shaping import python_number
 from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, made_plain, method, refuse_conversion
-from pullback.recorder import Const, call, captured, finish, hold
+from pullback.recorder import Const, call, finish, hold
 from pullback.regions import is_basic, is_mask
 from pullback.tape import find_site
 from pullback.ufuncs import SCALARS, meant, ufunc

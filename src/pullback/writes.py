@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import shared_spec
+from pullback.entering import captured, present
 from pullback.errors import WriteError
-from pullback.forms import Form
+from pullback.forms import Form, special_form
 from pullback.handles import (
     FREE,
     FROZEN,
@@ -28,7 +29,7 @@ from pullback.handles import (
     tape_of,
     twin_of,
 )
-from pullback.recorder import captured, form_of, special_form
+from pullback.recorder import form_of
 from pullback.regions import Region, is_fancy, region_at, require_writable
 from pullback.settle import PULLED, join, settle
 from pullback.tape import FORWARD, PAUSED, REPLAYABLE, site_here, site_text
@@ -89,12 +90,11 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     tape = root._tape
     if isinstance(value, Handle):
         resolve(value)
-    source = value
     if isinstance(value, Handle) and value._tape is tape:
         source = value._value
-    elif isinstance(value, Handle):
-        tape.meet(value._tape)
-        source = freeze(value)
+    elif isinstance(source := present(value, tape), Handle):
+        tape.meet(source._tape)
+        source = freeze(source)
     if tape.mode == PAUSED:
         message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
         raise WriteError(message)

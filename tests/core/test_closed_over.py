@@ -165,3 +165,50 @@ def test_an_outer_trace_that_a_loop_meets_after_its_first_step_is_refused(policy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_forward_mode_around(f):
     same_in_all(lambda f, policy: pb.jvp(lambda x: pb.grad(lambda u: f(u, x), policy=policy)(U), (X,), (T,))[1], f)
+
+
+def inner_slope(f, x, u, policy):
+    return 0.01 * np.sin(pb.grad(lambda v: Model(f, x).loss(v) * 0.01, policy=policy)(u) * x)
+
+
+INSIDE = {
+    "of a value of the step": inner_slope,
+    "at a constant": lambda f, x, _, policy: inner_slope(f, x, U, policy),
+    "forward": lambda f, x, u, _: 0.01 * pb.jvp(lambda v: Model(f, x).loss(v) * 0.01 * v, (u,), (x,))[1],
+    "a write": lambda f, x, u, policy: 0.01 * pb.grad(lambda v: f(written(v, x), 0.5), policy=policy)(u),
+}
+
+
+def written(v, x):
+    w = np.zeros_like(v)
+    w[:] = x
+    w[1:] += v[:-1]
+    return w
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["in a loop", "in a loop in a loop"])
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("f", [plain, looped, checkpointed], ids=lambda f: f.__name__)
+def test_derivatives_inside_a_loop(f, inside, nested):
+    """While the loop advances, what its derivatives close over is a plain value, wherever it is held."""
+
+    def loss(x, policy, repeat):
+        model = Model(None, x)
+
+        def body(_, u):
+            return u + INSIDE[inside](f, model.x, u, policy)
+
+        return np.sum(repeat(lambda _, u: repeat(body, u) if nested else body(None, u), x))
+
+    def by_a_loop(policy):
+        return pb.grad(lambda x: loss(x, policy, lambda body, u: pb.fori_loop(0, 3, body, u, policy=policy)))(X)
+
+    def unrolled(body, u):
+        for k in range(3):
+            u = body(k, u)
+        return u
+
+    expected = by_a_loop(pb.SaveAll())
+    np.testing.assert_allclose(expected, pb.grad(lambda x: loss(x, pb.SaveAll(), unrolled))(X), rtol=1e-11)
+    for policy in POLICIES[:2]:
+        assert by_a_loop(policy).tobytes() == expected.tobytes(), policy

@@ -387,6 +387,25 @@ def test_second_order_of_outputs_that_are_constant_in_the_first_step():
         np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), pb.hvp(written, (x,), (t,)), rtol=1e-13)
 
 
+def captured(step, policy, x, t):
+    """The gradient of a loop whose step takes the captured ``x`` on, and its product with ``t``; both are held to the plain loop."""
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * step(c, x), x) ** 2)
+
+    def unrolled(x):
+        c = x
+        for _ in range(3):
+            c = c + 0.1 * step(c, x)
+        return np.sum(c**2)
+
+    gradient = pb.grad(f, policy=policy)
+    np.testing.assert_allclose(gradient(x), pb.grad(unrolled)(x), rtol=1e-12)
+    product = pb.hvp(unrolled, (x,), (t,))
+    np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)
+    return gradient, product
+
+
 INNER = {
     "initial value": lambda c, x: pb.fori_loop(0, 2, lambda _, u: u * c, x),
     "xs": lambda c, x: pb.scan(lambda u, row: (u * row + 0.1, u), c, x)[0],
@@ -398,21 +417,10 @@ INNER = {
 
 @pytest.mark.parametrize("name", INNER)
 def test_a_captured_value_enters_a_loop_in_a_loop(name):
-    def f(x):
-        return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * INNER[name](c, x), x) ** 2)
-
-    def unrolled(x):
-        c = x
-        for _ in range(3):
-            c = c + 0.1 * INNER[name](c, x)
-        return np.sum(c**2)
-
     x, t = np.array([0.5, 1.0, 1.5]), np.array([1.0, -0.5, 2.0])
-    gradient, product = pb.grad(unrolled)(x), pb.hvp(unrolled, (x,), (t,))
     for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
-        np.testing.assert_allclose(pb.grad(f, policy=policy)(x), gradient, rtol=1e-12)
-        np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)
-        twice = pb.grad(lambda x: np.sum(pb.grad(f, policy=policy)(x) * t))(x)  # noqa: B023 - called at once
+        gradient, product = captured(INNER[name], policy, x, t)
+        twice = pb.grad(lambda x: np.sum(gradient(x) * t))(x)  # noqa: B023 - called at once
         np.testing.assert_allclose(twice, product, rtol=1e-11)
 
 
@@ -427,17 +435,6 @@ INSIDE = {
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_captured_value_enters_a_derivative_in_a_loop(name):
-    def f(x):
-        return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * INSIDE[name](c, x), x) ** 2)
-
-    def unrolled(x):
-        c = x
-        for _ in range(3):
-            c = c + 0.1 * INSIDE[name](c, x)
-        return np.sum(c**2)
-
     x, t = np.array([0.5, 1.0, 1.5]), np.array([1.0, -0.5, 2.0])
-    gradient, product = pb.grad(unrolled)(x), pb.hvp(unrolled, (x,), (t,))
     for policy in (pb.SaveAll(), pb.Binomial(1), pb.Recompute()):
-        np.testing.assert_allclose(pb.grad(f, policy=policy)(x), gradient, rtol=1e-12)
-        np.testing.assert_allclose(pb.hvp(f, (x,), (t,), policy=policy), product, rtol=1e-11)
+        captured(INSIDE[name], policy, x, t)

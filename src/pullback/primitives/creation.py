@@ -7,10 +7,10 @@ import numpy as np
 
 from pullback.arrays import INEXACT, spec_of
 from pullback.declare import Composite, composite
+from pullback.entering import captured
 from pullback.errors import ConversionError
 from pullback.handles import FREE, SHARED, Handle, make, plain_value, resolve, tape_of
 from pullback.nested import converted, holds_tracer
-from pullback.recorder import captured
 from pullback.tape import PAUSED, REPLAYABLE, site_here, site_text
 from pullback.writes import set_item
 
