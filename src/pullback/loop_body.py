@@ -10,7 +10,7 @@ from attrs import define, field
 
 from pullback.arrays import spec_of
 from pullback.errors import StructureError
-from pullback.handles import Handle, faithful_copy, freeze, plain_value
+from pullback.handles import Handle, faithful_copy, freeze, plain_value, read_only
 from pullback.structures import flatten, map_leaves, unflatten
 from pullback.tape import PAUSED
 
@@ -30,7 +30,7 @@ def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
             if frozen._tape.mode != PAUSED:
                 made.append(frozen)
                 return frozen
-            content = _read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
+            content = read_only(frozen._value)  # it stands for its value, and may have ended when the function is called again
         return content
 
     return _frozen(f, put, cells, 0)
@@ -41,7 +41,7 @@ def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
 
     def put(content: Any) -> Any:
         if isinstance(content, Handle):
-            return _read_only(plain_value(freeze(content)))
+            return read_only(plain_value(freeze(content)))
         return keep(content) if type(content) is np.ndarray else content
 
     return _frozen(f, put, [], 0)
@@ -77,14 +77,6 @@ def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[Ce
     return put(content)
 
 
-def _read_only(value: Any) -> Any:
-    """An array that a body may not write to, since it captures it; anything else as it is."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
-    return value
-
-
 @define(eq=False)
 class Body:
     """``run(k, leaves, x)`` calls the user's body on unflattened leaves and gives the new leaves and those of its per-step output.
@@ -105,7 +97,7 @@ class Body:
         handles = [cell.cell_contents for cell in self.cells]
         for cell, handle in zip(self.cells, handles, strict=True):
             value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else _read_only(value)
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
         try:
             yield
         finally:
