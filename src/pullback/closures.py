@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.declare import global_names
-from pullback.handles import Handle, freeze, plain_value
+from pullback.handles import Handle, freeze, plain_value, read_only
 from pullback.structures import flatten, map_leaves
 from pullback.tape import PAUSED
 
@@ -71,14 +71,6 @@ def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[Ce
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
         return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
     return put(content)
-
-
-def read_only(value: Any) -> Any:
-    """An array that a body may not write to, since it captures it; anything else as it is."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
-    return value
 
 
 def reachable(f: Any, depth: int = 0) -> Iterator[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.errors import NotDifferentiableError
 from pullback.forms import special_form
-from pullback.handles import FROZEN, SHARED, Handle, freeze, make, resolve
+from pullback.handles import FROZEN, SHARED, Handle, freeze, make, read_only, resolve
 from pullback.tape import CAPTURED, PAUSED, RECORDING, Tape, site_here, site_text
 
 
@@ -21,7 +21,7 @@ def present(operand: Any, tape: Tape | None) -> Any:
     """What a value is to ``tape`` now: of a trace that is left alone meanwhile a plain value, of one around a step that is being recorded
     what the step captures; anything else as it is."""
     while isinstance(operand, Handle) and operand._tape is not tape:
-        if _is_left_alone(operand._tape):
+        if left_alone(operand):
             operand = freeze(operand)._value
         elif operand._tape.mode == CAPTURED:
             operand = _stand_in(operand)
@@ -30,9 +30,17 @@ def present(operand: Any, tape: Tape | None) -> Any:
     return operand
 
 
-def _is_left_alone(tape: Tape) -> bool:
-    """Whether a loop of this trace, or one in a step of such a loop, advances."""
-    inner: Any = tape
+def standing_for(x: Any) -> Any:
+    """The value that a handle of a trace that is left alone stands for, to be read only; anything else as it is."""
+    found = x
+    while isinstance(found, Handle) and left_alone(found):
+        found = freeze(found)._value
+    return found if found is x else read_only(found)
+
+
+def left_alone(handle: Any) -> bool:
+    """Whether the trace of a handle is left alone, since a loop of it advances, or one in a step of such a loop: its body runs plainly."""
+    inner: Any = handle._tape
     while inner.mode == CAPTURED:
         inner = inner.inner
     return bool(inner.mode == PAUSED)

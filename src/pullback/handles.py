@@ -111,6 +111,14 @@ def plain_value(x: Any) -> Any:
     return value
 
 
+def read_only(value: Any) -> Any:
+    """An array that a body may not write to, since it captures it; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
 def resolve(handle: Any) -> Any:
     """The handle itself, after a stale view has derived itself again from its parent's present value."""
     if type(handle) is handle._tape.kinds.view:

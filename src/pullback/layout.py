@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from pullback.declare import primitive
+from pullback.errors import WriteError
 from pullback.handles import FREE, Handle, faithful_copy, keep, make, resolve
-from pullback.protocol import refuse_conversion
+from pullback.protocol import refusal
 from pullback.recorder import call
+from pullback.tape import CAPTURED, PAUSED, site_here, site_text
 from pullback.writes import set_item
 
 
@@ -64,7 +66,7 @@ def own_key(key: Any, handle: Any) -> Any:
         array = np.asarray(key)
         return array if array.size else array.astype(np.intp)
     if isinstance(key, Handle):
-        raise refuse_conversion(key, "an index made")
+        raise refusal(key, "an index made")
     return key
 
 
@@ -73,6 +75,10 @@ def set_shape(handle: Any, shape: Any) -> None:
 
     A view becomes one of its former self; what owns its memory is copied once, so that a replay has a value of its own to write to.
     """
+    if handle._tape.mode in (CAPTURED, PAUSED):
+        where = site_text(site_here(2))
+        message = f"a body sets the shape of a value it captures (at {where}); use reshape, or make it part of the loop's state"
+        raise WriteError(message)
     resolve(handle)
     view = handle._tape.kinds.view
     before = _former_self(handle) if type(handle) is view else handle

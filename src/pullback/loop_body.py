@@ -9,10 +9,9 @@ import numpy as np
 from attrs import define, field
 
 from pullback.arrays import spec_of
-from pullback.closures import read_only
 from pullback.digests import digest
 from pullback.errors import ReplayError, StructureError
-from pullback.handles import Handle, faithful_copy, freeze, plain_value
+from pullback.handles import Handle, faithful_copy, freeze, plain_value, read_only
 from pullback.structures import flatten, unflatten
 from pullback.tape import CAPTURED, PAUSED
 

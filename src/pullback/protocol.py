@@ -11,6 +11,7 @@ import numpy as np
 from pullback.catalogue import OPERATORS, registry
 from pullback.codegen import make_caller
 from pullback.declare import Composite, Primitive
+from pullback.entering import left_alone, standing_for
 from pullback.errors import ConversionError
 from pullback.handles import Handle, plain_value, tape_of
 from pullback.outputs import require_traced_target, write_out
@@ -18,6 +19,7 @@ from pullback.primitives.creation import CREATED_BY_LIKE, create_like
 from pullback.primitives.operands import as_array
 from pullback.recorder import make_form
 from pullback.rewrites import ARRAY, INDEX, INTEGER, NUMBER, SCIPY, rewrite
+from pullback.structures import flatten, map_leaves
 from pullback.tape import site_here, site_text
 from pullback.ufuncs import found
 from pullback.writes import increment, takes_over
@@ -75,11 +77,18 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
     the tracer that NumPy found."""
+    if left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
+        plain_args, plain_kwargs = map_leaves(standing_for, (args, kwargs))
+        return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
     if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
     return _with_out(func.__name__, found(func), args, kwargs)
+
+
+def _handles_in(tree: Any) -> list[Any]:
+    return [leaf for leaf in flatten(tree)[0] if isinstance(leaf, Handle)]
 
 
 def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -156,16 +165,15 @@ class Unsupported:
 def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all their views."""
     value: Any = handle._value
+    other = standing_for(other)
     if not handle._tape.mode and type(value) is np.ndarray and name in ("add", "subtract") and _plainly_increments(handle, value, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
-    tape = tape_of((handle, other), f"numpy.{name}")
+    tape_of((handle, other), f"numpy.{name}")
     compute = CALLERS.get(f"operator_{name}") or registry.named(f"operator_{name}" if f"operator_{name}" in registry.names else name)
     if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
         return compute(handle, other)
-    if handle._tape is not tape or (
-        not isinstance(other, Handle) and not isinstance(other, np.ndarray | int | float | complex | np.generic | list)
-    ):
+    if not isinstance(other, Handle | np.ndarray | int | float | complex | np.generic | list):
         return compute(handle, other)
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
@@ -210,8 +218,10 @@ NO_ARRAY = np.empty((), object)
 
 
 def made_plain(handle: Any) -> Any:
-    """Raises what :func:`refuse_conversion` says. A product by a SciPy sparse array alone is told that this is no array: SciPy then leaves
-    it to the other operand, ``x.__rmatmul__(A)``."""
+    """Raises what :func:`refusal` says. A product by a SciPy sparse array alone is told that this is no array: SciPy then leaves
+    it to the other operand, ``x.__rmatmul__(A)``. While a loop's body runs plainly, a value that it has captured is converted."""
+    if left_alone(handle):
+        return np.asarray(standing_for(handle))
     frame: Any = _getframe(2)
     asked = frame.f_code
     while frame.f_code.co_name in ("_matmul_dispatch", "_rmatmul_dispatch"):
@@ -219,12 +229,19 @@ def made_plain(handle: Any) -> Any:
     by_product = frame.f_code is not asked and frame.f_code.co_name in ("__matmul__", "__rmatmul__")
     if by_product and "-packages/scipy/sparse/" in asked.co_filename:
         return NO_ARRAY
-    raise refuse_conversion(handle, "a plain array", scipy="-packages/scipy/" in asked.co_filename)
+    raise refusal(handle, "a plain array", scipy="-packages/scipy/" in asked.co_filename)
 
 
-def refuse_conversion(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
+def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:
+    """``kind`` of the value, while a loop's body runs plainly; raises what :func:`refusal` says otherwise."""
+    if left_alone(handle):
+        return kind(standing_for(handle))
+    raise refusal(handle, wanted, depth=3)
+
+
+def refusal(handle: Any, wanted: str, *, scipy: bool = False, depth: int = 2) -> ConversionError:
     """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
-    site = site_here(2)
+    site = site_here(depth)
     instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at {site_text(site)}); "

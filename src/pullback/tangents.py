@@ -68,7 +68,8 @@ class Tangents:
             return make(self.tape.kinds.tracer, out, pending, self.tape)
         if prim.outputs:
             tangents = call.transposed(given)
-            handles = [self._output(value, t) for value, t in zip(out, tangents, strict=True)]
+            known = (*given.values(), *tangents)
+            handles = [self._output(value, t, known[: len(given) + k]) for k, (value, t) in enumerate(zip(out, tangents, strict=True))]
             return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
         tangent = call.tangent(given)
         if not (prim.view and looks_at(out, values[0])):  # a reshape may copy where that of the tangent does not
@@ -76,10 +77,10 @@ class Tangents:
         ident: Any = Tangent(tangent)
         return wrap(self.tape, prim, operands, params, out, ident, FREE)
 
-    def _output(self, value: Any, tangent: Any) -> Any:
+    def _output(self, value: Any, tangent: Any, known: tuple[Any, ...]) -> Any:
         if not carries_derivative(value):
             return value
-        ident: Any = Tangent(owned(tangent, ()))
+        ident: Any = Tangent(owned(tangent, known))
         return make(kind_of(self.tape, value), value, ident, self.tape)
 
     def joined(self, p: Any, g: Any) -> Any:

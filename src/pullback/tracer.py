@@ -17,7 +17,7 @@ from pullback.handles import FREE, Handle, Kinds, keep, plain_value, resolve, sp
 from pullback.layout import Flat, own_key, set_shape
 from pullback.primitives.indexing import getitem, read
 from pullback.primitives.shaping import python_number
-from pullback.protocol import CALLERS, ByName, Unsupported, build_caller, function, in_place, made_plain, method, refuse_conversion
+from pullback.protocol import CALLERS, ByName, Unsupported, as_number, build_caller, function, in_place, made_plain, method, refusal
 from pullback.recorder import Const, call, finish, hold
 from pullback.regions import is_basic, is_mask
 from pullback.tape import find_site
@@ -280,21 +280,21 @@ class Tracer(Handle):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return made_plain(self)
 
-    def __float__(self) -> NoReturn:
-        raise refuse_conversion(self, "float()")
+    def __float__(self) -> Any:
+        return as_number(self, float, "float()")
 
-    def __int__(self) -> NoReturn:
-        raise refuse_conversion(self, "int()")
+    def __int__(self) -> Any:
+        return as_number(self, int, "int()")
 
     def __index__(self) -> NoReturn:
-        raise refuse_conversion(self, "an index made")
+        raise refusal(self, "an index made")
 
-    def __complex__(self) -> NoReturn:
-        raise refuse_conversion(self, "complex()")
+    def __complex__(self) -> Any:
+        return as_number(self, complex, "complex()")
 
     def tolist(self) -> NoReturn:
         """Raises: a list of plain numbers would drop the derivative."""
-        raise refuse_conversion(self, "tolist()")
+        raise refusal(self, "tolist()")
 
     def item(self, *index: int) -> Any:
         """The element at ``index``, as a traced Python number."""
@@ -310,7 +310,7 @@ class Tracer(Handle):
         return method("copy", self, (), {"order": order})
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise refuse_conversion(self, "a pickle")
+        raise refusal(self, "a pickle")
 
     def __copy__(self) -> Any:
         return self.copy()

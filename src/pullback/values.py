@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.handles import SHARED, Handle, make, plain_value, tape_of
+from pullback.handles import SHARED, Handle, make, plain_value, read_only, tape_of
 from pullback.tape import PAUSED
 
 
@@ -12,11 +12,7 @@ def value(x: Any) -> Any:
     """The concrete value behind a tracer, as a read-only view; anything else as it is."""
     if not isinstance(x, Handle):
         return x
-    plain = plain_value(x)
-    if isinstance(plain, np.ndarray):
-        plain = plain.view()
-        plain.flags.writeable = False
-    return plain
+    return read_only(plain_value(x))
 
 
 def detached(x: Any) -> Any:

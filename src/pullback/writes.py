@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import shared_spec
-from pullback.entering import captured, present
+from pullback.entering import captured, present, standing_for
 from pullback.errors import WriteError
 from pullback.forms import Form, special_form
 from pullback.handles import (
@@ -37,6 +37,7 @@ from pullback.tape import FORWARD, PAUSED, REPLAYABLE, site_here, site_text
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
     """``handle[key] = value`` as NumPy does it, recorded."""
+    value = standing_for(value)
     tape = tape_of((handle, value), "an assignment")
     if tape.captures is not None:
         handle, value = captured(handle, tape), captured(value, tape)
@@ -54,10 +55,13 @@ def set_item(handle: Any, key: Any, value: Any) -> None:
 
 def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
     """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at`` does."""
+    value = standing_for(value)
     tape = tape_of((handle, value), "an increment")
     if tape.captures is not None:
         handle, value = captured(handle, tape), captured(value, tape)
     resolve(handle)
+    if handle._tape is not tape:
+        _refuse_outer(handle)
     region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
     if region.repeats and not repeats:
         region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)

@@ -206,3 +206,18 @@ def test_the_tangent_of_a_written_array_is_laid_out_as_its_value_where_a_gradien
     found = pb.grad(lambda *xs: pb.jvp(f, xs, along)[1], (0, 1))(x, 0.7)
     for ours, right in zip(found, pb.hvp(f, (x, 0.7), along), strict=True):
         np.testing.assert_allclose(ours, right, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [np.array(0.3), np.array([0.3, -0.7])], ids=["0-d", "1-d"])
+def test_one_of_several_outputs_has_a_tangent_of_its_own(x):
+    """The fraction of ``modf`` has the tangent of its operand, which a write to that must not reach."""
+
+    def f(x, w):
+        fraction = np.modf(x)[0]
+        x += fraction
+        return np.sum(w * fraction * fraction + x * x)
+
+    along = (np.cos(np.ones_like(x)), 0.3)
+    found = pb.grad(lambda *xs: pb.jvp(f, xs, along)[1], (0, 1))(x, 0.5)
+    for ours, right in zip(found, pb.hvp(f, (x, 0.5), along), strict=True):
+        np.testing.assert_allclose(ours, right, rtol=1e-12)

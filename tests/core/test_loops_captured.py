@@ -1,0 +1,103 @@
+"""What a loop's body captures: read in every way while the body runs plainly, and never written to."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.testing.bits import same_bits
+
+POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(1), pb.Binomial(3))
+X, P = np.linspace(0.1, 0.6, 6).reshape(3, 2), 0.7
+ALONG = (np.cos(np.arange(6.0)).reshape(3, 2), 0.4)
+
+
+def assigned(u, p):
+    u[0] = p
+
+
+def assigned_to_one(u, p):
+    u[0, 0] = p
+
+
+def added_through_a_view(u, p):
+    part = u[1:]
+    part += p
+    part *= p
+
+
+def put(u, p):
+    np.put(u, [0, 3], p)
+    np.copyto(u[1], p)
+
+
+def into_flat(u, p):
+    u.flat[::2] = p
+
+
+def of_its_like(u, p):
+    u *= np.ones_like(p) * p
+    u += np.full_like(u, 0.5)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("write", [assigned, assigned_to_one, added_through_a_view, put, into_flat, of_its_like])
+def test_a_value_in_a_structure_that_the_body_captures_is_written_into_its_carry(write, policy):
+    """Frozen closures hold handles in their structures, which while the trace is left alone stand for values, or for those around it."""
+
+    def f(x, p):
+        captured = {"p": p}
+
+        def body(_, u):
+            write(u, captured["p"])
+            return np.sin(u) * captured["p"]
+
+        return np.sum(pb.fori_loop(0, 4, body, x) * np.arange(6.0).reshape(3, 2))
+
+    gradient, product = pb.grad(f, (0, 1)), pb.hvp(f, (X, P), ALONG)
+    assert same_bits(pb.grad(f, (0, 1), policy=policy)(X, P), gradient(X, P))
+    assert same_bits(pb.hvp(f, (X, P), ALONG, policy=policy), product)
+    h = 1e-5
+    ahead, behind = (gradient(*(x + sign * h * t for x, t in zip((X, P), ALONG, strict=True))) for sign in (1, -1))
+    for ours, a, b in zip(product, ahead, behind, strict=True):
+        np.testing.assert_allclose(ours, (a - b) / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("name", ["__itruediv__", "__imul__", "__ipow__", "__iadd__", "__isub__"])
+def test_an_operator_in_place_on_what_is_captured_is_refused(name, structured, policy):
+    """NumPy would carry it from step to step."""
+
+    def f(x, p):
+        captured = [p]
+
+        def body(_, u):
+            getattr(captured[0] if structured else p, name)(2.0)
+            return u * 0.9 + np.sum(p)
+
+        return np.sum(pb.fori_loop(0, 3, body, x))
+
+    with pytest.raises((pb.WriteError, ValueError), match=r"a body writes to a value it captures|output array is read-only"):
+        pb.grad(f, (0, 1), policy=policy)(X, np.ones(2))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_the_shape_of_what_is_captured_is_not_set(policy):
+    def f(x, p):
+        def body(_, u):
+            p.shape = (2, 1)
+            return u * 0.9 + np.sum(p)
+
+        return np.sum(pb.fori_loop(0, 3, body, x))
+
+    with pytest.raises(pb.WriteError, match=r"a body sets the shape of a value it captures.*use reshape"):
+        pb.grad(f, (0, 1), policy=policy)(X, np.ones(2))
+
+
+@pytest.mark.parametrize("name", ["__itruediv__", "__imul__", "__iadd__"])
+def test_an_operator_in_place_puts_no_inner_value_into_an_outer_array(name):
+    def f(x):
+        return np.sum(pb.grad(lambda z: np.sum(getattr(x, name)(z)))(np.ones(2)))
+
+    with pytest.raises(pb.WriteError, match="a value of an inner trace is written into an array of an outer one"):
+        pb.grad(f)(np.ones(2))
