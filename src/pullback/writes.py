@@ -281,13 +281,13 @@ def blank(value: Any, strides: Any = None) -> Any:
 
 
 def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
-    """An uninitialised dense array whose axes lie in memory in the order and the direction of ``strides``: what is a view of an array with
-    these strides is a view of it."""
-    if strides is None or len(shape) < 2:
+    """An uninitialised dense array whose axes lie in memory in the order and in the direction of ``strides``: what is a view of an array
+    with these strides is a view of it, too."""
+    if strides is None or (len(shape) < 2 and min(strides, default=0) >= 0):
         return np.empty(shape, dtype)
     order = sorted(range(len(shape)), key=lambda k: -abs(strides[k]))
     memory = np.empty(tuple(shape[k] for k in order), dtype).transpose(np.argsort(order))
-    return memory[tuple(slice(None, None, -1 if step < 0 else 1) for step in strides)] if min(strides) < 0 else memory
+    return memory[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)] if min(strides) < 0 else memory
 
 
 def _pull_set(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

@@ -171,6 +171,8 @@ class Draft:
         before = self.names.get(name) if name else None
         try:
             self.execute(line)
+            if name and not traced and isinstance(self.names[name], np.generic) and self._is_of_buffers(line):
+                return self._forget(name, before)  # plain here, as is what is made of it; an array of it cannot be written
             fine = moderate(self.names[name]) if name else all(moderate(v) for k, v in self.names.items() if k in self.known())
         except REFUSALS:
             fine = False
@@ -181,11 +183,20 @@ class Draft:
                 self.traced |= {name} if traced and inexact(self.names[name]) else set()
         elif name is None:
             self.begin()  # a refused write may be half done
-        elif before is not None:
+        else:
+            self._forget(name, before)
+        return fine
+
+    def _forget(self, name: str, before: Any) -> bool:
+        if before is not None:
             self.names[name] = before
         else:
             self.names.pop(name, None)
-        return fine
+        return False
+
+    def _is_of_buffers(self, line: str) -> bool:
+        made = line.partition(" = ")[2]
+        return any(k in made for k in self.known() if k[0] == "v" and k not in self.traced and hasattr(self.names[k], "dtype"))
 
 
 MASKING = ("<", ">", "==", "!=", "m0", "True")
