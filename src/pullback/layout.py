@@ -7,11 +7,11 @@ import numpy as np
 
 from pullback.declare import primitive
 from pullback.errors import WriteError
-from pullback.handles import FREE, Handle, faithful_copy, keep, make, resolve
+from pullback.handles import FREE, Handle, faithful_copy, make, resolve
 from pullback.protocol import refusal
 from pullback.recorder import call
 from pullback.tape import CAPTURED, PAUSED, site_here, site_text
-from pullback.writes import set_item
+from pullback.writes import kept_key, set_item
 
 
 def _faithful(x: Any) -> Any:
@@ -55,19 +55,11 @@ def set_flat(handle: Any, places: Any, values: Any) -> None:
 
 
 def own_key(key: Any, handle: Any) -> Any:
-    """An index that the user cannot change afterwards: arrays in it are copied."""
-    if type(key) is tuple:
-        if any(isinstance(k, np.ndarray | list | Handle) for k in key):
-            return tuple(own_key(k, handle) for k in key)
-        return key
-    if type(key) is np.ndarray:
-        return keep(handle._tape, key)
-    if type(key) is list:
-        array = np.asarray(key)
-        return array if array.size else array.astype(np.intp)
-    if isinstance(key, Handle):
-        raise refusal(key, "an index made")
-    return key
+    """As :func:`writes.kept_key`; what is traced is no index."""
+    for k in key if type(key) is tuple else (key,):
+        if isinstance(k, Handle):
+            raise refusal(k, "an index made")
+    return kept_key(key, handle._tape)
 
 
 def set_shape(handle: Any, shape: Any) -> None:

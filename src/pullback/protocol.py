@@ -112,8 +112,11 @@ def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str,
     if out is None:
         return entry(*args, **kwargs)
     require_traced_target(name, out)
-    if name in SUMMED_IN_OUT and kwargs.get("dtype") is None and hasattr(out, "dtype"):
-        kwargs["dtype"] = out.dtype
+    if name in SUMMED_IN_OUT and hasattr(out, "dtype"):
+        if place is not None and len(args) > place:  # the dtype comes just before
+            args = (*args[: place - 1], out.dtype if args[place - 1] is None else args[place - 1], *args[place:])
+        elif kwargs.get("dtype") is None:
+            kwargs["dtype"] = out.dtype
     return write_out(name, out, entry(*args, **kwargs))
 
 

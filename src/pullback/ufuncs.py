@@ -20,7 +20,7 @@ from pullback.outputs import require_traced_target, write_out
 from pullback.primitives.operands import as_array
 from pullback.primitives.shaping import laid_as
 from pullback.tape import PAUSED, site_here, site_text
-from pullback.writes import concrete_key, increment, set_item
+from pullback.writes import concrete_key, increment, kept_key, set_item
 
 PYTHON_NUMBERS = (int, float, complex)
 SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128, np.clongdouble})
@@ -201,7 +201,7 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
 
 def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
     """``ufunc.at``: in place, one after the other where the key names an element more than once."""
-    key, values = concrete_key(key), tuple(map(as_array, values))
+    key, values = kept_key(concrete_key(key), target._tape), tuple(map(as_array, values))
     if ufunc in (np.add, np.subtract) and values:
         increment(target, values[0], sign=1 if ufunc is np.add else -1, key=key, repeats=True)
         return

@@ -21,6 +21,7 @@ from pullback.handles import (
     WRITTEN,
     Handle,
     freeze,
+    keep,
     make,
     plain_value,
     resolve,
@@ -89,6 +90,16 @@ def concrete_key(key: Any) -> Any:
     return key
 
 
+def kept_key(key: Any, tape: Any) -> Any:
+    """An index that the user cannot change afterwards: arrays in it are copied."""
+    if type(key) is tuple:
+        return tuple(kept_key(k, tape) for k in key) if any(isinstance(k, np.ndarray | list) for k in key) else key
+    if type(key) is list:
+        array = np.asarray(key)
+        return array if array.size else array.astype(np.intp)
+    return keep(tape, key) if type(key) is np.ndarray else key
+
+
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
@@ -140,10 +151,14 @@ def risen(value: Any, tape: Any) -> Any:
 def takes_over(handle: Any, result: Any) -> bool:
     """Where an in-place operation has given an array of the very layout of the handle's own: the handle becomes it, and nothing is copied.
 
-    False for a view, whose array must change with it, and wherever shape, dtype or strides would.
+    False for a view, whose array must change with it, and wherever shape, dtype or strides would. In a forward trace too: a write lays the
+    tangent out as the value, and that of the result may lie otherwise, which a sum over it would round otherwise.
     """
     tape = handle._tape
-    if type(result) is not tape.kinds.tracer or result._tape is not tape or type(handle) not in (tape.kinds.tracer, tape.kinds.buffer):
+    kinds = tape.kinds
+    if tape.mode == FORWARD or type(result) is not kinds.tracer or result._tape is not tape:
+        return False
+    if type(handle) not in (kinds.tracer, kinds.buffer):
         return False
     old, new = handle._value, result._value
     if type(old) is not np.ndarray or type(new) is not np.ndarray:

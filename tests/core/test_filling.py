@@ -265,3 +265,39 @@ def test_a_write_into_one_of_several_outputs_leaves_what_its_rule_reads(name):
     _, expected = pb.vjp(lambda x: first(x) * first(x), X)
     ct = np.ones_like(program(X))
     np.testing.assert_allclose(pull(ct)[0], expected(ct)[0])
+
+
+PLACES = (np.array([0, 2, 0, 1]), np.array([True, False, True, True]))
+WRITES = {
+    "add.at": lambda x, k, m: np.add.at(x, k, x * x),
+    "add.at of a tuple": lambda x, k, m: np.add.at(x, (k,), x * x),
+    "subtract.at": lambda x, k, m: np.subtract.at(x, k, x * x),
+    "multiply.at": lambda x, k, m: np.multiply.at(x, k, x * x),
+    "put": lambda x, k, m: np.put(x, k, x * x),
+    "put_along_axis": lambda x, k, m: np.put_along_axis(x, k, x * x, 0),
+    "putmask": lambda x, k, m: np.putmask(x, m, x * x),
+    "place": lambda x, k, m: np.place(x, m, x * x),
+    "copyto": lambda x, k, m: np.copyto(x, x * x, where=m),
+    "setitem": lambda x, k, m: x.__setitem__(k, x * x),
+    "setitem by a mask": lambda x, k, m: x.__setitem__(m, (x * x)[m]),
+}
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(1)], ids=repr)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_where_a_write_went_is_remembered_though_the_index_changes(write, policy):
+    def f(x, then):
+        for _ in pb.steps(2):
+            places, mask = (k.copy() for k in PLACES)
+            write(x, places, mask)
+            then(places, mask)
+            x = np.sin(x)
+        return np.sum(x * np.arange(4.0))
+
+    def spoil(places, mask):
+        places[...] = 3
+        mask[...] = ~mask
+
+    x = np.array([0.4, 0.8, -0.3, 0.7])
+    expected = pb.grad(lambda x: f(x, lambda *_: None))(x)
+    assert pb.grad(lambda x: f(x, spoil), policy=policy)(x).tobytes() == expected.tobytes()

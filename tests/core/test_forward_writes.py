@@ -221,3 +221,20 @@ def test_one_of_several_outputs_has_a_tangent_of_its_own(x):
     found = pb.grad(lambda *xs: pb.jvp(f, xs, along)[1], (0, 1))(x, 0.5)
     for ours, right in zip(found, pb.hvp(f, (x, 0.5), along), strict=True):
         np.testing.assert_allclose(ours, right, rtol=1e-12)
+
+
+def test_an_operator_in_place_gives_a_step_run_again_the_bits_of_a_recorded_one():
+    """The tangent lies in memory as the value, whether the step is run on the forward trace alone or recorded around it."""
+    rng = np.random.default_rng(1)
+
+    def f(x):
+        def body(_, u):
+            u /= np.sqrt(1 + np.sum(np.abs(u) ** 2))
+            return u
+
+        return np.sum(np.real(pb.fori_loop(0, 3, body, x) * np.arange(60.0).reshape(3, 4, 5)))
+
+    for _ in range(5):
+        x, along = rng.normal(size=(2, 3, 4, 5)) + 1j * rng.normal(size=(2, 3, 4, 5))
+        x = np.array(x, order="F")
+        assert same_bits(pb.hvp(f, (x,), (along,), policy=pb.Binomial(1)), pb.hvp(f, (x,), (along,)))

@@ -72,7 +72,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 
 def _mask(mask: Any, array: Any) -> Any:
-    plain = np.asarray(plain_value(mask) if hasattr(type(mask), "__pullback_value__") else mask, bool)
+    plain = np.array(plain_value(mask) if hasattr(type(mask), "__pullback_value__") else mask, bool)  # the user may change his own
     if plain.size != array.size:
         message = f"a mask of {plain.size} elements for an array of {array.size}: they must be as many"
         raise ValueError(message)
@@ -83,7 +83,7 @@ def _mask(mask: Any, array: Any) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """numpy.put_along_axis: along ``axis``, the elements at ``indices`` become ``values``."""
     require_traced_target("put_along_axis", arr)
-    index = np.asarray(concrete_key(indices))
+    index = np.array(concrete_key(indices))  # the user may change his own
     if axis is None:
         if index.ndim != 1:
             message = f"when axis=None, `indices` must have a single dimension, got {index.ndim}"
