@@ -126,10 +126,11 @@ class Task:
         at_once = self._rows_at_once(pull)
         for first in range(0, len(rows), at_once):
             batch = rows[first : first + at_once]
-            seeds = [_only(j, seed, len(outs)) for j, k in batch for seed in self._seeds(specs[j], k)]
+            given = [self._seeds(specs[j], k) for j, k in batch]
+            seeds = [_only(j, seed, len(outs)) for (j, _), row in zip(batch, given, strict=True) for seed in row]
             sent = iter(pull.each(outs, seeds, free=False))
-            for j, k in batch:
-                cts = [next(sent) for _ in self._seeds(specs[j], k)]
+            for (j, k), row in zip(batch, given, strict=True):
+                cts = [next(sent) for _ in row]
                 for block, *parts in zip(blocks.rows[j], *cts, strict=True):
                     block.put(k, parts[0] if len(parts) == 1 or block.given.dtype.kind == "c" else parts[0] + 1j * parts[1], column=False)
         if self.holomorphic:
@@ -144,8 +145,7 @@ class Task:
 
     def _rows_at_once(self, pull: Pull) -> int:
         """How many rows are pulled together."""
-        nbytes = pull.seed_bytes
-        return max(1, (SEED_BYTES if self.limit is None else self.limit) // nbytes) if nbytes else 1
+        return max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, pull.seed_bytes))
 
     def _fill_columns(self, blocks: Blocks, push: Push) -> None:
         specs, real = self.specs, not all(blocks.outs.is_complex)

@@ -204,17 +204,15 @@ class Pull:
 
     @property
     def seed_bytes(self) -> int:
-        """About what the cotangents of one more seed in the same call hold; 0 where seeds share no re-run, so that nothing is gained."""
+        """About what the cotangents of one more seed in the same call hold."""
         traced = self._open()
         tape = traced.tape
         chains = self._chain.chains if self._chain is not None else ()
         loops = [record[2].chain for record in tape.records if record is not None and FORMS[record[0]].wide]
-        if not chains and not loops:
-            return 0
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
         around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
         within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
-        return int(around + max(within))
+        return int(around + max(within, default=0))
 
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
         """From now on the cotangents of marked values go to the functions in ``on_adjoint``; with ``keeps`` the others are stored."""
