@@ -35,12 +35,18 @@ def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
 
 
 def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
-    """``f`` for a call after the trace: in its cells and defaults ``keep(array)`` for a plain array, and for a tracer its plain value."""
+    """``f`` for a call after the trace: in its cells and defaults, and in the dicts, lists and tuples there, ``keep(array)`` for a plain
+    array, and for a tracer its plain value."""
 
-    def put(content: Any) -> Any:
-        if isinstance(content, Handle):
-            return read_only(plain_value(freeze(content)))
-        return keep(content) if type(content) is np.ndarray else content
+    def lasting(leaf: Any) -> Any:
+        if isinstance(leaf, Handle):
+            return read_only(plain_value(freeze(leaf)))
+        return keep(leaf) if type(leaf) is np.ndarray else leaf
+
+    def put(content: Any) -> Any:  # does not name itself: a cycle would keep the tape until the collector comes
+        if isinstance(content, dict | list | tuple) and any(type(leaf) is np.ndarray for leaf in flatten(content)[0]):
+            return map_leaves(lasting, content)
+        return lasting(content)
 
     return _frozen(f, put, [], 0)
 
@@ -69,7 +75,7 @@ def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[Ce
     if isinstance(content, FunctionType | MethodType):
         return _frozen(content, put, of_handles, depth + 1)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
-        return map_leaves(lambda leaf: put(leaf) if isinstance(leaf, Handle) else leaf, content)
+        return map_leaves(put, content)
     return put(content)
 
 

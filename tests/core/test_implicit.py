@@ -492,3 +492,13 @@ def test_functions_of_other_shapes_are_refused():
         pb.custom_linear_solve(lambda v: v, np.ones(3), lambda _, b: None)
     with pytest.raises(pb.StructureError, match=r"the solver returned int64\[2\], which carries no derivative"):
         pb.custom_root(lambda x: x - P, P, lambda f, x: np.array([2, 5]), dense)
+
+
+def test_a_factorisation_in_a_tuple_may_be_overwritten_before_the_reverse_pass():
+    a = np.array([[3.0, 1.0], [0.5, 2.0]])
+    factors = {"inverse": (np.linalg.inv(a), None)}
+    solve = lambda _, b: factors["inverse"][0] @ b  # noqa: E731
+    transposed = lambda _, b: factors["inverse"][0].T @ b  # noqa: E731
+    _, pull = pb.vjp(lambda b: pb.custom_linear_solve(lambda x: a @ x, b, solve, transposed), np.ones(2))
+    factors["inverse"][0][...] = np.nan
+    np.testing.assert_allclose(pull(np.array([1.0, 2.0]))[0], np.linalg.inv(a).T @ [1.0, 2.0])
