@@ -208,3 +208,16 @@ def test_sums_into_an_array_of_another_dtype_are_computed_in_it(name):
     value, pull = pb.vjp(f, x)
     np.testing.assert_array_equal(value, expected)
     assert pull(np.ones(expected.shape)[()])[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("function", [np.atleast_1d, np.atleast_2d, np.atleast_3d])
+def test_an_array_with_enough_axes_is_handed_on_itself(function):
+    def f(x):
+        y = x * 1.0
+        assert function(y) is y
+        function(y).shape = (-1, 1, 1)
+        return y
+
+    assert pb.vjp(f, np.ones((2, 3, 2)))[0].shape == (12, 1, 1)
+    for shape in ((), (3,), (3, 2)):
+        assert np.shape(pb.vjp(function, np.ones(shape))[0]) == function(np.ones(shape)).shape

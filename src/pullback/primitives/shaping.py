@@ -362,8 +362,8 @@ def atleast_2d(*arys: Any) -> Any:
 
 @composite(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """numpy.atleast_3d: a line becomes (1, n, 1), a matrix (m, n, 1)."""
-    return _each(arys, lambda a: np.reshape(a, ((1, 1), (1,), (), ())[min(a.ndim, 3)] + a.shape + (1,) * (a.ndim < 3)))
+    """numpy.atleast_3d: a line becomes (1, n, 1), a matrix (m, n, 1), what has three axes or more is handed on itself."""
+    return _each(arys, lambda a: np.reshape(a, ((1, 1), (1,), ())[a.ndim] + a.shape + (1,)) if a.ndim < 3 else a)
 
 
 def _each(arrays: tuple[Any, ...], function: Any) -> Any:
