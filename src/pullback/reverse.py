@@ -154,7 +154,7 @@ class Pull:
         if leaves is None:
             raise StructureError(self._misfit(ct, which))
         traced = self._open()
-        return [self._given(checked_seed(leaf, out, traced)) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
+        return [self._given(checked_seed(leaf, out, traced, which)) for leaf, out in zip(leaves, self.out_leaves, strict=True)]
 
     def _misfit(self, ct: Any, which: str) -> str:
         where = self._open().called_at
@@ -334,8 +334,11 @@ def require_complex_linear(f: Any, specs: Sequence[ArraySpec], along_1: Sequence
             raise NotDifferentiableError(message)
 
 
-def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
-    """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for what does not fit."""
+def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
+    """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for what does not fit.
+
+    ``which`` is the cotangent's number among several, for the text.
+    """
     if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
@@ -343,13 +346,13 @@ def checked_seed(leaf: Any, out: Any, traced: Traced) -> Any:
     given = given if isinstance(given, Handle) else plain_array(given)
     if given.shape != shape:
         message = (
-            f"the cotangent has shape {given.shape}, the output of the function differentiated at {traced.called_at} has {shape}; "
+            f"the cotangent{which} has shape {given.shape}, the output of the function differentiated at {traced.called_at} has {shape}; "
             "give one of its shape, or None where it is not used"
         )
         raise StructureError(message)
     if given.dtype.kind not in "fciub" or (given.dtype.kind == "c" and dtype.kind != "c"):
         message = (
-            f"the cotangent has dtype {given.dtype}, the output of the function differentiated at {traced.called_at} has {dtype}; "
+            f"the cotangent{which} has dtype {given.dtype}, the output of the function differentiated at {traced.called_at} has {dtype}; "
             "give a real one, or pull its real and its imaginary part one after the other"
         )
         raise StructureError(message)

@@ -184,7 +184,7 @@ def test_a_seed_that_does_not_fit_is_named_by_its_number():
         pull([(X, 1.0), X])
     with pytest.raises(pb.StructureError, match=r"the cotangent has structure .*or a list of such for several seeds"):
         pull({"a": 1})
-    with pytest.raises(pb.StructureError, match=r"the cotangent has shape \(3,\).*has \(4,\)"):
+    with pytest.raises(pb.StructureError, match=r"the cotangent number 1 has shape \(3,\).*has \(4,\)"):
         pull([(X, 1.0), (np.ones(3), None)])
 
 
