@@ -1,4 +1,5 @@
-"""Checks on the built wheels, for .ci/run: what they contain, a gradient from them, and what is said where an extra is missing."""
+"""Checks on the built wheels, for .ci/run: what they contain, a gradient from them, and what is said where an extra
+is missing."""
 
 import subprocess
 import sys
@@ -7,7 +8,14 @@ from pathlib import Path
 
 NEEDED = {
     "pullback-": (
-        *("pullback/__init__.py", "pullback/py.typed", "pullback/cli.py", "pullback/demos/wave", "licenses/LICENSE", "points.txt"),
+        *(
+            "pullback/__init__.py",
+            "pullback/py.typed",
+            "pullback/cli.py",
+            "pullback/demos/wave",
+            "licenses/LICENSE",
+            "points.txt",
+        ),
         *("pullback/error_pages/index.md", "pullback/error_pages/PB201.md"),
     ),
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
@@ -16,7 +24,8 @@ NEEDED = {
 
 
 def contents(folder: str) -> None:
-    """Exit with the missing entry unless each wheel in ``folder`` holds what its users need, and nothing outside its package."""
+    """Exit with the missing entry unless each wheel in ``folder`` holds what its users need, and nothing outside its
+    package."""
     wheels = sorted(Path(folder).glob("*.whl"))
     for start, needed in NEEDED.items():
         found = [w for w in wheels if w.name.startswith(start)]
@@ -34,7 +43,8 @@ def contents(folder: str) -> None:
 
 
 def gradients() -> None:
-    """Exit unless a two-line gradient of the core and one through each plugin, of matmul and of fft, equal the exact ones."""
+    """Exit unless a two-line gradient of the core and one through each plugin, of matmul and of fft, equal the exact
+    ones."""
     import numpy as np  # noqa: PLC0415 - `contents` runs in an environment without pullback
 
     import pullback as pb  # noqa: PLC0415 - as above
@@ -60,7 +70,10 @@ def bare(program: str) -> None:
     done = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if done.returncode == 0 or "pullback[" not in said or "Traceback" in said:
-        sys.exit(f"without its extra, {program} must fail and name it, as in pullback[cli]; it exited {done.returncode} saying:\n{said}")
+        sys.exit(
+            f"without its extra, {program} must fail and name it, as in pullback[cli]; it exited {done.returncode} "
+            f"saying:\n{said}"
+        )
     print("without the extra:", said.strip())
 
 

@@ -1,10 +1,11 @@
-"""ADBench's Gaussian mixture against torch eager and autograd, and the sparse Jacobian of its bundle adjustment at several sizes.
+"""ADBench's Gaussian mixture against torch eager and autograd, and the sparse Jacobian of its bundle adjustment at
+several sizes.
 
     python benchmarks/bench_adbench.py [--quick] [--json PATH]
 
-Figures to hold: the gradient of a Gaussian mixture (d = 10, K = 25, n = 1000) at most 1.2 times torch eager and at most 0.4 times
-autograd, all three from the same formula, which is taken in two forms (``references/mixture.py``); the Jacobian of a bundle adjustment in
-time proportional to its nonzeros. The inputs are drawn, not ADBench's.
+Figures to hold: the gradient of a Gaussian mixture (d = 10, K = 25, n = 1000) at most 1.2 times torch eager and at most
+0.4 times autograd, all three from the same formula, which is taken in two forms (``references/mixture.py``); the
+Jacobian of a bundle adjustment in time proportional to its nonzeros. The inputs are drawn, not ADBench's.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,19 @@ from adbench import ba, gmm
 def drawn_mixture(d: int, k: int, n: int) -> Mixture:
     """A mixture with normal parameters and points."""
     rng = np.random.default_rng(0)
-    return Mixture(rng.normal(size=k), rng.normal(size=(k, d)), rng.normal(size=(k, d * (d + 1) // 2)), rng.normal(size=(n, d)), 1.0, 0)
+    return Mixture(
+        rng.normal(size=k),
+        rng.normal(size=(k, d)),
+        rng.normal(size=(k, d * (d + 1) // 2)),
+        rng.normal(size=(n, d)),
+        1.0,
+        0,
+    )
 
 
 def log_sum_exp_by(xp: Any, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What ``references/mixture.py`` asks for; the greatest term is a constant, and ``plain`` gives the value behind a traced array."""
+    """What ``references/mixture.py`` asks for; the greatest term is a constant, and ``plain`` gives the value behind
+    a traced array."""
 
     def log_sum_exp(terms: Any) -> Any:
         top = np.max(plain(terms), axis=0)
@@ -40,7 +49,9 @@ def log_sum_exp_by(xp: Any, plain: Callable[[Any], Any]) -> Callable[[Any], Any]
     return log_sum_exp
 
 
-def by_torch(formula: Callable[..., Any], params: tuple[Any, ...], fixed: tuple[Any, ...], prior: tuple[float, int]) -> Callable[[], Any]:
+def by_torch(
+    formula: Callable[..., Any], params: tuple[Any, ...], fixed: tuple[Any, ...], prior: tuple[float, int]
+) -> Callable[[], Any]:
     """Value and gradient by torch, eagerly, with its own ``logsumexp``."""
     leaves = [torch.tensor(value, requires_grad=True) for value in params]
     given = [torch.tensor(value) for value in fixed]
@@ -53,7 +64,8 @@ def by_torch(formula: Callable[..., Any], params: tuple[Any, ...], fixed: tuple[
 
 
 def candidates(problem: Mixture, form: str) -> dict[str, Callable[[], Any]]:
-    """Value and gradient of one form by each library, and by hand; they agree, but for the constants that the references leave out."""
+    """Value and gradient of one form by each library, and by hand; they agree, but for the constants that the
+    references leave out."""
     (n, d), k = problem.x.shape, problem.alphas.size
     params = (problem.alphas, problem.means, problem.icf)
     formula = mixture.published if form == "published" else mixture.one_product
@@ -61,7 +73,11 @@ def candidates(problem: Mixture, form: str) -> dict[str, Callable[[], Any]]:
     prior = (problem.gamma, problem.m)
     by_autograd = autograd_value_and_grad(lambda p: formula(anp, log_sum_exp_by(anp, getval), p, *fixed, *prior))
     ours = pb.value_and_grad(lambda p: formula(np, log_sum_exp_by(np, pb.value), p, *fixed, *prior))
-    found = {"torch": by_torch(formula, params, fixed, prior), "autograd": lambda: by_autograd(params), "pullback": lambda: ours(params)}
+    found = {
+        "torch": by_torch(formula, params, fixed, prior),
+        "autograd": lambda: by_autograd(params),
+        "pullback": lambda: ours(params),
+    }
     if form != "published":
         found |= {
             "pullback": lambda: gmm.value_and_gradient(problem),
@@ -87,14 +103,18 @@ def mixture_rows(d: int, k: int, n: int, rounds: int) -> list[Row]:
         made = candidates(problem, form)
         if form != "published":
             made["value only, NumPy"] = lambda: gmm.objective(params, problem.x, problem.gamma, problem.m)
-        rows += compare(made, rounds=rounds, labels={"formula": form, "d": d, "k": k, "n": n}).rows(against=("autograd",))
+        rows += compare(made, rounds=rounds, labels={"formula": form, "d": d, "k": k, "n": n}).rows(
+            against=("autograd",)
+        )
     return rows
 
 
 def drawn_bundle(cameras: int, points: int, observations: int) -> Bundle:
     """Cameras that look at points in front of them."""
     rng = np.random.default_rng(0)
-    looking = np.concatenate([0.1 * rng.normal(size=(cameras, 6)), np.tile([500.0, 1.0, 2.0, 0.05, 0.02], (cameras, 1))], axis=1)
+    looking = np.concatenate(
+        [0.1 * rng.normal(size=(cameras, 6)), np.tile([500.0, 1.0, 2.0, 0.05, 0.02], (cameras, 1))], axis=1
+    )
     places = rng.normal(size=(points, 3)) + np.array([0.0, 0.0, 8.0])
     observed = np.stack([rng.integers(cameras, size=observations), rng.integers(points, size=observations)], axis=1)
     return Bundle(looking, places, rng.normal(size=observations), observed, 100.0 * rng.normal(size=(observations, 2)))
@@ -110,7 +130,9 @@ def bundle_rows(sizes: tuple[int, ...], rounds: int) -> list[Row]:
     rows: list[Row] = []
     for size in sizes:
         problem = drawn_bundle(max(2, size // 600), size // 4, size)
-        timed = compare({"residuals": partial(ba.objective, problem), "Jacobian": partial(whole, problem)}, rounds=rounds)
+        timed = compare(
+            {"residuals": partial(ba.objective, problem), "Jacobian": partial(whole, problem)}, rounds=rounds
+        )
         nonzeros = 31 * size
         cost = timed["Jacobian"].seconds / nonzeros * 1e9
         rows.append({
@@ -127,7 +149,9 @@ def main() -> None:
     rounds = 3 if options.quick else 15
     mixtures = mixture_rows(10, 25, 1000, rounds)
     print_table(mixtures)
-    bundles = bundle_rows((2_000, 8_000) if options.quick else (2_000, 8_000, 32_000, 128_000), 2 if options.quick else 7)
+    bundles = bundle_rows(
+        (2_000, 8_000) if options.quick else (2_000, 8_000, 32_000, 128_000), 2 if options.quick else 7
+    )
     print_table(bundles)
     write_json(options.json, [*mixtures, *bundles])
 

@@ -1,15 +1,17 @@
-"""What second derivatives and Jacobians cost: a Hessian-vector product against a gradient, a dense Jacobian against autograd's, a pull of
-several seeds against a pull for each.
+"""What second derivatives and Jacobians cost: a Hessian-vector product against a gradient, a dense Jacobian against
+autograd's, a pull of several seeds against a pull for each.
 
     python benchmarks/bench_derivatives.py [--quick] [--json PATH]
 
-Figures to hold: ``hvp`` at most 4 times a gradient at 1e5 elements and 10 times at 4; the Jacobian of a 50-in 50-out map at most 0.5 times
-autograd's time. Eight seeds of a loop under ``Binomial(10)`` together at most 0.3 times as long as one by one. The functions of the
-products are Rosenbrock's (slices and powers) and a damped sine (elementwise). autograd takes part where it is installed.
+Figures to hold: ``hvp`` at most 4 times a gradient at 1e5 elements and 10 times at 4; the Jacobian of a 50-in 50-out
+map at most 0.5 times autograd's time. Eight seeds of a loop under ``Binomial(10)`` together at most 0.3 times as long
+as one by one. The functions of the products are Rosenbrock's (slices and powers) and a damped sine (elementwise).
+autograd takes part where it is installed.
 
-At 1e5 elements an array is 0.8 MB, and glibc gives freed memory at the end of the heap back to the system from 1.6 MB on, until a larger
-block has once been freed. A product frees more than twice what a gradient frees, so in a process without larger arrays (``heap`` "small")
-its time is in large part that of getting the pages again; in one that has freed a block of 16 MB ("large") it is not. Both are measured.
+At 1e5 elements an array is 0.8 MB, and glibc gives freed memory at the end of the heap back to the system from 1.6 MB
+on, until a larger block has once been freed. A product frees more than twice what a gradient frees, so in a process
+without larger arrays (``heap`` "small") its time is in large part that of getting the pages again; in one that has
+freed a block of 16 MB ("large") it is not. Both are measured.
 """
 
 from collections.abc import Callable
@@ -51,7 +53,9 @@ def products(f: Callable[[Any], Any], n: int, heap: str, rounds: int) -> Compari
     x, t = rng.normal(size=n), rng.normal(size=n)
     gradient, step = pb.grad(f), 1e-6
     difference = (gradient(x + step * t) - gradient(x - step * t)) / (2 * step)
-    np.testing.assert_allclose(pb.hvp(f, (x,), (t,)), difference, rtol=1e-4, atol=1e-4 * float(np.abs(difference).max()))
+    np.testing.assert_allclose(
+        pb.hvp(f, (x,), (t,)), difference, rtol=1e-4, atol=1e-4 * float(np.abs(difference).max())
+    )
     candidates = {"gradient": lambda: gradient(x), "hvp": lambda: pb.hvp(f, (x,), (t,))}
     return compare(candidates, rounds=rounds, labels={"f": f.__name__, "n": n, "heap": heap})
 

@@ -1,9 +1,10 @@
-"""Large arrays: ``y = sum(tanh(a x + b) exp(-x x) + sqrt(1 + x x))`` and its gradient, in time and in arrays held at the peak.
+"""Large arrays: ``y = sum(tanh(a x + b) exp(-x x) + sqrt(1 + x x))`` and its gradient, in time and in arrays held at
+the peak.
 
     python benchmarks/bench_elementwise.py [--quick] [--json PATH]
 
-Figures to hold: at most 1.35 times the plain handwritten version, peak arrays not above its own. The version tuned with ``out=`` and
-autograd stand beside them. Peaks are tracemalloc's, in arrays of the size of ``x``, results included.
+Figures to hold: at most 1.35 times the plain handwritten version, peak arrays not above its own. The version tuned with
+``out=`` and autograd stand beside them. Peaks are tracemalloc's, in arrays of the size of ``x``, results included.
 """
 
 from collections.abc import Callable
@@ -44,7 +45,9 @@ def main() -> None:
         for kind in ("scalar", "traced"):
             made = candidates(kind, n)
             timed = compare(made, rounds=3 if options.quick else 15, labels={"n": n, "operands": kind})
-            rows += [{**row, "peak_arrays": round(peak_bytes(made[row["candidate"]]) / (8 * n), 2)} for row in timed.rows()]
+            rows += [
+                {**row, "peak_arrays": round(peak_bytes(made[row["candidate"]]) / (8 * n), 2)} for row in timed.rows()
+            ]
     print_table(rows)
     write_json(options.json, rows)
 

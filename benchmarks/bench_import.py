@@ -23,8 +23,11 @@ PROGRAMS = {
 
 
 def child_seconds(program: str, cache: str) -> float:
-    """CPU seconds of one fresh interpreter that runs ``program``, compiled modules kept in ``cache`` as where it is installed."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
+    """CPU seconds of one fresh interpreter that runs ``program``, compiled modules kept in ``cache`` as where it is
+    installed."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPYCACHEPREFIX": cache
+    }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)  # noqa: S603  our own interpreter and text
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -39,7 +42,10 @@ def main() -> None:
         for _ in range(3 if options.quick else 15):
             for name, program in PROGRAMS.items():
                 best[name] = min(best[name], child_seconds(program, cache))
-    rows = [{"import": name, "ms": seconds * 1e3, "ms beyond nothing": (seconds - best["nothing"]) * 1e3} for name, seconds in best.items()]
+    rows = [
+        {"import": name, "ms": seconds * 1e3, "ms beyond nothing": (seconds - best["nothing"]) * 1e3}
+        for name, seconds in best.items()
+    ]
     print_table(rows)
     write_json(options.json, rows)
 

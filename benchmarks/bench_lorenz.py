@@ -2,8 +2,8 @@
 
     python benchmarks/bench_lorenz.py [--quick] [--json PATH]
 
-Figure to hold: a gradient at most 2.5 times the handwritten adjoint that keeps its stages. Arrays have 40 elements: what is measured is
-the price of an operation, not of arithmetic. The second table says where the time goes.
+Figure to hold: a gradient at most 2.5 times the handwritten adjoint that keeps its stages. Arrays have 40 elements:
+what is measured is the price of an operation, not of arithmetic. The second table says where the time goes.
 """
 
 import sys
@@ -31,7 +31,8 @@ def misfit_by_loop(n_steps: int, policy: pb.MemoryPolicy) -> Callable[[Any], Any
 
 
 def by_hand(x: Any, n_steps: int) -> Any:
-    """The gradient by the adjoint that keeps its stages. The last state is the seed: one forward run and one reverse."""
+    """The gradient by the adjoint that keeps its stages. The last state is the seed: one forward run and one
+    reverse."""
     kept = []
     for _ in range(n_steps):
         x, stages = lorenz_adjoint.kept_step(x, MODEL.forcing, MODEL.dt)
@@ -84,7 +85,8 @@ def time_rows(n_steps: int, rounds: int) -> list[Row]:
 
 
 def part_rows(rounds: int) -> list[Row]:
-    """Where the time goes: one step of the model, its record, its reverse, and what the same NumPy calls take by themselves."""
+    """Where the time goes: one step of the model, its record, its reverse, and what the same NumPy calls take by
+    themselves."""
     x = MODEL.run(8.0 + np.random.default_rng(0).standard_normal(MODEL.size), range(200))
     n = 50
     ct = np.ones(MODEL.size)

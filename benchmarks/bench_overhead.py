@@ -1,9 +1,10 @@
-"""What recording costs when arrays are tiny: 999 operations on 4 elements, forward and backward, everything saved, source lines on.
+"""What recording costs when arrays are tiny: 999 operations on 4 elements, forward and backward, everything saved,
+source lines on.
 
     python benchmarks/bench_overhead.py [--quick] [--json PATH]
 
-Figures to hold: at most 3 times handwritten NumPy, 0.4 times torch eager, 0.22 times autograd; the user calls ``np.sin``.
-torch and autograd take part where they are installed.
+Figures to hold: at most 3 times handwritten NumPy, 0.4 times torch eager, 0.22 times autograd; the user calls
+``np.sin``. torch and autograd take part where they are installed.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,7 +2,8 @@
 
     python benchmarks/bench_rows.py [--quick] [--json PATH]
 
-Figure to hold: microseconds per row equal at 1000 and at 40 000 rows, for ``sum(x[i] * x[i + 1])`` and for ``o[k] = f(o[k - 1])``.
+Figure to hold: microseconds per row equal at 1000 and at 40 000 rows, for ``sum(x[i] * x[i + 1])`` and for
+``o[k] = f(o[k - 1])``.
 """
 
 from collections.abc import Callable
@@ -50,7 +51,10 @@ def main() -> None:
     for program in (reading, writing, adding):
         gradient: Callable[[Any], Any] = pb.grad(program)
         arrays = {n: rng.normal(size=(n, WIDTH)) for n in sizes}
-        timed = compare({str(n): lambda x=x, gradient=gradient: gradient(x) for n, x in arrays.items()}, rounds=2 if options.quick else 5)
+        timed = compare(
+            {str(n): lambda x=x, gradient=gradient: gradient(x) for n, x in arrays.items()},
+            rounds=2 if options.quick else 5,
+        )
         first = timed[str(sizes[0])].seconds / sizes[0]
         rows += [
             {

@@ -1,8 +1,10 @@
-"""Planning alone: microseconds per action, milliseconds to the first action, and the planner's own memory. No array is touched.
+"""Planning alone: microseconds per action, milliseconds to the first action, and the planner's own memory. No array is
+touched.
 
     python benchmarks/bench_schedules.py [--quick] [--json PATH]
 
-Figures to hold: under 3 us an action, first action of a billion steps under 10 ms, memory of the order of the snapshots.
+Figures to hold: under 3 us an action, first action of a billion steps under 10 ms, memory of the order of the
+snapshots.
 """
 
 from collections import deque
@@ -67,7 +69,13 @@ def simulation_row(policy: MemoryPolicy, n: int, rounds: int) -> dict[str, Any]:
     """One row: planning, checking and counting every action of the whole schedule."""
     timed = compare({"simulate": lambda: simulate(policy.schedule(n), n)}, rounds=rounds)
     count = simulate(policy.schedule(n), n).n_actions
-    return {"policy": repr(policy), "n": n, "what": "simulate", "actions": count, "us_per_action": timed["simulate"].seconds / count * 1e6}
+    return {
+        "policy": repr(policy),
+        "n": n,
+        "what": "simulate",
+        "actions": count,
+        "us_per_action": timed["simulate"].seconds / count * 1e6,
+    }
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""The tape at a million records: bytes of bookkeeping and microseconds of traversal per record, the pullbacks' own work taken out.
+"""The tape at a million records: bytes of bookkeeping and microseconds of traversal per record, the pullbacks' own work
+taken out.
 
     python benchmarks/bench_tape.py [--quick] [--json PATH]
 
-Figures to hold: at most 160 bytes and 0.15 us of traversal per record at 1e6 records. The chain is ``x = x + 1.0`` on a NumPy scalar:
-its records save nothing and its rule hands the cotangent on, so what remains is the tape. Bytes are tracemalloc's over what the tape
-holds after the trace.
+Figures to hold: at most 160 bytes and 0.15 us of traversal per record at 1e6 records. The chain is ``x = x + 1.0`` on a
+NumPy scalar: its records save nothing and its rule hands the cotangent on, so what remains is the tape. Bytes are
+tracemalloc's over what the tape holds after the trace.
 """
 
 import gc
@@ -15,12 +16,12 @@ import numpy as np
 from harness import arguments, compare, one_thread, print_table, write_json
 
 import pullback as pb
-from pullback.context import tracing
-from pullback.recorder import INPUT
-from pullback.sweep import Sweep, sweep
-from pullback.tape import Tape
-from pullback.trace import open_input
-from pullback.tracer import KINDS
+from pullback.memory.in_force import tracing
+from pullback.memory.sweep import Sweep, sweep
+from pullback.recording.recorder import INPUT
+from pullback.recording.tape import Tape
+from pullback.tracing.running import open_input
+from pullback.tracing.tracer import KINDS
 
 
 def chain(x: Any, n: int) -> Any:
@@ -55,7 +56,8 @@ def bytes_per_record(n: int) -> float:
 
 
 def traversal(tape: Tape, *, pulls: bool) -> None:
-    """One sweep that frees nothing; without ``pulls`` no cotangent arrives, so that only the loop over the records is left."""
+    """One sweep that frees nothing; without ``pulls`` no cotangent arrives, so that only the loop over the records
+    is left."""
     cts: list[Any] = [None] * len(tape.records)
     if pulls:
         cts[-1] = np.float64(1.0)

@@ -1,10 +1,11 @@
-"""The 2-D acoustic wave equation, 256 x 256: ``fori_loop`` under two policies against handwritten adjoints, in time and in bytes.
+"""The 2-D acoustic wave equation, 256 x 256: ``fori_loop`` under two policies against handwritten adjoints, in time and
+in bytes.
 
     python benchmarks/bench_wave.py [--quick] [--json PATH]
 
-Figures to hold, at 500 steps: everything saved at most 1.35 times a handwritten NumPy adjoint; ``Binomial(20)`` at most 1.25 times a
-handwritten adjoint that runs the same schedule; the ledger's peak equal to ``plan`` to the byte. At 4000 steps ``Binomial(20)`` under
-26 MiB of arrays, by the ledger and by tracemalloc.
+Figures to hold, at 500 steps: everything saved at most 1.35 times a handwritten NumPy adjoint; ``Binomial(20)`` at most
+1.25 times a handwritten adjoint that runs the same schedule; the ledger's peak equal to ``plan`` to the byte. At 4000
+steps ``Binomial(20)`` under 26 MiB of arrays, by the ledger and by tracemalloc.
 """
 
 import sys
@@ -22,7 +23,8 @@ MIB = 2**20
 
 
 def problem_of(n: int, n_steps: int) -> tuple[np.ndarray[Any, Any], WaveProblem]:
-    """A speed with a soft lens in it, in m/s, and a shot recorded by a row of receivers; the recordings to be met are noise."""
+    """A speed with a soft lens in it, in m/s, and a shot recorded by a row of receivers; the recordings to be met
+    are noise."""
     dx, speed = 20.0, 2000.0
     dt = 0.5 * dx / 2400.0
     z, x = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n), indexing="ij")
@@ -31,7 +33,8 @@ def problem_of(n: int, n_steps: int) -> tuple[np.ndarray[Any, Any], WaveProblem]
     receivers = np.arange(16, n - 16, 4)
     data = 1e-3 * np.random.default_rng(0).normal(size=(n_steps, receivers.size))
     return c, WaveProblem(
-        dx=dx, dt=dt, n_steps=n_steps, field_shape=(n, n), wavelet=ricker(n_steps, dt, 8.0, 0.15), source_index=(16, n // 2),
+        dx=dx, dt=dt, n_steps=n_steps, field_shape=(n, n), wavelet=ricker(n_steps, dt, 8.0, 0.15),
+        source_index=(16, n // 2),
         receiver_index=(..., np.full(receivers.size, 18), receivers), damp=damp, gain=gain, data=data,
         scale=0.5 / float(np.sum(data * data)),
     )  # fmt: skip
@@ -39,7 +42,9 @@ def problem_of(n: int, n_steps: int) -> tuple[np.ndarray[Any, Any], WaveProblem]
 
 def misfit_of(problem: WaveProblem, policy: pb.MemoryPolicy) -> Callable[[Any], Any]:
     """The misfit by ``fori_loop`` under a policy."""
-    return lambda c: misfit_by_loop(c, problem, lambda lower, upper, body, state: pb.fori_loop(lower, upper, body, state, policy=policy))
+    return lambda c: misfit_by_loop(
+        c, problem, lambda lower, upper, body, state: pb.fori_loop(lower, upper, body, state, policy=policy)
+    )
 
 
 def ours(c: Any, problem: WaveProblem, policy: pb.MemoryPolicy) -> Callable[[], tuple[Any, Any]]:
@@ -52,7 +57,8 @@ def by_schedule(c: Any, problem: WaveProblem, policy: pb.MemoryPolicy) -> Callab
 
 
 def time_rows(n: int, n_steps: int, rounds: int) -> list[Row]:
-    """Save-all and Binomial(20) against the adjoint by hand that does the same work; the plain forward run stands beside them."""
+    """Save-all and Binomial(20) against the adjoint by hand that does the same work; the plain forward run stands
+    beside them."""
     c, problem = problem_of(n, n_steps)
     save_all, binomial = pb.SaveAll(), pb.Binomial(20)
     pairs = {
@@ -66,14 +72,17 @@ def time_rows(n: int, n_steps: int, rounds: int) -> list[Row]:
         np.testing.assert_allclose(our_gradient, gradient, rtol=1e-7, atol=1e-9 * float(np.abs(gradient).max()))
         labels = {"n": n, "steps": n_steps, "what": name}
         timed = compare(
-            {"hand": hand, "pullback": us, "forward only": lambda: wave_adjoint.misfit_only(c, problem)}, rounds=rounds, labels=labels
+            {"hand": hand, "pullback": us, "forward only": lambda: wave_adjoint.misfit_only(c, problem)},
+            rounds=rounds,
+            labels=labels,
         )
         rows += timed.rows(operations=n_steps)
     return rows
 
 
 def byte_row(n: int, n_steps: int, policy: pb.MemoryPolicy, *, trace: bool) -> Row:
-    """The plan, the ledger's peak and tracemalloc's of one gradient; bookkeeping is what tracemalloc sees beyond the ledger."""
+    """The plan, the ledger's peak and tracemalloc's of one gradient; bookkeeping is what tracemalloc sees beyond the
+    ledger."""
     c, problem = problem_of(n, n_steps)
     misfit = misfit_of(problem, policy)
     planned = pb.plan(misfit, c)
@@ -84,8 +93,10 @@ def byte_row(n: int, n_steps: int, policy: pb.MemoryPolicy, *, trace: bool) -> R
     gradient = pb.grad(misfit)
     measured = peak_bytes(lambda: gradient(c)) / MIB if trace else None
     return {
-        "n": n, "steps": n_steps, "what": repr(policy), "plan_bytes": planned.peak_bytes, "ledger_bytes": report.peak_bytes,
-        "equal": str(planned.peak_bytes == report.peak_bytes), "ledger_MiB": report.peak_bytes / MIB, "tracemalloc_MiB": measured,
+        "n": n, "steps": n_steps, "what": repr(policy), "plan_bytes": planned.peak_bytes,
+        "ledger_bytes": report.peak_bytes,
+        "equal": str(planned.peak_bytes == report.peak_bytes), "ledger_MiB": report.peak_bytes / MIB,
+        "tracemalloc_MiB": measured,
         "by_reason": ", ".join(f"{reason} {nbytes / MIB:.3g}" for reason, nbytes in report.bytes_by_reason.items()),
     }  # fmt: skip
 

@@ -32,7 +32,13 @@ from typing import Any
 
 from attrs import field, frozen
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 
 Row = Mapping[str, Any]
 
@@ -53,8 +59,12 @@ def one_thread() -> None:
 def arguments(description: str) -> argparse.Namespace:
     """The options common to all benchmarks: ``quick`` (fewer rounds, smaller sizes) and ``json`` (a path, or None)."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes: a check that it runs, no figure to quote")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the table and the facts of the machine as JSON")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and smaller sizes: a check that it runs, no figure to quote"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="also write the table and the facts of the machine as JSON"
+    )
     return parser.parse_args()
 
 
@@ -88,7 +98,8 @@ class Comparison:
         return self[name].seconds / self[self.baseline if to is None else to].seconds
 
     def rows(self, *, operations: int = 1, against: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """One row per candidate: labels, name, microseconds per operation, ratio to the baseline and to each of ``against``."""
+        """One row per candidate: labels, name, microseconds per operation, ratio to the baseline and to each of
+        ``against``."""
         return [
             {
                 **self.labels,
@@ -115,7 +126,9 @@ def compare(
     before each timing and stays switched on during it, because its cost is part of what a user pays.
     """
     if not candidates or rounds < 1:
-        raise ValueError(f"nothing to compare: {len(candidates)} candidates, {rounds} rounds; give at least one of each")
+        raise ValueError(
+            f"nothing to compare: {len(candidates)} candidates, {rounds} rounds; give at least one of each"
+        )
     names = list(candidates)
     if baseline is not None and baseline not in candidates:
         raise ValueError(f"the baseline {baseline!r} is none of the candidates {names}")
@@ -125,7 +138,9 @@ def compare(
         first = number % len(names)
         for name in names[first:] + names[:first]:
             samples[name].append(_cpu_seconds(candidates[name], calls[name]) / calls[name])
-    results = tuple(Result(name, min(samples[name]), statistics.median(samples[name]), rounds, calls[name]) for name in names)
+    results = tuple(
+        Result(name, min(samples[name]), statistics.median(samples[name]), rounds, calls[name]) for name in names
+    )
     return Comparison(results, names[0] if baseline is None else baseline, dict(labels or {}))
 
 
@@ -146,7 +161,8 @@ def _cpu_seconds(function: Callable[[], Any], calls: int) -> float:
 
 
 def peak_bytes(function: Callable[[], Any]) -> int:
-    """The most bytes that one call of ``function`` held at a time beyond what existed before, by tracemalloc; its result counts."""
+    """The most bytes that one call of ``function`` held at a time beyond what existed before, by tracemalloc; its
+    result counts."""
     function()
     gc.collect()
     tracemalloc.start()
@@ -160,7 +176,8 @@ def peak_bytes(function: Callable[[], Any]) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """What a reader needs to judge the figures: processor kind, its count, Python and library versions. No names of machines."""
+    """What a reader needs to judge the figures: processor kind, its count, Python and library versions. No names of
+    machines."""
     facts: dict[str, Any] = {
         "processor": _processor(),
         "cpu_count": os.cpu_count(),
@@ -192,13 +209,17 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as aligned plain text: a column per key in order of first sight, numbers to the right, texts to the left."""
+    """The rows as aligned plain text: a column per key in order of first sight, numbers to the right, texts to the
+    left."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [columns, *([_text(row.get(column)) for column in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     numeric = [all(not isinstance(row.get(column), str) for row in rows) for column in columns]
     lines = [
-        "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(line, widths, numeric, strict=True))
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        )
         for line in cells
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
@@ -216,4 +237,6 @@ def _text(value: Any) -> str:
 def write_json(path: Path | str | None, rows: Sequence[Row]) -> None:
     """A file with the facts of the machine and the rows; nothing where ``path`` is None, as without ``--json``."""
     if path is not None:
-        Path(path).write_text(json.dumps({"machine": machine(), "rows": [dict(row) for row in rows]}, indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(
+            json.dumps({"machine": machine(), "rows": [dict(row) for row in rows]}, indent=2) + "\n", encoding="utf-8"
+        )

@@ -1,9 +1,10 @@
-"""All benchmarks one after the other, and ``RESULTS.md`` written from what they measured: no figure in it is typed by hand.
+"""All benchmarks one after the other, and ``RESULTS.md`` written from what they measured: no figure in it is typed by
+hand.
 
     python benchmarks/run_all.py [--quick] [--json DIRECTORY] [--results PATH]
 
-Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named). ``--quick`` checks that
-everything runs and writes no results unless ``--results`` says where.
+Each benchmark runs in a process of its own and leaves its JSON in the directory (a temporary one unless named).
+``--quick`` checks that everything runs and writes no results unless ``--results`` says where.
 """
 
 import argparse
@@ -43,7 +44,11 @@ def pick(column: str, *, greatest: bool = True, **wanted: Any) -> Callable[[Sequ
     """The greatest (or least) value of a column among the rows that have all the wanted values."""
 
     def value(rows: Sequence[Row]) -> float | None:
-        found = [row[column] for row in rows if row.get(column) is not None and all(row.get(k) == v for k, v in wanted.items())]
+        found = [
+            row[column]
+            for row in rows
+            if row.get(column) is not None and all(row.get(k) == v for k, v in wanted.items())
+        ]
         return None if not found else float(max(found) if greatest else min(found))
 
     return value
@@ -57,7 +62,9 @@ def unequal(rows: Sequence[Row]) -> float:
 def peaks_beyond_hand(rows: Sequence[Row]) -> float:
     """The most arrays by which a peak exceeds the handwritten version's, to a tenth."""
     hand = {(r["n"], r["operands"]): r["peak_arrays"] for r in rows if r["candidate"] == "hand"}
-    return round(max(float(r["peak_arrays"] - hand[r["n"], r["operands"]]) for r in rows if r["candidate"] == "pullback"), 1)
+    return round(
+        max(float(r["peak_arrays"] - hand[r["n"], r["operands"]]) for r in rows if r["candidate"] == "pullback"), 1
+    )
 
 
 def unevenness(rows: Sequence[Row]) -> float:
@@ -94,14 +101,18 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     )),
     "wave": ("Wave, 256 x 256, `fori_loop`", (
         Figure("save-all over a handwritten adjoint", pick("x hand", what="save-all", **US), 1.35, " x"),
-        Figure("binomial(20) over a handwritten adjoint on its schedule", pick("x hand", what="binomial(20)", **US), 1.25, " x"),
+        Figure("binomial(20) over a handwritten adjoint on its schedule", pick("x hand", what="binomial(20)", **US),
+            1.25, " x"),
         Figure("rows where the plan is not the ledger's peak", unequal, 0.0),
         Figure("4000 steps, Binomial(20), ledger", pick("ledger_MiB", steps=4000), 26.0, " MiB"),
         Figure("4000 steps, Binomial(20), tracemalloc", pick("tracemalloc_MiB", steps=4000), 26.0, " MiB"),
     )),
     "lorenz": ("Lorenz-96, 1000 steps of 40 variables", (
-        Figure("Python loop, everything saved, over a handwritten adjoint", pick("x hand", candidate="pullback, Python loop"), 2.5, " x"),
-        Figure("`fori_loop`, everything saved, over a handwritten adjoint", pick("x hand", candidate="pullback, fori_loop"), 2.5, " x"),
+        Figure("Python loop, everything saved, over a handwritten adjoint", pick("x hand", candidate="pullback, Python "
+                                                                                                     "loop"), 2.5,
+                                                                                                     " x"),
+        Figure("`fori_loop`, everything saved, over a handwritten adjoint",
+            pick("x hand", candidate="pullback, fori_loop"), 2.5, " x"),
         Figure(
             "`fori_loop`, Binomial(20), over a handwritten adjoint on its schedule",
             pick("x hand, on the schedule of Binomial(20)", candidate="pullback, fori_loop, Binomial(20)"), 2.5, " x",
@@ -122,20 +133,26 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     )),
     "derivatives": ("Derivatives built from both modes", (
         *(
-            Figure(f"hvp over a gradient, {f}, n = {n}, {heap} heap", pick("x gradient", f=f, n=n, heap=heap, candidate="hvp"), limit, " x")
-            for n, limit in ((4, 10.0), (100_000, 4.0)) for heap in ("small", "large") for f in ("rosenbrock", "damped_sine")
+            Figure(f"hvp over a gradient, {f}, n = {n}, {heap} heap",
+                pick("x gradient", f=f, n=n, heap=heap, candidate="hvp"), limit, " x")
+            for n,
+            limit in ((4, 10.0), (100_000, 4.0)) for heap in ("small", "large") for f in ("rosenbrock", "damped_sine")
         ),
         Figure("dense Jacobian, 50 to 50, over autograd", pick("x autograd", f="50 to 50", **US), 0.5, " x"),
-        Figure("eight seeds of a loop together, over one by one", pick("x one by one", candidate="together"), 0.3, " x"),
+        Figure("eight seeds of a loop together, over one by one", pick("x one by one", candidate="together"), 0.3,
+            " x"),
     )),
     "adbench": ("ADBench: Gaussian mixture (d = 10, K = 25, n = 1000) and bundle adjustment", (
         *(
-            Figure(f"gradient of the mixture, {form} formula, over {other}", pick(f"x {other}", formula=form, **US), limit, " x")
+            Figure(f"gradient of the mixture, {form} formula, over {other}", pick(f"x {other}", formula=form, **US),
+                limit, " x")
             for form in ("one product", "published") for other, limit in (("torch", 1.2), ("autograd", 0.4))
         ),
-        Figure("sparse Jacobian: cost of a nonzero over that at the smallest size", pick("x smallest", what="sparse Jacobian"), 1.25, " x"),
+        Figure("sparse Jacobian: cost of a nonzero over that at the smallest size",
+            pick("x smallest", what="sparse Jacobian"), 1.25, " x"),
     )),
-    "import": ("Import", (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
+    "import": ("Import",
+        (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip
 
 
@@ -170,17 +187,22 @@ def results(measured: dict[str, dict[str, Any]]) -> str:
     remarks = (HERE / "REMARKS.md").read_text(encoding="utf-8") if (HERE / "REMARKS.md").exists() else ""
     head = [
         "# Results", "",
-        "Written by `python benchmarks/run_all.py`; every number is as measured there. Times are the least CPU time of several interleaved",
-        "rounds in one process, one thread; ratios are what to quote.", "", f"Machine: {facts}.", "",
+        "Written by `python benchmarks/run_all.py`; every number is as measured there. Times are the least CPU time of",
+        "several interleaved rounds in one process, one thread; ratios are what to quote.", "",
+        f"Machine: {facts}.", "",
     ]  # fmt: skip
     return "\n".join([*head, *(section(name, found) for name, found in measured.items()), remarks]).rstrip() + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="all benchmarks, and RESULTS.md from what they measured")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes: a check that everything runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and smaller sizes: a check that everything runs"
+    )
     parser.add_argument("--json", type=Path, metavar="DIRECTORY", help="keep the JSON of each benchmark here")
-    parser.add_argument("--results", type=Path, metavar="PATH", help="where to write the results (benchmarks/RESULTS.md)")
+    parser.add_argument(
+        "--results", type=Path, metavar="PATH", help="where to write the results (benchmarks/RESULTS.md)"
+    )
     parser.add_argument(
         "--only",
         nargs="+",

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, settings
 # No deadline: times are measured in benchmarks/, and one slow call on a shared machine is no fault of the code.
 # Too slow a draw is likewise a matter of the machine.
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-# In continuous integration every run draws the same programs, so that a change is judged by what it changes. The search for new
-# failures is left to local runs, which draw afresh and remember failures in .hypothesis, and to `sh .ci/test -m slow`.
+# In continuous integration every run draws the same programs, so that a change is judged by what it changes. The search
+# for new failures is left to local runs, which draw afresh and remember failures in .hypothesis, and to
+# `sh .ci/test -m slow`.
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
@@ -30,7 +31,9 @@ def nothing_left_behind() -> Iterator[None]:
     before = process_state()
     yield
     after = process_state()
-    assert after == before, f"the test left the process changed: before {before}, after {after}; restore it in a finally or a fixture"
+    assert after == before, (
+        f"the test left the process changed: before {before}, after {after}; restore it in a finally or a fixture"
+    )
 
 
 def process_state() -> dict[str, object]:

@@ -1,9 +1,10 @@
-"""The naive reference that judges: a list of nodes on immutable arrays, three kinds of them, nothing shared with the library.
+"""The naive reference that judges: a list of nodes on immutable arrays, three kinds of them, nothing shared with the
+library.
 
-Every operation is one of: *elementwise* (operands broadcast first; derivative from :data:`RULES`), a *gather* (any function that only moves
-elements: it is run once more on element numbers, and its adjoint is ``np.add.at``), a *sum*. Everything is float64 or complex128 in the
-reverse pass, and each gradient comes with a scale: the same sweep on absolute values, which bounds the rounding of any right answer.
-Complex: df/dx - i df/dy.
+Every operation is one of: *elementwise* (operands broadcast first; derivative from :data:`RULES`), a *gather* (any
+function that only moves elements: it is run once more on element numbers, and its adjoint is ``np.add.at``), a *sum*.
+Everything is float64 or complex128 in the reverse pass, and each gradient comes with a scale: the same sweep on
+absolute values, which bounds the rounding of any right answer. Complex: df/dx - i df/dy.
 """
 
 from collections.abc import Callable
@@ -63,10 +64,13 @@ def elementwise(name: str, *nodes: Node) -> Node:
 
 
 def gather(f: Callable[..., Any], *nodes: Node) -> Node:
-    """``f`` moves elements: ``f(arrays)`` picks from their concatenation, by numbers found by running ``f`` on numbers."""
+    """``f`` moves elements: ``f(arrays)`` picks from their concatenation, by numbers found by running ``f`` on
+    numbers."""
     sizes = [np.size(n.array) for n in nodes]
     starts = np.cumsum([0, *sizes])
-    numbers = f(*(np.arange(k, k + m).reshape(np.shape(n.array)) for k, m, n in zip(starts, sizes, nodes, strict=False)))
+    numbers = f(
+        *(np.arange(k, k + m).reshape(np.shape(n.array)) for k, m, n in zip(starts, sizes, nodes, strict=False))
+    )
 
     def scatter(start, size, shape):
         def pull(g):
@@ -114,7 +118,8 @@ def gradients(out: Node, inputs: list[Node]) -> list[tuple[Any, Any]]:
 
 
 def complex_step(f: Callable[[Any], Any], x: Any) -> Any:
-    """The gradient of an analytic real scalar ``f`` at a float64 array, to rounding: Im f(x + ih) / h with h = 1e-30."""
+    """The gradient of an analytic real scalar ``f`` at a float64 array, to rounding: Im f(x + ih) / h with h =
+    1e-30."""
     gradient = np.zeros(x.shape)
     for place in np.ndindex(x.shape):
         moved = x.astype(complex)

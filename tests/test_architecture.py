@@ -1,6 +1,7 @@
-"""The shape of the source, read from its syntax trees: floors, cycles, sizes and the habits of docs/design.md.
+"""The shape of the source, read from its syntax trees: rooms, circles, sizes and the habits of docs/design.md.
 
-Nothing here imports pullback, so a broken module is still measured. Each failure is one line: file:line, the rule, the remedy.
+Nothing here imports pullback, so a broken module is still measured. Each failure is one line: file:line, the rule, the
+remedy.
 """
 
 import ast
@@ -16,43 +17,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "pullback"
 PLUGINS = sorted(p.parent for p in ROOT.glob("plugins/*/pyproject.toml"))
 
-# Where each module stands. An entry names a module, or a package with all that is in it; the longest entry that fits decides.
-# A module may import from lower floors, and from its own floor as long as no circle arises. The package's front door,
-# `pullback` itself, is above all that it re-exports; the demos and the command line are users, so they stand above it.
-FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("errors", "arrays", "digests", "sizes", "structures"),
-    1: ("declare", "catalogue"),
-    2: ("tape", "rewrites", "forms", "settle", "graph"),
-    3: (
-        *("codegen", "handles", "entering", "recorder", "regions", "writes", "outputs", "ufuncs"),
-        *("closures", "layout", "values", "nested", "numpy", "tracer", "protocol", "primitives"),
-    ),
-    4: ("policies", "schedules", "context", "sentinels"),
-    5: ("ledger",),
-    6: (
-        *("trace", "sweep", "executor", "shadow", "randomness", "loop_body", "loop_pass", "loop_chain", "loop_run", "loops"),
-        *("program", "steps_chain", "chains", "marks", "naming"),
-    ),
-    7: (
-        *("arguments", "reverse", "tangents", "forward", "blocks", "matrices", "derivatives"),
-        *("patterns", "influence", "sparse", "ravelling", "solutions", "implicit", "integrate"),
-    ),
-    8: ("inspect", "testing", "compat"),
-    9: ("",),
-    10: ("demos", "cli", "__main__"),
-}
-
-FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES = 400, 600, 50
+FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES, ROOM_FILES = 400, 600, 50, 14
 ASSEMBLY = ("pullback", "registry.extend(CORE, later=rare)")  # the one place that registers, and the one call at import
 MAY_PRINT = ("cli", "demos", "__main__")
 PUBLIC_MODULES = ("testing", "schedules", "numpy")
 
 
-# ---------------------------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------------------------- reading
 
 
 def module_name(path: Path, base: Path) -> str:
-    """The dotted name of ``path`` below ``base``: ``pullback.policies.base``; a package bears the name of its folder."""
+    """The dotted name of ``path`` below ``base``: ``pullback.policies.base``; a package bears the name of its
+    folder."""
     parts = path.relative_to(base).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -72,7 +48,10 @@ def source_files() -> tuple[Path, ...]:
 @cache
 def files_of_tests() -> tuple[Path, ...]:
     """Every file that tests: ours and the plugins'."""
-    return (*sorted((ROOT / "tests").rglob("*.py")), *sorted(p for plugin in PLUGINS for p in (plugin / "tests").rglob("*.py")))
+    return (
+        *sorted((ROOT / "tests").rglob("*.py")),
+        *sorted(p for plugin in PLUGINS for p in (plugin / "tests").rglob("*.py")),
+    )
 
 
 @cache
@@ -115,12 +94,33 @@ def arrows() -> tuple[tuple[str, str, int], ...]:
     )
 
 
-def floor(module: str) -> int | None:
-    """The floor on which ``module`` stands, by the longest entry of ``FLOORS`` that fits; None if none does."""
-    short = module.removeprefix("pullback").removeprefix(".")
-    entries = [(len(entry), number, entry) for number, entries in FLOORS.items() for entry in entries]
-    fits = [(length, number) for length, number, entry in entries if short == entry or (entry and short.startswith(f"{entry}."))]
-    return max(fits)[1] if fits else None
+@cache
+def rooms() -> dict[str, Path]:
+    """Room to folder: every folder below src/pullback that is a package: ``recording``, ``primitives.shaping``."""
+    folders = (
+        p.parent for p in sorted(PACKAGE.rglob("__init__.py")) if p.parent != PACKAGE and "compat" not in p.parts
+    )
+    return {".".join(folder.relative_to(PACKAGE).parts): folder for folder in folders if "compat" not in folder.parts}
+
+
+def room_of(module: str) -> str | None:
+    """The room in which ``module`` stands; None for a public face at the top of the package."""
+    inner = module.removeprefix("pullback").removeprefix(".")
+    while inner and inner not in rooms():
+        inner = inner.rpartition(".")[0]
+    return inner or None
+
+
+def said(room: str, words: str) -> set[str]:
+    """The rooms in the line of the room's docstring that begins with ``words``."""
+    text = " ".join((ast.get_docstring(tree(rooms()[room] / "__init__.py")) or "").split())
+    line = re.search(rf"{words}: ([^:]*?)\.(?: May|$)", text)
+    return set() if line is None else {name for name in line[1].split(", ") if name in rooms()}
+
+
+def assembles(room: str) -> bool:
+    """True for a room that holds rooms: its own file puts together what they bring, and so imports them."""
+    return any(other.startswith(f"{room}.") for other in rooms())
 
 
 @cache
@@ -128,22 +128,126 @@ def public_names() -> frozenset[str]:
     """``pullback.__all__``, which must be written out."""
     front = PACKAGE / "__init__.py"
     if not front.exists():
-        pytest.fail(f"{front.relative_to(ROOT)} is missing: it re-exports the public names and lists them in __all__", pytrace=False)
+        pytest.fail(
+            f"{front.relative_to(ROOT)} is missing: it re-exports the public names and lists them in __all__",
+            pytrace=False,
+        )
     for node in tree(front).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
             assert isinstance(node, (ast.Assign, ast.AnnAssign))
-            assert isinstance(node.value, (ast.List, ast.Tuple)), f"{at(front, node.lineno)} __all__ is to be a written-out list of names"
+            assert isinstance(node.value, (ast.List, ast.Tuple)), (
+                f"{at(front, node.lineno)} __all__ is to be a written-out list of names"
+            )
             return frozenset(ast.literal_eval(node.value))
     pytest.fail(f"{at(front, 1)} has no __all__: list the public names there", pytrace=False)
 
 
-# ----------------------------------------------------------------------------------------------------------------- floors
+# ------------------------------------------------------------------------------------------------------------- rooms
 
 
-def test_every_module_stands_on_a_floor() -> None:
-    faults = [f"{at(path, 1)} {name} stands on no floor" for name, path in package_files().items() if floor(name) is None]
-    report(faults, "add it to FLOORS in tests/test_architecture.py, on the lowest floor above everything that it imports")
+def test_every_room_says_what_it_is() -> None:
+    """Three lines: what the room holds, what it may import, what may import it."""
+    faults = []
+    for room, folder in rooms().items():
+        lines = (ast.get_docstring(tree(folder / "__init__.py")) or "").splitlines()
+        faults += (
+            [] if lines and lines[0].endswith(".") else [f"{at(folder / '__init__.py', 1)} does not say what {room} is"]
+        )
+        if not assembles(room):
+            text = " ".join(lines)
+            absent = [words for words in ("May import: ", "May be imported by: ") if words not in text]
+            faults += [f"{at(folder / '__init__.py', 1)} has no line {words!r}" for words in absent]
+    report(
+        faults,
+        "write three lines into the room's __init__.py: what it is, `May import: ...`, `May be imported by: ...`",
+    )
+
+
+def test_rooms_agree_on_who_imports_whom() -> None:
+    """What a room says it may import says that it may be imported by it; what is said makes no circle."""
+    flat = [room for room in rooms() if not assembles(room)]
+    down = {room: said(room, "May import") for room in flat}
+    up = {(other, room) for room in flat for other in said(room, "May be imported by")}
+    wanted = {(room, other) for room, others in down.items() for other in others}
+    report(
+        sorted(f"{a} -> {b} is said by one of the two alone" for a, b in up ^ wanted), "say it in both, or in neither"
+    )
+    while ready := {room for room, others in down.items() if not others}:
+        down = {room: others - ready for room, others in down.items() if room not in ready}
+    report(
+        sorted(f"{room} may import {sorted(others)}" for room, others in down.items()),
+        "rooms that may import each other are one",
+    )
+
+
+def test_imports_stay_within_what_rooms_say() -> None:
+    files, faults = package_files(), []
+    for importer, imported, line in arrows():
+        here, there = room_of(importer), room_of(imported)
+        if imported not in files:
+            faults.append(f"{at(files[importer], line)} imports {imported}, which is no module of the package")
+        elif here is None or here == there or (assembles(here) and str(there).startswith((f"{here}.", "rules"))):
+            continue
+        elif there is None:
+            faults.append(f"{at(files[importer], line)} {importer} imports the public face {imported}")
+        elif there not in said(here, "May import"):
+            faults.append(f"{at(files[importer], line)} {importer} imports {imported}: {here} may not import {there}")
+    report(faults, "imports point down: move the shared part to a lower room, or hand it in as an argument")
+
+
+def defined(module: str) -> set[str]:
+    """The names that a module makes itself, by def, class or assignment; not those that it imports."""
+    made: set[str] = set()
+    todo: list[ast.stmt] = list(tree(package_files()[module]).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            made.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            made |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        elif isinstance(node, (ast.If, ast.Try, ast.With, ast.For)):
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return made
+
+
+def test_nobody_comes_in_by_the_back_door() -> None:
+    """A name is imported from the file that makes it; rooms and files do not hand on what others made."""
+    files, faults = package_files(), []
+    for path in (p for p in files.values() if "compat" not in p.parts):
+        for target, name, line in imports(path, files):
+            if name is None or target not in files or target == "pullback":
+                continue
+            if name not in defined(target) and not any(alias == name for alias in public_of_room(target)):
+                faults.append(f"{at(path, line)} takes {name} from {target}, which only imports it")
+    report(faults, "import it from the file that defines it")
+
+
+def public_of_room(module: str) -> set[str]:
+    """What a public room re-exports in its ``__init__``, written ``import X as X``."""
+    if module.removeprefix("pullback.") not in PUBLIC_MODULES:
+        return set()
+    found = (n for n in tree(package_files()[module]).body if isinstance(n, ast.ImportFrom))
+    return {alias.name for node in found for alias in node.names if alias.asname == alias.name}
+
+
+def test_rooms_are_small() -> None:
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in rooms().values()}
+    faults = [
+        f"{folder.relative_to(ROOT).as_posix()}/ holds {n} files" for folder, n in counts.items() if n > ROOM_FILES
+    ]
+    report(faults, f"a room is one idea in about a dozen files, {ROOM_FILES} at most with its __init__.py: part it")
+
+
+def test_only_public_faces_stand_at_the_top() -> None:
+    faces = {"__init__", "__main__", "cli", *PUBLIC_MODULES}
+    faults = [
+        f"{at(path, 1)} stands at the top of the package" for path in PACKAGE.glob("*.py") if path.stem not in faces
+    ]
+    report(faults, "move it into a room: the top holds what users import by name, and the command line")
 
 
 def test_every_folder_is_a_package() -> None:
@@ -152,26 +256,9 @@ def test_every_folder_is_a_package() -> None:
     report(faults, "add an __init__.py whose docstring says what the folder holds")
 
 
-def test_every_floor_entry_is_a_module() -> None:
-    known = {name.removeprefix("pullback").removeprefix(".") for name in package_files()}
-    listed = [(number, entry) for number, entries in FLOORS.items() for entry in entries]
-    faults = [f"floor {number} names {entry!r}, which is no module" for number, entry in listed if entry not in known]
-    report(faults, "take it out of FLOORS in tests/test_architecture.py, or write the module")
-
-
-def test_imports_point_down() -> None:
-    files, faults = package_files(), []
-    for importer, imported, line in arrows():
-        here, there = floor(importer), floor(imported)
-        if imported not in files:
-            faults.append(f"{at(files[importer], line)} imports {imported}, which is no module of the package")
-        elif here is not None and there is not None and there > here:
-            faults.append(f"{at(files[importer], line)} {importer} (floor {here}) imports {imported} (floor {there})")
-    report(faults, "imports point down: move the shared part to a lower floor, or hand it in as an argument")
-
-
 def test_no_import_cycle() -> None:
-    """Kahn's algorithm, from both ends: take away modules that import no module left, then those that none left imports; circles stay."""
+    """Kahn's algorithm, from both ends: take away modules that import no module left, then those that none left
+    imports; circles stay."""
     files = package_files()
     needs = {name: {there for here, there, _ in arrows() if here == name != there and there in files} for name in files}
     while ready := {name for name, wanted in needs.items() if not wanted}:
@@ -186,7 +273,10 @@ def test_no_import_cycle() -> None:
 
 def test_a_module_never_imports_itself() -> None:
     files = package_files()
-    report([f"{at(files[a], line)} {a} imports itself" for a, b, line in arrows() if a == b], "name the module that is meant")
+    report(
+        [f"{at(files[a], line)} {a} imports itself" for a, b, line in arrows() if a == b],
+        "name the module that is meant",
+    )
 
 
 def test_no_module_is_named_like_a_public_object() -> None:
@@ -205,7 +295,11 @@ def test_plugins_import_only_public_names() -> None:
             allowed = inner in PUBLIC_MODULES or (not inner and (name is None or name in public))
             if package == "pullback" and not allowed:
                 faults.append(f"{at(path, line)} uses {module}{f'.{name}' if name else ''}")
-    report(faults, "a plugin uses pullback.__all__, pullback.testing and pullback.schedules only: use one of them, or make the name public")
+    report(
+        faults,
+        "a plugin uses pullback.__all__, pullback.testing and pullback.schedules only: use one of them, or make the "
+        "name public",
+    )
 
 
 def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
@@ -217,15 +311,24 @@ def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
             yield node.attr, node.lineno
 
 
-# ------------------------------------------------------------------------------------------------------------------ sizes
+# ---------------------------------------------------------------------------------------------------------------- sizes
 
 
 def test_files_are_short() -> None:
     faults = []
     for paths, limit in ((source_files(), FILE_LINES), (files_of_tests(), TEST_FILE_LINES)):
         lengths = {path: len(path.read_text("utf-8").splitlines()) for path in paths}
-        faults += [f"{at(path, n)} has {n} lines, the limit is {limit - 1}" for path, n in lengths.items() if n >= limit]
+        faults += [
+            f"{at(path, n)} has {n} lines, the limit is {limit - 1}" for path, n in lengths.items() if n >= limit
+        ]
     report(faults, "split the file where its subject changes")
+
+
+def own_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without its docstring, which may be as long as it takes."""
+    first = node.body[0]
+    told = ast.get_docstring(node, clean=False) is not None
+    return (node.end_lineno or 0) - node.lineno + 1 - ((first.end_lineno or 0) - first.lineno + 1 if told else 0)
 
 
 def test_functions_are_short() -> None:
@@ -233,13 +336,12 @@ def test_functions_are_short() -> None:
         f"{at(path, node.lineno)} {node.name} has {length} lines, the limit is {FUNCTION_LINES - 1}"
         for path in source_files()
         for node in ast.walk(tree(path))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) >= FUNCTION_LINES
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (length := own_lines(node)) >= FUNCTION_LINES
     ]
     report(faults, "give a part of it a name of its own")
 
 
-# ----------------------------------------------------------------------------------------------------------------- habits
+# --------------------------------------------------------------------------------------------------------------- habits
 
 
 def is_call_of(node: ast.AST, name: str) -> bool:
@@ -261,7 +363,10 @@ def nodes(*kinds: type[ast.AST], paths: tuple[Path, ...] | None = None) -> Itera
 def test_no_relative_import() -> None:
     everywhere = nodes(ast.ImportFrom, paths=(*source_files(), *files_of_tests()))
     found = ((p, n) for p, n in everywhere if isinstance(n, ast.ImportFrom) and n.level)
-    report(faults_in_source("relative import", found), "write the whole name: from pullback.x import y, in tests from tests.x import y")
+    report(
+        faults_in_source("relative import", found),
+        "write the whole name: from pullback.x import y, in tests from tests.x import y",
+    )
 
 
 def test_no_star_import() -> None:
@@ -275,7 +380,10 @@ def test_no_metaclass() -> None:
         (p, n)
         for p, n in nodes(ast.ClassDef)
         if isinstance(n, ast.ClassDef)
-        and (any(k.arg == "metaclass" for k in n.keywords) or any(isinstance(b, ast.Name) and b.id == "type" for b in n.bases))
+        and (
+            any(k.arg == "metaclass" for k in n.keywords)
+            or any(isinstance(b, ast.Name) and b.id == "type" for b in n.bases)
+        )
     )
     report(faults_in_source("metaclass", found), "use a plain function or a frozen attrs class")
 
@@ -283,14 +391,20 @@ def test_no_metaclass() -> None:
 def test_no_setattr_in_a_loop() -> None:
     loops = nodes(ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     found = ((path, node) for path, loop in loops for node in ast.walk(loop) if is_call_of(node, "setattr"))
-    report(faults_in_source("setattr in a loop", found), "write the methods out: readers and type checkers must see them")
+    report(
+        faults_in_source("setattr in a loop", found), "write the methods out: readers and type checkers must see them"
+    )
 
 
 def test_print_only_where_people_look() -> None:
-    speakers = {path for name, path in package_files().items() if name.removeprefix("pullback.").split(".")[0] in MAY_PRINT}
+    speakers = {
+        path for name, path in package_files().items() if name.removeprefix("pullback.").split(".")[0] in MAY_PRINT
+    }
     quiet = tuple(path for path in source_files() if path not in speakers)
     found = ((path, node) for path, node in nodes(ast.Call, paths=quiet) if is_call_of(node, "print"))
-    report(faults_in_source("print", found), f"return a value that prints; only {', '.join(MAY_PRINT)} speak to a person")
+    report(
+        faults_in_source("print", found), f"return a value that prints; only {', '.join(MAY_PRINT)} speak to a person"
+    )
 
 
 def runs_as_script(node: ast.stmt) -> bool:
@@ -299,7 +413,8 @@ def runs_as_script(node: ast.stmt) -> bool:
 
 
 def top_level_calls(path: Path) -> Iterator[ast.AST]:
-    """Statements that run at import and are a bare call; a call on an object that the module itself made is its own business."""
+    """Statements that run at import and are a bare call; a call on an object that the module itself made is its own
+    business."""
     own = {t.id for n in tree(path).body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
     todo: list[ast.stmt] = list(tree(path).body)
     while todo:
@@ -317,11 +432,16 @@ def top_level_calls(path: Path) -> Iterator[ast.AST]:
 def test_importing_does_nothing() -> None:
     front, call = package_files()[ASSEMBLY[0]], ASSEMBLY[1]
     paths = [path for path in source_files() if path.name != "__main__.py"]
-    found = ((path, node) for path in paths for node in top_level_calls(path) if (path, ast.unparse(node)) != (front, call))
-    report(faults_in_source("call at import", found), "importing registers nothing: end the module in a tuple that one place assembles")
+    found = (
+        (path, node) for path in paths for node in top_level_calls(path) if (path, ast.unparse(node)) != (front, call)
+    )
+    report(
+        faults_in_source("call at import", found),
+        "importing registers nothing: end the module in a tuple that one place assembles",
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------- text
+# ----------------------------------------------------------------------------------------------------------------- text
 
 # Written so that these patterns do not match themselves.
 TEXT_RULES = {
@@ -344,7 +464,10 @@ def texts() -> Iterator[Path]:
     candidates = [*ROOT.glob("*"), *(p for folder in TEXT_FOLDERS for p in (ROOT / folder).rglob("*"))]
     for path in sorted(candidates):
         parts = path.relative_to(ROOT).parts
-        made = any(p.startswith(".venv") or p in {".git", "__pycache__", "build", "dist"} or p.endswith(".egg-info") for p in parts)
+        made = any(
+            p.startswith(".venv") or p in {".git", "__pycache__", "build", "dist"} or p.endswith(".egg-info")
+            for p in parts
+        )
         if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
             yield path
 
@@ -361,7 +484,7 @@ def test_text(rule: str) -> None:
     report(faults, remedy)
 
 
-# ---------------------------------------------------------------------------------------------------------- configuration
+# -------------------------------------------------------------------------------------------------------- configuration
 
 
 def test_configured_paths_exist() -> None:

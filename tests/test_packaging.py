@@ -16,26 +16,32 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PLUGINS = ("fft", "linalg")
 
-# What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps numpy.random's state.
+# What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps
+# numpy.random's state.
 ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "cython_runtime"}
 
 
 def imported_after(statement: str) -> set[str]:
-    """The top-level modules that a fresh interpreter holds after ``statement`` and did not hold before, the standard library left out."""
-    code = f"import sys; before = set(sys.modules); {statement}; print(*{{m.partition('.')[0] for m in set(sys.modules) - before}})"
+    """The top-level modules that a fresh interpreter holds after ``statement`` and did not hold before, the standard
+    library left out."""
+    code = (
+        f"import sys; before = set(sys.modules); {statement}; print(*{{m.partition('.')[0] for m in "
+        "set(sys.modules) - before})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split()) - set(sys.stdlib_module_names)
 
 
 def test_import_loads_nothing_but_the_declared_dependencies() -> None:
-    # Underscored: numpy and optree load private helpers of the standard library that the list of its modules leaves out.
+    # Underscored: numpy and optree load private helpers of the standard library that the list of its modules leaves
+    # out.
     assert {name for name in imported_after("import pullback") if not name.startswith("_")} <= ALLOWED
 
 
 def test_import_leaves_what_only_a_person_needs_for_later() -> None:
     code = "import sys, pullback; print(*(name for name in sys.modules if name.startswith('pullback.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "pullback.reverse" in loaded
+    assert "pullback.transforms.reverse" in loaded
     assert [name for name in loaded if name.split(".")[1] in {"inspect", "testing", "demos", "cli"}] == []
 
 
@@ -86,7 +92,9 @@ def test_a_plugin_is_found_through_its_entry_point(plugin: str) -> None:
 
 
 def test_every_plugin_of_the_repository_is_tested_here() -> None:
-    assert sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")) == [f"pullback-{plugin}" for plugin in PLUGINS]
+    assert sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")) == [
+        f"pullback-{plugin}" for plugin in PLUGINS
+    ]
 
 
 def test_plugins_are_not_imported_before_one_is_needed() -> None:

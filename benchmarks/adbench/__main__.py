@@ -5,8 +5,8 @@
     python -m benchmarks.adbench lstm FILE
     python -m benchmarks.adbench hand FILE [--model DIRECTORY]
 
-For ``ba`` and ``hand`` the value is the 2-norm of the residuals, and the norm is the Frobenius norm of the Jacobian, compressed as
-ADBench has it.
+For ``ba`` and ``hand`` the value is the 2-norm of the residuals, and the norm is the Frobenius norm of the Jacobian,
+compressed as ADBench has it.
 """
 
 import argparse
@@ -48,11 +48,20 @@ def run(objective: str, problem: Any) -> tuple[float, float]:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.adbench", description="one objective of ADBench on one of its input files")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.adbench", description="one objective of ADBench on one of its input files"
+    )
     parser.add_argument("objective", choices=("gmm", "ba", "lstm", "hand"))
     parser.add_argument("file", type=Path, help="an input file in ADBench's format")
-    parser.add_argument("--replicate-point", action="store_true", help="gmm: the file holds one point that stands for all n")
-    parser.add_argument("--model", type=Path, metavar="DIRECTORY", help="hand: bones.txt, vertices.txt, triangles.txt (model beside FILE)")
+    parser.add_argument(
+        "--replicate-point", action="store_true", help="gmm: the file holds one point that stands for all n"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIRECTORY",
+        help="hand: bones.txt, vertices.txt, triangles.txt (model beside FILE)",
+    )
     options = parser.parse_args(words)
     try:
         problem = read(options)

@@ -1,13 +1,15 @@
 """The residuals of a bundle adjustment and their sparse Jacobian (ADBench's BA).
 
-A camera is (rotation as an angle times its axis (3), centre (3), focal length, principal point (2), radial distortion (2)). For every
-observation
+A camera is (rotation as an angle times its axis (3), centre (3), focal length, principal point (2), radial distortion
+(2)). For every observation
 
-    w (f d(q) q + c - feature)    with  q = (X_1 / X_3, X_2 / X_3),  X = R (point - centre),  d(q) = 1 + k_1 |q|^2 + k_2 |q|^4
+    w (f d(q) q + c - feature)    with  q = (X_1 / X_3, X_2 / X_3),  X = R (point - centre),
+                                     d(q) = 1 + k_1 |q|^2 + k_2 |q|^4
 
-are two residuals, and 1 - w^2 is a third. An observation depends on 11 + 3 + 1 unknowns of its own camera, point and weight, whatever
-their number: gathered by observation, all residuals have the same 15 columns, and the Jacobian is two rows of 15 for each observation.
-Two reverse passes give it, each with the same component of all observations as its seed.
+are two residuals, and 1 - w^2 is a third. An observation depends on 11 + 3 + 1 unknowns of its own camera, point and
+weight, whatever their number: gathered by observation, all residuals have the same 15 columns, and the Jacobian is two
+rows of 15 for each observation. Two reverse passes give it, each with the same component of all observations as its
+seed.
 """
 
 from typing import Any
@@ -27,7 +29,8 @@ def project(cameras: Any, points: Any) -> Any:
 
 
 def rotate(rotations: Any, points: Any) -> Any:
-    """The points (p, 3) turned about the axes ``rotations`` (p, 3) by the angles that are their lengths (Rodrigues' formula).
+    """The points (p, 3) turned about the axes ``rotations`` (p, 3) by the angles that are their lengths (Rodrigues'
+    formula).
 
     At a length of 0 it is the linear part, x + r x x, whose derivative is the right one there.
     """
@@ -63,7 +66,8 @@ def objective(bundle: Any) -> tuple[Any, Any]:
 
 
 def value_and_jacobian(bundle: Any) -> tuple[tuple[Any, Any], Any, Any]:
-    """The residuals, the derivatives (p, 2, 15) of the first by camera, point and weight, and (p,) of the second by the weight."""
+    """The residuals, the derivatives (p, 2, 15) of the first by camera, point and weight, and (p,) of the second by
+    the weight."""
     cameras, points, weights, features = gathered(bundle)
     errors, pull = pb.vjp(lambda c, x, w: residuals(c, x, w, features), cameras, points, weights)
     blocks = np.empty((weights.size, 2, 15))
@@ -78,9 +82,11 @@ def value_and_jacobian(bundle: Any) -> tuple[tuple[Any, Any], Any, Any]:
 
 
 def compressed_rows(bundle: Any, blocks: Any, of_weights: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
-    """``(data, indices, indptr, shape)`` of the whole Jacobian in compressed rows, as ``scipy.sparse.csr_array`` takes them.
+    """``(data, indices, indptr, shape)`` of the whole Jacobian in compressed rows, as ``scipy.sparse.csr_array`` takes
+    them.
 
-    Rows: both errors of each observation, then the weight errors. Columns: cameras, points, weights. These are ADBench's.
+    Rows: both errors of each observation, then the weight errors. Columns: cameras, points, weights. These are
+    ADBench's.
     """
     n, m, p = len(bundle.cameras), len(bundle.points), bundle.weights.size
     columns = np.concatenate([

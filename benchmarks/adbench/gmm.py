@@ -1,7 +1,7 @@
 """The log likelihood of a Gaussian mixture with a Wishart prior as ADBench has it, and its gradient (ADBench's GMM).
 
-For component k, Q_k is lower triangular with exp(icf[k, :d]) on its diagonal and icf[k, d:] below it, column by column; the covariance is
-(Q_k' Q_k)^-1. The objective is
+For component k, Q_k is lower triangular with exp(icf[k, :d]) on its diagonal and icf[k, d:] below it, column by column;
+the covariance is (Q_k' Q_k)^-1. The objective is
 
     sum_i log sum_k exp(alpha_k + sum_{j <= d} icf_kj - |Q_k (x_i - mu_k)|^2 / 2) - n log sum_k exp(alpha_k)
         + sum_k (gamma^2 |Q_k|^2 / 2 - m sum_{j <= d} icf_kj) - constant
@@ -16,14 +16,16 @@ import pullback as pb
 
 
 def objective(params: Any, x: Any, gamma: float, m: int) -> Any:
-    """The objective at ``params`` = (alphas (k,), means (k, d), icf (k, d (d + 1) / 2)) for the points ``x`` (n, d): a scalar."""
+    """The objective at ``params`` = (alphas (k,), means (k, d), icf (k, d (d + 1) / 2)) for the points ``x`` (n, d):
+    a scalar."""
     alphas, means, icf = params
     n, d = x.shape
     k = alphas.shape[0]
     logs = icf[:, :d]
     factors = np.concatenate([np.zeros((k, 1)), np.exp(logs), icf[:, d:]], axis=1)[:, factor_places(d)]
     sums = np.sum(logs, axis=1)
-    # Q (x - mu) = [Q, -Q mu] [x, 1]: one product of all factors with all points, which lie along the last axis, where sums are cheap.
+    # Q (x - mu) = [Q, -Q mu] [x, 1]: one product of all factors with all points, which lie along the last axis, where
+    # sums are cheap.
     moving = np.concatenate([factors, -(factors @ means[:, :, None])], axis=2).reshape(k * d, d + 1)
     moved = (moving @ np.concatenate([x.T, np.ones((1, n))])).reshape(k, d, n)
     terms = (alphas + sums)[:, None] - 0.5 * np.sum(np.square(moved), axis=1)
@@ -41,7 +43,8 @@ def factor_places(d: int) -> Any:
 
 
 def log_sum_exp(terms: Any) -> Any:
-    """The logarithm of the sum of exponentials over the first axis; the greatest term is a constant, since derivatives by it cancel."""
+    """The logarithm of the sum of exponentials over the first axis; the greatest term is a constant, since
+    derivatives by it cancel."""
     top = np.max(pb.value(terms), axis=0)
     return np.log(np.sum(np.exp(terms - top), axis=0)) + top
 

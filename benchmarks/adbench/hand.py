@@ -1,10 +1,10 @@
 """The residuals of a hand model fitted to points, and their Jacobian (ADBench's Hand, simple and complicated).
 
-``theta`` is the rotation of the hand (an angle times its axis, 3), its translation (3) and four angles for each of five fingers. The bones
-form a tree; each has a matrix that takes it to its parent, times the rotation of its joint. A vertex follows its bones by weights
-(linear blend skinning). Simple: a residual is a point minus its vertex. Complicated: minus a place in its triangle,
-u v_0 + v v_1 + (1 - u - v) v_2, whose u and v are unknowns of that point alone. The Jacobian is dense by theta; by (u, v) it is a block of
-3 by 2 for each point, and is kept as two columns.
+``theta`` is the rotation of the hand (an angle times its axis, 3), its translation (3) and four angles for each of five
+fingers. The bones form a tree; each has a matrix that takes it to its parent, times the rotation of its joint. A vertex
+follows its bones by weights (linear blend skinning). Simple: a residual is a point minus its vertex. Complicated: minus
+a place in its triangle, u v_0 + v v_1 + (1 - u - v) v_2, whose u and v are unknowns of that point alone. The Jacobian
+is dense by theta; by (u, v) it is a block of 3 by 2 for each point, and is kept as two columns.
 """
 
 from typing import Any
@@ -20,7 +20,8 @@ SMALLEST_ANGLE = 1e-4  # below it the published objective takes the rotation for
 def joint_angles(theta: Any, n_bones: int) -> Any:
     """The angles about x and about z of every bone: (n_bones, 2).
 
-    Bone 0 is the wrist; each finger has four bones, of which the first does not turn, the second turns about both axes, the others about x.
+    Bone 0 is the wrist; each finger has four bones, of which the first does not turn, the second turns about both axes,
+    the others about x.
     """
     angles = np.zeros_like(theta, shape=(n_bones, 2))
     of_fingers = theta[6:].reshape(FINGERS, 4)
@@ -44,7 +45,8 @@ def joint_rotations(angles: Any) -> Any:
 
 
 def rotation(vector: Any) -> Any:
-    """The matrix (3, 3) of the rotation about ``vector`` by its length: I + sin [n] + (1 - cos) [n]^2 (Rodrigues' formula)."""
+    """The matrix (3, 3) of the rotation about ``vector`` by its length: I + sin [n] + (1 - cos) [n]^2 (Rodrigues'
+    formula)."""
     angle = np.sqrt(np.sum(vector * vector))
     if pb.value(angle) < SMALLEST_ANGLE:
         return np.eye(3)
@@ -87,7 +89,8 @@ def objective(hand: Any) -> Any:
 
 
 def value_and_jacobian(hand: Any) -> tuple[Any, Any]:
-    """The residuals (N, 3), and the Jacobian (3 N, 26), or (3 N, 2 + 26) with the derivatives by u and v before those by theta.
+    """The residuals (N, 3), and the Jacobian (3 N, 26), or (3 N, 2 + 26) with the derivatives by u and v before those
+    by theta.
 
     Forward mode: a column for each parameter, and one column for all u together, since no residual has two of them.
     """

@@ -1,13 +1,14 @@
 """The loss of a diagonal LSTM that predicts the next character from its bits, and its gradient (ADBench's LSTM).
 
-Each layer keeps a hidden and a cell vector of b numbers; every gate is elementwise. Of the two rows of ``main`` that belong to a layer the
-first holds the weights, the second the biases, of the gates forget, in, out and change, b numbers each:
+Each layer keeps a hidden and a cell vector of b numbers; every gate is elementwise. Of the two rows of ``main`` that
+belong to a layer the first holds the weights, the second the biases, of the gates forget, in, out and change, b numbers
+each:
 
     forget, out = sigmoid(w x + b)    in = sigmoid(w h + b)    change = tanh(w h + b)
     cell = cell forget + in change    h = out tanh(cell)
 
-for the layer's input x and hidden vector h. The prediction is normalised by log(2 + sum exp), and the loss is the mean over all predicted
-bits of -bit * prediction.
+for the layer's input x and hidden vector h. The prediction is normalised by log(2 + sum exp), and the loss is the mean
+over all predicted bits of -bit * prediction.
 """
 
 from typing import Any
@@ -18,7 +19,8 @@ import pullback as pb
 
 
 def objective(params: Any, state: Any, sequence: Any) -> Any:
-    """The loss at ``params`` = (main (2 l, 4 b), extra (3, b)) from ``state`` (2 l, b) over ``sequence`` (c, b): a scalar."""
+    """The loss at ``params`` = (main (2 l, 4 b), extra (3, b)) from ``state`` (2 l, b) over ``sequence`` (c, b): a
+    scalar."""
     main, extra = params
     c, b = sequence.shape
     gates = main.reshape(-1, 2, 4, b)

@@ -1,7 +1,7 @@
 """ADBench's text formats: numbers between blanks, and for the hand model fields between colons.
 
-Each reader takes the path of a file and returns a frozen value; a file that is too short, too long or not numeric raises
-:class:`pullback.InputFileError` with the counts.
+Each reader takes the path of a file and returns a frozen value; a file that is too short, too long or not numeric
+raises :class:`pullback.InputFileError` with the counts.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ CAMERA = 11  # rotation (3), centre (3), focal length, principal point (2), radi
 
 @frozen(eq=False)
 class Mixture:
-    """k Gaussians in d dimensions and n points: ``alphas`` (k,), ``means`` (k, d), ``icf`` (k, d (d + 1) / 2), ``x`` (n, d), and the
-    prior's ``gamma`` and ``m``."""
+    """k Gaussians in d dimensions and n points: ``alphas`` (k,), ``means`` (k, d), ``icf`` (k, d (d + 1) / 2), ``x``
+    (n, d), and the prior's ``gamma`` and ``m``."""
 
     alphas: Array
     means: Array
@@ -33,7 +33,8 @@ class Mixture:
 
 @frozen(eq=False)
 class Bundle:
-    """``cameras`` (n, 11), ``points`` (m, 3), ``weights`` (p,), ``observed`` (p, 2: camera, point), ``features`` (p, 2)."""
+    """``cameras`` (n, 11), ``points`` (m, 3), ``weights`` (p,), ``observed`` (p, 2: camera, point), ``features`` (p,
+    2)."""
 
     cameras: Array
     points: Array
@@ -44,7 +45,8 @@ class Bundle:
 
 @frozen(eq=False)
 class Sequence:
-    """l layers, c characters of b bits: ``main`` (2 l, 4 b), ``extra`` (3, b), ``state`` (2 l, b), ``sequence`` (c, b)."""
+    """l layers, c characters of b bits: ``main`` (2 l, 4 b), ``extra`` (3, b), ``state`` (2 l, b), ``sequence`` (c,
+    b)."""
 
     main: Array
     extra: Array
@@ -54,8 +56,8 @@ class Sequence:
 
 @frozen(eq=False)
 class HandModel:
-    """B bones and V vertices: ``parents`` (B,), -1 at the root; ``relatives``, ``inverse_absolutes`` (B, 4, 4); ``positions`` (V, 4),
-    homogeneous; ``weights`` (V, B); ``triangles`` (T, 3)."""
+    """B bones and V vertices: ``parents`` (B,), -1 at the root; ``relatives``, ``inverse_absolutes`` (B, 4, 4);
+    ``positions`` (V, 4), homogeneous; ``weights`` (V, B); ``triangles`` (T, 3)."""
 
     parents: Array
     relatives: Array
@@ -67,8 +69,8 @@ class HandModel:
 
 @frozen(eq=False)
 class Hand:
-    """``theta`` (26,), ``us`` (N, 2) or None in the simple form, ``correspondences`` (N,) (vertices, or triangles with ``us``), ``points``
-    (N, 3)."""
+    """``theta`` (26,), ``us`` (N, 2) or None in the simple form, ``correspondences`` (N,) (vertices, or triangles with
+    ``us``), ``points`` (N, 3)."""
 
     model: HandModel
     correspondences: Array
@@ -78,7 +80,8 @@ class Hand:
 
 
 def read_mixture(path: str | Path, *, replicate_point: bool = False) -> Mixture:
-    """A Gaussian mixture: ``d k n``, alphas, means, icf, points (one, taken n times, with ``replicate_point``), ``gamma m``."""
+    """A Gaussian mixture: ``d k n``, alphas, means, icf, points (one, taken n times, with ``replicate_point``),
+    ``gamma m``."""
     numbers = _numbers(path)
     d, k, n = _whole(path, numbers[:3])
     take = _taker(path, numbers, 3)
@@ -90,15 +93,21 @@ def read_mixture(path: str | Path, *, replicate_point: bool = False) -> Mixture:
 
 
 def read_bundle(path: str | Path) -> Bundle:
-    """A bundle adjustment: ``n m p``, one camera, one point, one weight, one feature; each stands for all, observation i is of camera
-    i mod n and point i mod m."""
+    """A bundle adjustment: ``n m p``, one camera, one point, one weight, one feature; each stands for all, observation
+    i is of camera i mod n and point i mod m."""
     numbers = _numbers(path)
     n, m, p = _whole(path, numbers[:3])
     take = _taker(path, numbers, 3)
     camera, point, weight, feature = take(1, CAMERA), take(1, 3), take(1), take(1, 2)
     take()
     observed = np.stack([np.arange(p) % n, np.arange(p) % m], axis=1)
-    return Bundle(np.repeat(camera, n, axis=0), np.repeat(point, m, axis=0), np.repeat(weight, p), observed, np.repeat(feature, p, axis=0))
+    return Bundle(
+        np.repeat(camera, n, axis=0),
+        np.repeat(point, m, axis=0),
+        np.repeat(weight, p),
+        observed,
+        np.repeat(feature, p, axis=0),
+    )
 
 
 def read_sequence(path: str | Path) -> Sequence:
@@ -114,8 +123,8 @@ def read_sequence(path: str | Path) -> Sequence:
 def read_hand(path: str | Path, model: str | Path | None = None) -> Hand:
     """A hand: ``N t``, N times ``correspondence x y z``, in the complicated form N times ``u v``, and t parameters.
 
-    ``model`` is the folder of ``bones.txt``, ``vertices.txt`` and ``triangles.txt``; by default ``model`` beside the file.
-    The form is told by the count of numbers.
+    ``model`` is the folder of ``bones.txt``, ``vertices.txt`` and ``triangles.txt``; by default ``model`` beside the
+    file. The form is told by the count of numbers.
     """
     numbers = _numbers(path)
     n, n_theta = _whole(path, numbers[:2])
@@ -140,7 +149,9 @@ def read_hand_model(folder: Path) -> HandModel:
         positions[row, :3] = line[:3]
         weights[row, np.array(line[9::2], int)] = line[10::2]
     triangles = np.array([[int(number) for number in line] for line in _fields(folder / "triangles.txt")])
-    return HandModel(np.array([int(line[0]) for line in bones]), matrices[:, 0], matrices[:, 1], positions, weights, triangles)
+    return HandModel(
+        np.array([int(line[0]) for line in bones]), matrices[:, 0], matrices[:, 1], positions, weights, triangles
+    )
 
 
 def _fields(path: Path) -> Iterator[list[str]]:
@@ -166,20 +177,27 @@ def _numbers(path: str | Path) -> Array:
 
 def _whole(path: str | Path, numbers: Array) -> list[int]:
     if numbers.size < 2 or (numbers < 1).any() or (numbers != np.floor(numbers)).any():
-        message = f"{path} begins with {numbers.tolist()}, which are no sizes; its first line holds two or three positive whole numbers"
+        message = (
+            f"{path} begins with {numbers.tolist()}, which are no sizes; its first line holds two or three "
+            "positive whole numbers"
+        )
         raise pb.InputFileError(message)
     return [int(number) for number in numbers]
 
 
 def _taker(path: str | Path, numbers: Array, start: int) -> Any:
-    """A function that takes the next numbers as an array of a shape; without a shape it makes sure that none is left."""
+    """A function that takes the next numbers as an array of a shape; without a shape it makes sure that none is
+    left."""
     used = start
 
     def take(*shape: int) -> Array:
         nonlocal used
         count = int(np.prod(shape)) if shape else 0
         if used + count > numbers.size or (not shape and used < numbers.size):
-            message = f"{path} holds {numbers.size} numbers, its first line asks for {used + count}{'' if not shape else ' or more'}"
+            message = (
+                f"{path} holds {numbers.size} numbers, its first line asks for "
+                f"{used + count}{'' if not shape else ' or more'}"
+            )
             raise pb.InputFileError(message)
         used += count
         return numbers[used - count : used].reshape(shape or (0,)).copy()

@@ -1,7 +1,9 @@
-"""The adjoint of Lorenz-96 under the classical Runge-Kutta method by hand: what the automatic gradient is measured against.
+"""The adjoint of Lorenz-96 under the classical Runge-Kutta method by hand: what the automatic gradient is measured
+against.
 
-Written as a NumPy programmer would: the tendency with ``np.roll``, one array of states kept, the stages computed again in the reverse.
-With ``f(x) = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F`` the transpose of its Jacobian at ``x`` takes ``c`` to
+Written as a NumPy programmer would: the tendency with ``np.roll``, one array of states kept, the stages computed again
+in the reverse. With ``f(x) = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F`` the transpose of its Jacobian at ``x`` takes ``c``
+to
 
     roll(c roll(x, 1), 1) - roll(c roll(x, 1), -2) + roll(c (roll(x, -1) - roll(x, 2)), -1) - c
 
@@ -66,7 +68,8 @@ def step_adjoint(kept: tuple[Array, Array, Array, Array], c: Array, dt: float) -
 
 
 def run_and_adjoint(x: Array, ct: Array, n_steps: int, forcing: float, dt: float) -> tuple[Array, Array]:
-    """``(state after n_steps, transposed Jacobian of the run times ct)``; the stages are kept, nothing is computed twice."""
+    """``(state after n_steps, transposed Jacobian of the run times ct)``; the stages are kept, nothing is computed
+    twice."""
     kept = []
     for _ in range(n_steps):
         x, stage = kept_step(x, forcing, dt)

@@ -1,7 +1,9 @@
-"""Two ways to write the Gaussian mixture of ``adbench.gmm``, for any library with NumPy's names, and the adjoint of one of them by hand.
+"""Two ways to write the Gaussian mixture of ``adbench.gmm``, for any library with NumPy's names, and the adjoint of one
+of them by hand.
 
-``params`` are alphas (k,), means (k, d) and icf (k, d (d + 1) / 2). ``places`` (d, d) says where each entry of a triangular factor lies in
-(0, icf), so that no library need write into an array. ``log_sum_exp`` is over the first axis. Constants of the objective are left out.
+``params`` are alphas (k,), means (k, d) and icf (k, d (d + 1) / 2). ``places`` (d, d) says where each entry of a
+triangular factor lies in (0, icf), so that no library need write into an array. ``log_sum_exp`` is over the first axis.
+Constants of the objective are left out.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,9 @@ def with_ones(x: Any) -> Any:
     return np.concatenate([x.T, np.ones((1, len(x)))])
 
 
-def published(xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, x: Any, places: Any, zeros: Any, gamma: float, m: int) -> Any:
+def published(
+    xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, x: Any, places: Any, zeros: Any, gamma: float, m: int
+) -> Any:
     """As the paper has it: every point less every mean, each times its factor."""
     alphas, means, icf = params
     d = x.shape[1]
@@ -28,7 +32,9 @@ def published(xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, x: Any, p
     return xp.sum(log_sum_exp(terms.T)) - x.shape[0] * log_sum_exp(alphas) + prior
 
 
-def one_product(xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, points: Any, places: Any, zeros: Any, gamma: float, m: int) -> Any:
+def one_product(
+    xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, points: Any, places: Any, zeros: Any, gamma: float, m: int
+) -> Any:
     """As ``adbench.gmm`` has it: one product of all factors with all points, which are columns with a 1 below each."""
     alphas, means, icf = params
     (k, d), n = means.shape, points.shape[1]
@@ -42,7 +48,9 @@ def one_product(xp: Any, log_sum_exp: Callable[[Any], Any], params: Any, points:
     return xp.sum(log_sum_exp(terms)) - n * log_sum_exp(alphas) + prior
 
 
-def one_product_by_hand(params: Any, points: Any, places: Any, zeros: Any, gamma: float, m: int) -> tuple[Any, tuple[Any, Any, Any]]:
+def one_product_by_hand(
+    params: Any, points: Any, places: Any, zeros: Any, gamma: float, m: int
+) -> tuple[Any, tuple[Any, Any, Any]]:
     """Value and gradient of ``one_product``, written out."""
     alphas, means, icf = params
     (k, d), n = means.shape, points.shape[1]

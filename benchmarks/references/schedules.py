@@ -22,7 +22,8 @@ def advances(n: int, snapshots: int) -> int:
 
 
 def binomial(n: int, snapshots: int) -> list[Action]:
-    """The actions that reverse steps ``n - 1 .. 0``; ``n`` of a few hundred at most, for the dynamic programme's sake."""
+    """The actions that reverse steps ``n - 1 .. 0``; ``n`` of a few hundred at most, for the dynamic programme's
+    sake."""
     return [("Save", "state", 0), *_reverse(0, n, snapshots, live=True), ("EndReverse",)]
 
 
@@ -40,7 +41,9 @@ def _reverse(start: int, stop: int, snapshots: int, *, live: bool) -> Iterator[A
             yield ("Advance", start, stop - 1)
             yield from (("Record", stop - 1), ("Reverse", stop - 1))
         else:
-            split = min(range(1, length), key=lambda m: m + advances(length - m, snapshots - 1) + advances(m, snapshots))
+            split = min(
+                range(1, length), key=lambda m: m + advances(length - m, snapshots - 1) + advances(m, snapshots)
+            )
             yield from (("Advance", start, start + split), ("Save", "state", start + split))
             yield from _reverse(start + split, stop, snapshots - 1, live=True)
         stop, live = start + split, False

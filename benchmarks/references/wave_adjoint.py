@@ -1,7 +1,8 @@
 """The wave misfit and its gradient by hand: what the automatic gradient is measured against.
 
 The discrete adjoint of ``pullback.demos.wave_model.misfit``, written as a NumPy programmer would who cares for speed
-but not for records: no step allocates a field, every step works in place, and nothing is fused or blocked. With the step
+but not for records: no step allocates a field, every step works in place, and nothing is fused or blocked. With the
+step
 
     v = u + damp (u - p);  v[inner] += c2 L u;  v[source] += wavelet[k];  r = v[receivers] - data[k];  loss += r . r
 
@@ -194,7 +195,11 @@ class ScheduleRun:
     def save(self, kind: str, step: int, *_tier: Any) -> None:
         if kind == "state":
             self._expect(step)
-            buffers = self._free_states.pop() if self._free_states else (np.empty_like(self.stepper.u), np.empty_like(self.stepper.u))
+            buffers = (
+                self._free_states.pop()
+                if self._free_states
+                else (np.empty_like(self.stepper.u), np.empty_like(self.stepper.u))
+            )
             np.copyto(buffers[0], self.stepper.u_prev)
             np.copyto(buffers[1], self.stepper.u)
             self._states[step] = (*buffers, self.stepper.loss)
@@ -219,7 +224,9 @@ class ScheduleRun:
 
     def _expect(self, step: int) -> None:
         if step != self._cursor:
-            raise ValueError(f"the schedule asks for step {step}, but the live state is the start of step {self._cursor}")
+            raise ValueError(
+                f"the schedule asks for step {step}, but the live state is the start of step {self._cursor}"
+            )
 
 
 def _read(action: Any) -> tuple[str, tuple[Any, ...]]:

@@ -1,16 +1,25 @@
 """Gradients of NumPy programs under a memory limit.
 
-``grad``, ``value_and_grad`` and ``vjp`` differentiate ordinary NumPy code in reverse mode; ``policy=`` says, per call, what is kept in
-memory between forward and reverse and what is computed again. The gradient has the same bits under every policy.
+``grad``, ``value_and_grad`` and ``vjp`` differentiate ordinary NumPy code in reverse mode; ``policy=`` says, per call,
+what is kept in memory between forward and reverse and what is computed again. The gradient has the same bits under
+every policy.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pullback.catalogue import Registry, register, registry
-from pullback.context import using
-from pullback.declare import Composite, Primitive, composite, primitive
-from pullback.errors import (
+from pullback.memory.in_force import using
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import SaveAll
+from pullback.primitives import CORE, rare
+from pullback.recording.handles import value
+from pullback.recording.traps import trap
+from pullback.rules.catalogue import Registry, register, registry
+from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.transforms.adjoint_fields import name
+from pullback.transforms.reverse import grad, value_and_grad, vjp
+from pullback.transforms.stepping import checkpoint, steps, stop_gradient
+from pullback.words.errors import (
     BudgetError,
     CheckError,
     ConstantChangedError,
@@ -34,14 +43,6 @@ from pullback.errors import (
     UnknownFunctionError,
     WriteError,
 )
-from pullback.marks import checkpoint, steps, stop_gradient
-from pullback.naming import name
-from pullback.policies.base import MemoryPolicy
-from pullback.policies.save_all import SaveAll
-from pullback.primitives import CORE, rare
-from pullback.reverse import grad, value_and_grad, vjp
-from pullback.sentinels import trap
-from pullback.tracer import value
 
 __version__ = "0.1.0"
 
@@ -50,51 +51,51 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback import schedules, testing
-    from pullback.derivatives import elementwise_grad, gauss_newton_product, hessian, hvp, jacobian
-    from pullback.forward import jvp, linearize
-    from pullback.implicit import custom_root, fixed_point
     from pullback.inspect.depending import dependencies
     from pullback.inspect.looking import record, saved
     from pullback.inspect.planning import plan
     from pullback.inspect.profiling import profile
-    from pullback.integrate import odeint
-    from pullback.loops import fori_loop, scan, while_loop
+    from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.policies.binomial import Binomial
     from pullback.policies.recompute import Recompute
-    from pullback.ravelling import fun_and_grad, ravel
-    from pullback.solutions import custom_linear_solve
-    from pullback.sparse import sparse_jacobian
+    from pullback.solving.engine import custom_linear_solve
+    from pullback.solving.implicit import custom_root, fixed_point
+    from pullback.solving.ode import odeint
+    from pullback.solving.vectors import fun_and_grad, ravel
+    from pullback.sparsity.jacobian_by_colours import sparse_jacobian
+    from pullback.transforms.derivatives import elementwise_grad, gauss_newton_product, hessian, hvp, jacobian
+    from pullback.transforms.forward import jvp, linearize
 else:
-    # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs that run. Hidden from
-    # type checkers, which would take any name for one that exists.
+    # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs
+    # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "Binomial": "pullback.policies.binomial",
         "Recompute": "pullback.policies.recompute",
-        "custom_linear_solve": "pullback.solutions",
-        "custom_root": "pullback.implicit",
+        "custom_linear_solve": "pullback.solving.engine",
+        "custom_root": "pullback.solving.implicit",
         "dependencies": "pullback.inspect.depending",
-        "elementwise_grad": "pullback.derivatives",
-        "fixed_point": "pullback.implicit",
-        "fori_loop": "pullback.loops",
-        "fun_and_grad": "pullback.ravelling",
-        "gauss_newton_product": "pullback.derivatives",
-        "hessian": "pullback.derivatives",
-        "hvp": "pullback.derivatives",
-        "jacobian": "pullback.derivatives",
-        "jvp": "pullback.forward",
-        "linearize": "pullback.forward",
+        "elementwise_grad": "pullback.transforms.derivatives",
+        "fixed_point": "pullback.solving.implicit",
+        "fori_loop": "pullback.loops.loop_functions",
+        "fun_and_grad": "pullback.solving.vectors",
+        "gauss_newton_product": "pullback.transforms.derivatives",
+        "hessian": "pullback.transforms.derivatives",
+        "hvp": "pullback.transforms.derivatives",
+        "jacobian": "pullback.transforms.derivatives",
+        "jvp": "pullback.transforms.forward",
+        "linearize": "pullback.transforms.forward",
         "numpy": "pullback.numpy",
-        "odeint": "pullback.integrate",
+        "odeint": "pullback.solving.ode",
         "plan": "pullback.inspect.planning",
         "profile": "pullback.inspect.profiling",
-        "ravel": "pullback.ravelling",
+        "ravel": "pullback.solving.vectors",
         "record": "pullback.inspect.looking",
         "saved": "pullback.inspect.looking",
-        "scan": "pullback.loops",
-        "sparse_jacobian": "pullback.sparse",
+        "scan": "pullback.loops.loop_functions",
+        "sparse_jacobian": "pullback.sparsity.jacobian_by_colours",
         "schedules": "pullback.schedules",
         "testing": "pullback.testing",
-        "while_loop": "pullback.loops",
+        "while_loop": "pullback.loops.loop_functions",
     }
 
     def __getattr__(name: str) -> Any:

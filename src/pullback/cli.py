@@ -1,4 +1,5 @@
-"""The command ``pullback``: three demos, the table of memory policies for a function of your own, and the pages on errors.
+"""The command ``pullback``: three demos, the table of memory policies for a function of your own, and the pages on
+errors.
 
 Bad input is one line on stderr and exit code 2; any other error of pullback is one line and exit code 1.
 """
@@ -14,7 +15,6 @@ from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
-from pullback.errors import InputFileError, PullbackError
 from pullback.inspect.coverage import MEANINGS
 from pullback.inspect.coverage import coverage as name_coverage
 from pullback.inspect.explaining import page_on
@@ -22,6 +22,7 @@ from pullback.inspect.inputs import bind, load_function, load_value, parse_polic
 from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
 from pullback.inspect.tables import Table
 from pullback.policies.base import MemoryPolicy
+from pullback.words.errors import InputFileError, PullbackError
 
 try:  # the two libraries of the extra `cli`; a person who starts the command without them gets a sentence, no traceback
     import click
@@ -59,25 +60,45 @@ def demo() -> None:
 
 
 @demo.command()
-@click.option("--full", is_flag=True, help="256 x 256 nodes, 4000 steps, one shot: minutes, and about 2 GiB under save-all.")
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help="Of every array.")
+@click.option(
+    "--full", is_flag=True, help="256 x 256 nodes, 4000 steps, one shot: minutes, and about 2 GiB under save-all."
+)
+@click.option(
+    "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help="Of every array."
+)
 @click.option("--grid", type=(int, int), metavar="NZ NX", help="Another number of nodes, down and across.")
 @click.option("--steps", type=click.IntRange(min=1), help="Another number of time steps.")
-@click.option("--policy", "policies", multiple=True, metavar="POLICY", help="A policy to compare, such as 'Binomial(20)'; may be repeated.")
-@click.option("--iterations", type=click.IntRange(min=1), default=8, show_default=True, help="L-BFGS iterations of the inversion.")
-@click.option("--repeat", type=click.IntRange(min=1), default=2, show_default=True, help="Gradients for each policy; the fastest counts.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="POLICY",
+    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
+)
+@click.option(
+    "--iterations", type=click.IntRange(min=1), default=8, show_default=True, help="L-BFGS iterations of the inversion."
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Gradients for each policy; the fastest counts.",
+)
 @click.option("--rss/--no-rss", default=None, help=RSS_HELP)
 @click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the pictures.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def wave(
-    full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...], iterations: int, repeat: int,
+    full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...],
+    iterations: int, repeat: int,
     rss: bool | None, out: Path, quiet: bool,
 ) -> None:  # fmt: skip
     """Recover a velocity model from seismic recordings, and compare memory policies on the way.
 
-    The 2-D acoustic wave equation under real terrain, written as ordinary NumPy. Its misfit is differentiated once per policy, and
-    one table says what each policy holds, executes and takes, whether the gradient is right, and whether its bits are the same.
-    Then a few L-BFGS iterations lower the misfit. Two pictures are written: memory against time, and the models.
+    The 2-D acoustic wave equation under real terrain, written as ordinary NumPy. Its misfit is differentiated once
+    per policy, and one table says what each policy holds, executes and takes, whether the gradient is right, and
+    whether its bits are the same. Then a few L-BFGS iterations lower the misfit. Two pictures are written: memory
+    against time, and the models.
 
     \b
     pullback demo wave                                    under a minute, under 500 MiB
@@ -88,20 +109,29 @@ def wave(
         chosen = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
         settings = sized(FULL if full else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
         with progress_bar(quiet=quiet) as tell:
-            report = run_wave(settings, policies=chosen, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell)
+            report = run_wave(
+                settings, policies=chosen, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
+            )
     show(report.profile.table())
     for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
         click.echo(line)
 
 
 @demo.command()
-@click.option("--epochs", type=click.IntRange(min=1), default=15, show_default=True, help="Passes over the 1347 digits for training.")
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Passes over the 1347 digits for training.",
+)
 @click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def digits(epochs: int, out: Path, quiet: bool) -> None:
     """Train a small network on handwritten digits, and judge it on digits it has not seen.
 
-    The products `x @ w` come from the plugin pullback-linalg, the digits from scikit-learn. A picture shows what was misread.
+    The products `x @ w` come from the plugin pullback-linalg, the digits from scikit-learn. A picture shows what was
+    misread.
     """
 
     def tell(what: str, _done: int, _total: int) -> None:
@@ -113,17 +143,26 @@ def digits(epochs: int, out: Path, quiet: bool) -> None:
 
 
 @demo.command()
-@click.option("--cycles", type=click.IntRange(min=1), default=100, show_default=True, help="Assimilation windows, one after the other.")
-@click.option("--policy", metavar="POLICY", default="SaveAll", show_default=True, help="Of the gradients, such as 'Binomial(3)'.")
+@click.option(
+    "--cycles",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Assimilation windows, one after the other.",
+)
+@click.option(
+    "--policy", metavar="POLICY", default="SaveAll", show_default=True, help="Of the gradients, such as 'Binomial(3)'."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the truth and the observation errors.")
 @click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) -> None:
     """Assimilate observations of the Lorenz-96 model by 4D-Var, window after window.
 
-    40 variables, every second of them observed every 5 steps; an analysis, forecast to the end of its window, is the next background.
-    Once with the gradient of the cost and L-BFGS, once by Gauss-Newton with products of the linearised model and its adjoint. Printed: the
-    errors of background and analysis against the truth, and the bytes held, which are the same in every cycle.
+    40 variables, every second of them observed every 5 steps; an analysis, forecast to the end of its window, is the
+    next background. Once with the gradient of the cost and L-BFGS, once by Gauss-Newton with products of the
+    linearised model and its adjoint. Printed: the errors of background and analysis against the truth, and the bytes
+    held, which are the same in every cycle.
 
     \b
     pullback demo assimilation                            under a minute
@@ -138,23 +177,46 @@ def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) ->
 
 @commands.command("profile")
 @click.argument("function", metavar="FILE.py:FUNCTION")
-@click.option("--arg", "arguments", multiple=True, metavar="NAME=FILE.npy", help="A parameter's array, saved by numpy.save, or its number.")
-@click.option("--wrt", multiple=True, metavar="NAME", help="Differentiate by this parameter.  [default: the first floating one]")
-@click.option("--policy", "policies", multiple=True, metavar="POLICY", help="A policy to compare, such as 'Binomial(20)'; may be repeated.")
-@click.option("--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Gradients for each policy; the fastest counts.")
-@click.option("--taylor", is_flag=True, help="Add the rate of the Taylor test: 2 for a right gradient. For scalar functions.")
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="A parameter's array, saved by numpy.save, or its number.",
+)
+@click.option(
+    "--wrt", multiple=True, metavar="NAME", help="Differentiate by this parameter.  [default: the first floating one]"
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="POLICY",
+    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Gradients for each policy; the fastest counts.",
+)
+@click.option(
+    "--taylor", is_flag=True, help="Add the rate of the Taylor test: 2 for a right gradient. For scalar functions."
+)
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the table.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def profile_command(
-    function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int, taylor: bool,
+    function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
+    taylor: bool,
     dot_product: bool, rss: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """What each memory policy costs for a function of your own.
 
-    The Python file is run once, and the gradient of FUNCTION is computed under each policy. Arrays come from .npy files; pickled
-    ones are refused.
+    The Python file is run once, and the gradient of FUNCTION is computed under each policy. Arrays come from .npy
+    files; pickled ones are refused.
 
     \b
     pullback profile model.py:misfit --arg c=velocity.npy --arg n=400
@@ -218,7 +280,10 @@ def coverage(name: str | None) -> None:
         message = f"{name!r} is no function of NumPy {found.numpy_version} that reaches pullback; {seen}"
         raise BadInputError(message)
     for row in rows:
-        click.echo(f"{row.module}.{row.name}: {row.status}, {MEANINGS[row.status].replace('`', '')}" + (f" ({row.by})" if row.by else ""))
+        click.echo(
+            f"{row.module}.{row.name}: {row.status}, {MEANINGS[row.status].replace('`', '')}"
+            + (f" ({row.by})" if row.by else "")
+        )
 
 
 def named_value(text: str) -> tuple[str, Any]:
@@ -232,7 +297,9 @@ def named_value(text: str) -> tuple[str, Any]:
 def known_policies() -> dict[str, type[MemoryPolicy]]:
     """Every public policy by its name."""
     public = {name: getattr(pullback, name) for name in pullback.__all__}
-    return {n: p for n, p in public.items() if isinstance(p, type) and issubclass(p, MemoryPolicy) and p is not MemoryPolicy}
+    return {
+        n: p for n, p in public.items() if isinstance(p, type) and issubclass(p, MemoryPolicy) and p is not MemoryPolicy
+    }
 
 
 class BadInputError(click.ClickException):
@@ -243,7 +310,8 @@ class BadInputError(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn pullback's errors into one line on stderr: exit code 2 for bad input, 1 for the rest. Other errors keep their traceback."""
+    """Turn pullback's errors into one line on stderr: exit code 2 for bad input, 1 for the rest. Other errors keep
+    their traceback."""
     try:
         yield
     except PullbackError as error:
@@ -272,7 +340,8 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | N
 
 
 def show(table: Table) -> None:
-    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; plain text elsewhere.
+    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; plain text
+    elsewhere.
 
     On a terminal too narrow for either it is plain text, too: rich would cut the columns.
     """
@@ -288,7 +357,9 @@ def show(table: Table) -> None:
 
 def rich_table(table: Table) -> RichTable:
     """The table in rich's form; the answer to "same bits" stands out."""
-    made = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    made = RichTable(
+        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
     for column in table.columns:
         header = "\n".join(part for part in column.lines if part)
         made.add_column(header, justify="left" if column.text else "right", no_wrap=True, vertical="bottom")

@@ -1,10 +1,11 @@
 """NumPy for the few calls that never ask a tracer: ``from pullback import numpy as pnp``.
 
-``np.array([t, t])``, ``np.full(n, t)``, ``np.r_[t]``, ``np.fromiter``, ``np.vectorize`` and ``np.float64(t)`` convert their argument
-without asking it, so plain NumPy can only refuse a tracer there. The functions written out here are the same calls with the same arguments;
-without a tracer among them they call NumPy's. Every other name of this module is NumPy's own object (``pnp.sin is np.sin``). What NumPy
-would give is computed on the values behind the tracers, so shape, dtype and errors are NumPy's; an integer or boolean result is plain, as
-from ``astype``; an array of objects is refused.
+``np.array([t, t])``, ``np.full(n, t)``, ``np.r_[t]``, ``np.fromiter``, ``np.vectorize`` and ``np.float64(t)`` convert
+their argument without asking it, so plain NumPy can only refuse a tracer there. The functions written out here are the
+same calls with the same arguments; without a tracer among them they call NumPy's. Every other name of this module is
+NumPy's own object (``pnp.sin is np.sin``). What NumPy would give is computed on the values behind the tracers, so
+shape, dtype and errors are NumPy's; an integer or boolean result is plain, as from ``astype``; an array of objects is
+refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,11 +16,11 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from pullback.declare import primitive
-from pullback.errors import ConversionError, NotDifferentiableError
-from pullback.handles import Handle, plain_value
-from pullback.nested import as_operand, carries, converted, holds_tracer, laid_out, stacked, values_of
-from pullback.tape import site_here, site_text
+from pullback.recording.handles import Handle, plain_value
+from pullback.recording.nested_lists import as_operand, carries, converted, holds_tracer, laid_out, stacked, values_of
+from pullback.rules.declaration import primitive
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import ConversionError, NotDifferentiableError
 
 NP: Any = np  # untyped: its stubs know what NumPy takes, not what a tracer may be
 
@@ -47,13 +48,22 @@ def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def join(arrays: Any, *args: Any, **kwargs: Any) -> Any:
-        parts = arrays if isinstance(arrays, Handle | np.ndarray) or not holds_tracer(arrays) else [as_operand(part) for part in arrays]
+        parts = (
+            arrays
+            if isinstance(arrays, Handle | np.ndarray) or not holds_tracer(arrays)
+            else [as_operand(part) for part in arrays]
+        )
         return function(parts, *map(as_operand, args), **kwargs)
 
     return join
 
 
-concatenate, stack, vstack, hstack = _joining(np.concatenate), _joining(np.stack), _joining(np.vstack), _joining(np.hstack)
+concatenate, stack, vstack, hstack = (
+    _joining(np.concatenate),
+    _joining(np.stack),
+    _joining(np.vstack),
+    _joining(np.hstack),
+)
 concat, dstack, column_stack = concatenate, _joining(np.dstack), _joining(np.column_stack)
 
 
@@ -62,9 +72,10 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return np.append(as_operand(arr), as_operand(values), axis)
 
 
-# ------------------------------------------------------------------------------------------------------------------ creation
+# ------------------------------------------------------------------------------------------------------------- creation
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **options: Any) -> Any:
-    """numpy.full with a traced ``fill_value``, or a list with tracers in it: its derivative is summed over the new elements."""
+    """numpy.full with a traced ``fill_value``, or a list with tracers in it: its derivative is summed over the new
+    elements."""
     if not holds_tracer(fill_value):
         return np.full(shape, fill_value, dtype, order, **options)
     fill = asarray(fill_value)
@@ -73,13 +84,17 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **opt
 
 
 def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    """numpy.full_like with a traced ``fill_value`` for a plain ``a``; raises :class:`ConversionError` where the dtype is an integer one."""
+    """numpy.full_like with a traced ``fill_value`` for a plain ``a``; raises :class:`ConversionError` where the
+    dtype is an integer one."""
     if isinstance(a, Handle) or not holds_tracer(fill_value):
         return np.full_like(a, as_operand(fill_value), *args, **kwargs)
     fill = asarray(fill_value)
     plain = np.full_like(a, plain_value(fill), *args, **kwargs)
     if not carries(plain, "full_like"):
-        message = f"numpy.full_like would write a traced value into dtype {plain.dtype}, which carries no derivative; pass dtype=float"
+        message = (
+            f"numpy.full_like would write a traced value into dtype {plain.dtype}, which carries no derivative; "
+            "pass dtype=float"
+        )
         raise ConversionError(message)
     return laid_out(np.broadcast_to(fill, plain.shape).astype(plain.dtype, order="C"), plain)
 
@@ -92,7 +107,8 @@ _arange = primitive(
 
 
 def arange(*args: Any, **kwargs: Any) -> Any:
-    """numpy.arange. ``start`` and ``step`` may be traced; ``stop`` decides the length only, so the elements do not depend on it."""
+    """numpy.arange. ``start`` and ``step`` may be traced; ``stop`` decides the length only, so the elements do not
+    depend on it."""
     named = dict(zip(("start", "stop", "step", "dtype") if len(args) != 1 else ("stop",), args, strict=False)) | kwargs
     if not any(isinstance(value, Handle) for value in named.values()):
         return NP.arange(*args, **kwargs)
@@ -101,7 +117,9 @@ def arange(*args: Any, **kwargs: Any) -> Any:
         start, stop = 0, start
     plain = NP.arange(values_of(start), values_of(stop), values_of(step), named.get("dtype"))
     depends = isinstance(start, Handle) or isinstance(step, Handle)
-    return _arange(start, step, stop=values_of(stop), dtype=plain.dtype) if depends and carries(plain, "arange") else plain
+    return (
+        _arange(start, step, stop=values_of(stop), dtype=plain.dtype) if depends and carries(plain, "arange") else plain
+    )
 
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
@@ -111,7 +129,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -
     return stacked(items, plain.dtype) if holds_tracer(items) and carries(plain, "fromiter") else plain
 
 
-# --------------------------------------------------------------------------------------------------------------- r_ and c_
+# ------------------------------------------------------------------------------------------------------------ r_ and c_
 @frozen
 class Concatenator:
     """``r_`` and ``c_``: slices, complex steps, directives ('0,2') and tracers."""
@@ -128,7 +146,10 @@ class Concatenator:
             return self.own[key]
         words = items[:1] if isinstance(items[0], str) else ()
         if words and words[0].strip() in {"r", "c"}:
-            message = f"numpy.{self.name} with the directive {items[0]!r} makes a matrix, which has no derivative; use '0,2' or c_"
+            message = (
+                f"numpy.{self.name} with the directive {items[0]!r} makes a matrix, which has no derivative; use '0,2' "
+                "or c_"
+            )
             raise NotDifferentiableError(message)
         plain = self.own[tuple(_plain_slice(item) if isinstance(item, slice) else values_of(item) for item in items)]
         if not carries(plain, self.name):
@@ -153,13 +174,15 @@ def _plain_slice(item: slice) -> slice:
 def _range(item: slice) -> Any:
     """The numbers that a slice in ``r_`` stands for: a complex step counts them."""
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
-    return np.linspace(start, item.stop, int(abs(step))) if isinstance(step, complex) else arange(start, item.stop, step)
+    return (
+        np.linspace(start, item.stop, int(abs(step))) if isinstance(step, complex) else arange(start, item.stop, step)
+    )
 
 
 r_, c_ = Concatenator(np.r_, "r_"), Concatenator(np.c_, "c_")
 
 
-# ----------------------------------------------------------------------------------------- writing into a plain destination
+# ------------------------------------------------------------------------------------- writing into a plain destination
 def _writing(function: Callable[..., Any], rewrite: str) -> Callable[..., Any]:
     """A NumPy function that writes into its first argument: a plain one cannot take a traced value."""
 
@@ -168,9 +191,9 @@ def _writing(function: Callable[..., Any], rewrite: str) -> Callable[..., Any]:
         traced = holds_tracer(args) or holds_tracer(tuple(kwargs.values()))
         if traced and not isinstance(destination, Handle):
             message = (
-                f"numpy.{function.__name__} would write a traced value into a plain array of shape {np.shape(destination)} "
-                f"(at {site_text(site_here(1))}), which would drop the derivative; {rewrite}, or start from a traced copy: "
-                "a = np.full_like(x, a, shape=a.shape) for a tracer x"
+                f"numpy.{function.__name__} would write a traced value into a plain array of shape "
+                f"{np.shape(destination)} (at {site_text(site_here(1))}), which would drop the derivative; {rewrite}, "
+                "or start from a traced copy: a = np.full_like(x, a, shape=a.shape) for a tracer x"
             )
             raise ConversionError(message)
         function(destination, *map(as_operand, args), **{name: as_operand(value) for name, value in kwargs.items()})
@@ -186,15 +209,19 @@ put_along_axis = _writing(np.put_along_axis, "write into np.zeros_like(x)")
 putmask = _writing(np.putmask, "use np.where(mask, value, a)")
 
 
-# ------------------------------------------------------------------------------------------------ Python functions per element
+# ----------------------------------------------------------------------------------------- Python functions per element
 class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
-    """numpy.vectorize: the function is called with traced scalars (traced arrays, with a ``signature``), and its results are stacked."""
+    """numpy.vectorize: the function is called with traced scalars (traced arrays, with a ``signature``), and its
+    results are stacked."""
 
     def _vectorize_call(self, func: Callable[..., Any], args: Any) -> Any:
         if self.signature is None:
             return self._each(func, args, ((),) * len(args), None)
         takes, gives = (
-            [tuple(name.strip() for name in core.strip("() ").split(",") if name.strip()) for core in side.strip().split("),")]
+            [
+                tuple(name.strip() for name in core.strip("() ").split(",") if name.strip())
+                for core in side.strip().split("),")
+            ]
             for side in str(self.signature).split("->")
         )
         if len(takes) != len(args):
@@ -202,7 +229,9 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
             raise TypeError(message)
         return self._each(func, args, takes, len(gives))
 
-    def _each(self, func: Callable[..., Any], args: Any, cores: Sequence[tuple[str, ...]], n_results: int | None) -> Any:
+    def _each(
+        self, func: Callable[..., Any], args: Any, cores: Sequence[tuple[str, ...]], n_results: int | None
+    ) -> Any:
         """The results of ``func`` for every place of the loop, as one array each."""
         operands: list[Any] = [a if isinstance(a, Handle) else asarray(a) for a in args]
         splits = [a.ndim - len(core) for a, core in zip(operands, cores, strict=True)]
@@ -214,7 +243,10 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         many = isinstance(results[0], tuple) if n_results is None else n_results > 1
         columns = list(zip(*results, strict=True)) if many else [results]
         types = self.otypes or [None] * len(columns)
-        made = tuple(self._column(column, kind).reshape(loop + np.shape(column[0])) for column, kind in zip(columns, types, strict=True))
+        made = tuple(
+            self._column(column, kind).reshape(loop + np.shape(column[0]))
+            for column, kind in zip(columns, types, strict=True)
+        )
         return made if many else made[0]
 
     def _plainly(self, func: Callable[..., Any], operands: Any) -> Any:
@@ -228,31 +260,36 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         dtype = np.dtype(kind) if kind else np.asarray(values_of(column[0])).dtype
         if dtype.kind not in "fc":
             message = (
-                f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here(4))}), which would drop "
-                "the derivative; pass otypes=[float]"
+                f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here(4))}), "
+                "which would drop the derivative; pass otypes=[float]"
             )
             raise ConversionError(message)
         return asarray(list(column), dtype=dtype)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **options: Any) -> Any:
-    """numpy.frompyfunc; raises :class:`ConversionError` where ``func`` returns a tracer, since the result is an array of objects."""
+    """numpy.frompyfunc; raises :class:`ConversionError` where ``func`` returns a tracer, since the result is an
+    array of objects."""
 
     @wraps(func)
     def plainly(*args: Any) -> Any:
         result = func(*args)
         if holds_tracer(result):
-            message = "numpy.frompyfunc would put tracers into an array of objects, which has no derivative; use pullback.numpy.vectorize"
+            message = (
+                "numpy.frompyfunc would put tracers into an array of objects, which has no derivative; use "
+                "pullback.numpy.vectorize"
+            )
             raise ConversionError(message)
         return result
 
     return np.frompyfunc(plainly, nin, nout, **options)
 
 
-# ----------------------------------------------------------------------------------------------------------------- scalar types
+# --------------------------------------------------------------------------------------------------------- scalar types
 @frozen(eq=False)
 class ScalarType:
-    """``float64`` and the others as one uses them: to convert (a tracer by ``astype``), as a dtype, and in ``isinstance``."""
+    """``float64`` and the others as one uses them: to convert (a tracer by ``astype``), as a dtype, and in
+    ``isinstance``."""
 
     type: Any
 
@@ -292,10 +329,14 @@ def isscalar(element: Any) -> bool:
 
 
 __all__ = [
-    "append", "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "c_", "cdouble",
-    "clongdouble", "column_stack", "complex64", "complex128", "concat", "concatenate", "copyto", "csingle", "double", "dstack",
-    "fill_diagonal", "float16", "float32", "float64", "fromiter", "frompyfunc", "full", "full_like", "half", "hstack", "isscalar",
-    "longdouble", "place", "put", "put_along_axis", "putmask", "r_", "require", "single", "stack", "vectorize", "vstack",
+    "append", "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
+    "c_", "cdouble",
+    "clongdouble", "column_stack", "complex64", "complex128", "concat", "concatenate", "copyto", "csingle", "double",
+    "dstack",
+    "fill_diagonal", "float16", "float32", "float64", "fromiter", "frompyfunc", "full", "full_like", "half", "hstack",
+    "isscalar",
+    "longdouble", "place", "put", "put_along_axis", "putmask", "r_", "require", "single", "stack", "vectorize",
+    "vstack",
 ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Schedules for people who write or study policies: the actions, the machine that checks them, the simulator, the diagram.
+"""Schedules for people who write or study policies: the actions, the machine that checks them, the simulator, the
+diagram.
 
 >>> from pullback.policies.binomial import Binomial
 >>> from pullback.schedules import simulate

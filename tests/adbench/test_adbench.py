@@ -1,8 +1,9 @@
-"""ADBench's objectives in benchmarks/adbench: on drawn inputs in its text formats, and, where a checkout is named, on its own.
+"""ADBench's objectives in benchmarks/adbench: on drawn inputs in its text formats, and, where a checkout is named, on
+its own.
 
-The first kind compares values with the formulas written out in loops, and derivatives with complex steps. The second kind needs the
-environment variable ADBENCH: the path of a checkout of https://github.com/microsoft/ADBench (read at commit 38cb793), whose data and tests
-hold the published inputs and values. Neither is part of this repository.
+The first kind compares values with the formulas written out in loops, and derivatives with complex steps. The second
+kind needs the environment variable ADBENCH: the path of a checkout of https://github.com/microsoft/ADBench (read at
+commit 38cb793), whose data and tests hold the published inputs and values. Neither is part of this repository.
 """
 
 import math
@@ -30,7 +31,8 @@ def text_of(*parts):
 
 
 def by_complex_steps(function, x):
-    """The derivatives of a real analytic function of an array, last axis: Im f(x + i h e) / h (Squire, Trapp, SIAM Review 40, 1998)."""
+    """The derivatives of a real analytic function of an array, last axis: Im f(x + i h e) / h (Squire, Trapp, SIAM
+    Review 40, 1998)."""
     columns = []
     for place in range(x.size):
         moved = x.astype(complex)
@@ -43,7 +45,7 @@ def close(got, wanted, tolerance=1e-11):
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(wanted).max())))
 
 
-# ------------------------------------------------------------------------------------------------------------ mixture
+# -------------------------------------------------------------------------------------------------------------- mixture
 def drawn_mixture(tmp_path, d=3, k=4, n=6, gamma=1.3, m=2):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=shape) for shape in ((k, 1), (k, d), (k, d * (d + 1) // 2), (n, d))]
@@ -64,7 +66,9 @@ def mixture_by_loops(alphas, means, icf, x, gamma, m):
                 for row in range(column + 1, d):
                     factor[row, column] = icf[component, place]
                     place += 1
-            terms.append(alphas[component] + icf[component, :d].sum() - 0.5 * np.sum((factor @ (point - means[component])) ** 2))
+            terms.append(
+                alphas[component] + icf[component, :d].sum() - 0.5 * np.sum((factor @ (point - means[component])) ** 2)
+            )
         total += np.log(np.sum(np.exp(terms)))
     for row in icf:
         prior += 0.5 * gamma**2 * (np.sum(np.exp(row[:d]) ** 2) + np.sum(row[d:] ** 2)) - m * row[:d].sum()
@@ -80,6 +84,7 @@ def test_the_mixture_on_a_drawn_input(tmp_path):
     close(value, mixture_by_loops(alphas[:, 0], means, icf, x, *prior))
     params = [alphas[:, 0], means, icf]
     for which, got in enumerate(gradient):
+
         def of_one(moved, which=which):
             return gmm.objective([moved if k == which else param for k, param in enumerate(params)], x, *prior)
 
@@ -101,7 +106,7 @@ def test_the_mixture_has_the_same_bits_under_a_policy(tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(gradient, under, strict=True))
 
 
-# ------------------------------------------------------------------------------------------------------------- bundle
+# --------------------------------------------------------------------------------------------------------------- bundle
 CAMERA = np.array([0.3, -0.2, 0.1, 0.5, -0.4, -6.0, 320.0, 10.0, -20.0, 0.05, -0.01])
 
 
@@ -136,7 +141,11 @@ def test_the_sparse_jacobian_of_the_bundle(tmp_path):
     cameras = problem.cameras + 0.01 * rng.normal(size=(n, 11))
     cameras[1, :3] = 0.3 * rng.normal(size=3)
     problem = reading.Bundle(
-        cameras, problem.points + rng.normal(size=(m, 3)), rng.normal(size=p), problem.observed, problem.features + rng.normal(size=(p, 2))
+        cameras,
+        problem.points + rng.normal(size=(m, 3)),
+        rng.normal(size=p),
+        problem.observed,
+        problem.features + rng.normal(size=(p, 2)),
     )
     _, blocks, of_weights = ba.value_and_jacobian(problem)
     data, indices, indptr, shape = ba.compressed_rows(problem, blocks, of_weights)
@@ -166,7 +175,7 @@ def test_a_camera_without_rotation_has_the_right_derivative():
     np.testing.assert_allclose(near, at_rest, atol=1e-7)
 
 
-# --------------------------------------------------------------------------------------------------------------- lstm
+# ----------------------------------------------------------------------------------------------------------------- lstm
 def drawn_sequence(tmp_path, layers=2, characters=6, bits=3):
     rng = np.random.default_rng(2)
     parts = [rng.normal(size=shape) for shape in ((2 * layers, 4 * bits), (3, bits), (2 * layers, bits))]
@@ -199,8 +208,14 @@ def test_the_lstm_on_a_drawn_input(tmp_path):
     problem = reading.read_sequence(path)
     value, (of_weights, of_extra) = lstm.value_and_gradient(problem)
     close(value, lstm_by_loops(weights, extra, state, text))
-    close(of_weights.reshape(-1), by_complex_steps(lambda moved: lstm_by_loops(moved, extra.astype(complex), state, text), weights))
-    close(of_extra.reshape(-1), by_complex_steps(lambda moved: lstm_by_loops(weights.astype(complex), moved, state, text), extra))
+    close(
+        of_weights.reshape(-1),
+        by_complex_steps(lambda moved: lstm_by_loops(moved, extra.astype(complex), state, text), weights),
+    )
+    close(
+        of_extra.reshape(-1),
+        by_complex_steps(lambda moved: lstm_by_loops(weights.astype(complex), moved, state, text), extra),
+    )
 
 
 @pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute()])
@@ -211,7 +226,7 @@ def test_the_lstm_has_the_same_bits_under_a_policy(tmp_path, policy):
     assert all(np.array_equal(a, b) for a, b in zip(plain[1], under[1], strict=True))
 
 
-# --------------------------------------------------------------------------------------------------------------- hand
+# ----------------------------------------------------------------------------------------------------------------- hand
 N_BONES, N_VERTICES = 22, 7
 
 
@@ -222,13 +237,17 @@ def write_model(folder):
     bones = []
     for bone in range(N_BONES):
         parent = -1 if bone == 0 else 0 if bone % 4 == 1 else bone - 1
-        matrices = np.concatenate([np.eye(4) + 0.3 * rng.normal(size=(4, 4)) * np.array([[1.0], [1.0], [1.0], [0.0]]) for _ in range(2)])
+        matrices = np.concatenate([
+            np.eye(4) + 0.3 * rng.normal(size=(4, 4)) * np.array([[1.0], [1.0], [1.0], [0.0]]) for _ in range(2)
+        ])
         bones.append(":".join([f"bone{bone}", str(parent), *(repr(number) for number in matrices.ravel().tolist())]))
     vertices = []
     for vertex in range(N_VERTICES):
         carriers = rng.choice(N_BONES, size=1 + vertex % 3, replace=False)
         pairs = [word for bone in carriers for word in (str(bone), repr(float(rng.random())))]
-        vertices.append(":".join([*(repr(number) for number in rng.normal(size=8).tolist()), str(len(carriers)), *pairs]))
+        vertices.append(
+            ":".join([*(repr(number) for number in rng.normal(size=8).tolist()), str(len(carriers)), *pairs])
+        )
     (folder / "bones.txt").write_text("\n".join(bones) + "\n")
     (folder / "vertices.txt").write_text("\n".join(vertices) + "\n")
     (folder / "triangles.txt").write_text("0:1:2\n2:3:4\n4:6:5\n")
@@ -261,7 +280,11 @@ def vertex_by_loops(theta, model, vertex):
         local[:3, :3] = turned("z", angles[bone, 1]) @ turned("x", angles[bone, 0])
         local = model.relatives[bone] @ local
         absolute.append(local if model.parents[bone] < 0 else absolute[model.parents[bone]] @ local)
-        placed = placed + model.weights[vertex, bone] * (absolute[bone] @ model.inverse_absolutes[bone] @ model.positions[vertex])[:3]
+        placed = (
+            placed
+            + model.weights[vertex, bone]
+            * (absolute[bone] @ model.inverse_absolutes[bone] @ model.positions[vertex])[:3]
+        )
     angle = np.sqrt(np.sum(theta[:3] ** 2))
     x, y, z = theta[:3] / angle
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
@@ -306,7 +329,7 @@ def test_a_hand_that_is_hardly_turned_is_not_turned(tmp_path):
     np.testing.assert_array_equal(hand.simple_residuals(theta, problem), hand.simple_residuals(at_rest, problem))
 
 
-# ------------------------------------------------------------------------------------------------- command line, bad input
+# ---------------------------------------------------------------------------------------------- command line, bad input
 def test_the_command_line_prints_value_norm_and_seconds(tmp_path, capsys):
     path, _, _ = drawn_mixture(tmp_path)
     assert main(["gmm", str(path)]) == 0
@@ -328,7 +351,9 @@ def test_the_command_line_runs_every_objective(tmp_path, capsys, objective):
         drawn_hand(tmp_path, complicated=True)
     name = {"ba": "bundle", "lstm": "sequence", "hand": "hand"}[objective]
     assert main([objective, str(tmp_path / f"{name}.txt")]) == 0
-    assert re.fullmatch(r"value [-0-9.e]+\nnorm of the derivative [0-9.e]+\nseconds [0-9.e-]+\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        r"value [-0-9.e]+\nnorm of the derivative [0-9.e]+\nseconds [0-9.e-]+\n", capsys.readouterr().out
+    )
 
 
 def test_a_file_of_another_length_is_refused(tmp_path, capsys):
@@ -363,16 +388,19 @@ def test_a_missing_file_is_refused(tmp_path):
         reading.read_bundle(tmp_path / "none.txt")
 
 
-# ---------------------------------------------------------------------------------------------------- published values
+# ----------------------------------------------------------------------------------------------------- published values
 @pytest.fixture
 def checkout():
     if "ADBENCH" not in os.environ:
-        pytest.skip("ADBENCH names no checkout of microsoft/ADBench, whose inputs and values are not part of this repository")
+        pytest.skip(
+            "ADBENCH names no checkout of microsoft/ADBench, whose inputs and values are not part of this repository"
+        )
     return Path(os.environ["ADBENCH"])
 
 
 def published(checkout, objective, name):
-    """The numbers that ADBench's own test of an objective expects of its output ``name``: scalars one by one, or lists."""
+    """The numbers that ADBench's own test of an objective expects of its output ``name``: scalars one by one, or
+    lists."""
     text = (checkout / "test" / "cpp" / "modules" / "common" / f"{objective}Tests.cpp").read_text("utf-8")
     lists = re.findall(r"vector<double>\s+" + name + r"\s*\{([^}]*)\}", text)
     scalars = re.findall(r"EXPECT_NEAR\(([-+0-9.e]+),\s*output\." + name, text)
@@ -399,7 +427,9 @@ def test_the_bundle_has_the_published_values(checkout):
 
 def test_the_lstm_has_the_published_values(checkout):
     value, gradient = lstm.value_and_gradient(reading.read_sequence(checkout / "data" / "lstm" / "lstm_l2_c1024.txt"))
-    np.testing.assert_allclose(value, published(checkout, "Lstm", "objective")[0], atol=5e-9)  # it is published to eight digits
+    np.testing.assert_allclose(
+        value, published(checkout, "Lstm", "objective")[0], atol=5e-9
+    )  # it is published to eight digits
     (expected,) = published(checkout, "Lstm", "expectedGradient")
     np.testing.assert_allclose(np.concatenate([part.ravel() for part in gradient]), expected, rtol=1e-11, atol=1e-15)
 
@@ -407,5 +437,7 @@ def test_the_lstm_has_the_published_values(checkout):
 @pytest.mark.parametrize(("which", "name"), [(0, "test.txt"), (1, "hand_complicated.txt")])
 def test_the_hand_has_the_published_values(checkout, which, name):
     errors, jacobian = hand.value_and_jacobian(reading.read_hand(checkout / "data" / "hand" / name))
-    np.testing.assert_allclose(errors.ravel(), published(checkout, "Hand", "objective")[6 * which : 6 * which + 6], atol=1e-14)
+    np.testing.assert_allclose(
+        errors.ravel(), published(checkout, "Hand", "objective")[6 * which : 6 * which + 6], atol=1e-14
+    )
     np.testing.assert_allclose(jacobian.T.ravel(), published(checkout, "Hand", "expectedJ")[which], atol=1e-14)

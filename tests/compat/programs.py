@@ -1,6 +1,8 @@
-"""Five programs as they are written for autograd, each a function of the library: ``library("numpy")`` is ``autograd.numpy`` or ours.
+"""Five programs as they are written for autograd, each a function of the library: ``library("numpy")`` is
+``autograd.numpy`` or ours.
 
-Each gives a scalar loss and the parameters to differentiate it at. The programs are the kinds that autograd's documentation shows.
+Each gives a scalar loss and the parameters to differentiate it at. The programs are the kinds that autograd's
+documentation shows.
 """
 
 from importlib import import_module
@@ -9,12 +11,14 @@ SHIM = "pullback.compat.autograd"
 
 
 def library_of(package):
-    """A function from the rest of a module's name to the module: ``library("scipy.special")``, ``library()`` for the package."""
+    """A function from the rest of a module's name to the module: ``library("scipy.special")``, ``library()`` for the
+    package."""
     return lambda inner="": import_module(f"{package}.{inner}" if inner else package)
 
 
 def character_network(library):
-    """A recurrent network that predicts the next letter: a dict of weights, a Python loop, a list of outputs joined at the end."""
+    """A recurrent network that predicts the next letter: a dict of weights, a Python loop, a list of outputs joined
+    at the end."""
     np = library("numpy")
     logsumexp = library("scipy.special").logsumexp
     npr = library("numpy.random").RandomState(0)
@@ -80,7 +84,12 @@ def gaussian_process(library):
         return scale * np.exp(-0.5 * np.sum(apart**2, axis=2))
 
     def loss(parameters):
-        mean, noise, scale, lengths = parameters[0], np.exp(parameters[1]) + 1e-3, np.exp(parameters[2]), np.exp(parameters[3:])
+        mean, noise, scale, lengths = (
+            parameters[0],
+            np.exp(parameters[1]) + 1e-3,
+            np.exp(parameters[2]),
+            np.exp(parameters[3:]),
+        )
         covariance = kernel(scale, lengths, inputs, inputs) + noise * np.eye(len(targets))
         factor = np.linalg.cholesky(covariance)
         white = np.linalg.solve(factor, targets - mean)
@@ -90,9 +99,13 @@ def gaussian_process(library):
 
 
 def neural_ode(library):
-    """A small network as the right-hand side of an ODE, fitted to a spiral; the gradient is the adjoint of the solver."""
+    """A small network as the right-hand side of an ODE, fitted to a spiral; the gradient is the adjoint of the
+    solver."""
     np = library("numpy")
-    odeint, tuple_of = library("scipy.integrate").odeint, library("builtins").tuple  # a plain tuple hides tracers from autograd
+    odeint, tuple_of = (
+        library("scipy.integrate").odeint,
+        library("builtins").tuple,
+    )  # a plain tuple hides tracers from autograd
     npr = library("numpy.random").RandomState(3)
     times = np.linspace(0.0, 2.0, 6)
     matrix = np.array([[-0.1, 2.0], [-2.0, -0.1]])
@@ -112,7 +125,8 @@ def neural_ode(library):
 
 
 def fluid(library):
-    """Smoke carried by a velocity field on a 20 x 20 torus: Jacobi iterations for the pressure, then advection by bilinear lookup."""
+    """Smoke carried by a velocity field on a 20 x 20 torus: Jacobi iterations for the pressure, then advection by
+    bilinear lookup."""
     np = library("numpy")
     npr = library("numpy.random").RandomState(4)
     n, steps, sweeps = 20, 4, 10
@@ -124,7 +138,9 @@ def fluid(library):
         divergence = -0.5 * (np.roll(vx, -1, 1) - np.roll(vx, 1, 1) + np.roll(vy, -1, 0) - np.roll(vy, 1, 0)) / n
         pressure = np.zeros(divergence.shape)
         for _ in range(sweeps):
-            around = np.roll(pressure, 1, 0) + np.roll(pressure, -1, 0) + np.roll(pressure, 1, 1) + np.roll(pressure, -1, 1)
+            around = (
+                np.roll(pressure, 1, 0) + np.roll(pressure, -1, 0) + np.roll(pressure, 1, 1) + np.roll(pressure, -1, 1)
+            )
             pressure = (divergence + around) / 4
         return vx - 0.5 * n * (np.roll(pressure, -1, 1) - np.roll(pressure, 1, 1)), vy - 0.5 * n * (
             np.roll(pressure, -1, 0) - np.roll(pressure, 1, 0)

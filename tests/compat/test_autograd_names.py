@@ -1,4 +1,5 @@
-"""Each name of the shim gives what the same name of autograd gives; where autograd has no answer, numbers that are known otherwise."""
+"""Each name of the shim gives what the same name of autograd gives; where autograd has no answer, numbers that are
+known otherwise."""
 
 from types import new_class
 
@@ -12,7 +13,7 @@ from pullback.compat.autograd import numpy as anp
 from pullback.compat.autograd.misc import fixed_points, flatten, optimizers
 from pullback.compat.autograd.test_util import check_grads, combo_check
 from pullback.compat.autograd.tracer import getval, isbox
-from pullback.structures import flatten as leaves_of
+from pullback.words.structures import flatten as leaves_of
 
 X = np.array([0.3, 0.7, 1.1])
 V = np.array([1.0, -2.0, 0.5])
@@ -34,7 +35,10 @@ CASES = {
     "grad": lambda ag, np: ag.grad(quartic(np))(X),
     "grad of two": lambda ag, np: ag.grad(of_two(np), (0, 1))(X, 3.0),
     "grad by keyword": lambda ag, np: ag.grad(of_two(np), argnum=1)(X, 3.0),
-    "grad of a dict": lambda ag, np: ag.grad(lambda p: np.sum(p["a"] * p["b"][0]) + p["b"][1] ** 2)({"a": X, "b": [V, 2.0]}),
+    "grad of a dict": lambda ag, np: ag.grad(lambda p: np.sum(p["a"] * p["b"][0]) + p["b"][1] ** 2)({
+        "a": X,
+        "b": [V, 2.0],
+    }),
     "value_and_grad": lambda ag, np: ag.value_and_grad(quartic(np))(X),
     "grad_and_aux": lambda ag, np: ag.grad_and_aux(lambda x: (np.sum(x**2), {"mean": 3.0}))(X),
     "holomorphic_grad": lambda ag, np: ag.holomorphic_grad(lambda z: z**3 * np.exp(z))(0.4 + 0.2j),
@@ -48,8 +52,12 @@ CASES = {
     "hessian of a vector": lambda ag, np: ag.hessian(vector(np))(X),
     "hessian_vector_product": lambda ag, np: ag.differential_operators.hessian_vector_product(quartic(np))(X, V),
     "hessian_tensor_product": lambda ag, np: ag.differential_operators.hessian_tensor_product(quartic(np))(X, V),
-    "vector_jacobian_product": lambda ag, np: ag.differential_operators.vector_jacobian_product(vector(np))(X, np.arange(5.0)),
-    "tensor_jacobian_product": lambda ag, np: ag.differential_operators.tensor_jacobian_product(vector(np))(X, np.arange(5.0)),
+    "vector_jacobian_product": lambda ag, np: ag.differential_operators.vector_jacobian_product(vector(np))(
+        X, np.arange(5.0)
+    ),
+    "tensor_jacobian_product": lambda ag, np: ag.differential_operators.tensor_jacobian_product(vector(np))(
+        X, np.arange(5.0)
+    ),
     "make_hvp": lambda ag, np: (ag.make_hvp(quartic(np))(X)[0](V), ag.make_hvp(quartic(np))(X)[1]),
     "make_ggnvp": lambda ag, np: ag.make_ggnvp(vector(np))(X)(V),
     "make_jvp": lambda ag, np: ag.make_jvp(vector(np))(X)(V),
@@ -58,7 +66,9 @@ CASES = {
     "grad_named": lambda ag, np: ag.differential_operators.grad_named(of_two(np), "b")(X, 3.0),
     "checkpoint": lambda ag, np: ag.grad(ag.differential_operators.checkpoint(quartic(np)))(X),
     "array of arrays": lambda ag, np: ag.grad(lambda x: np.sum(np.array([[x[0], 2.0], [x[1], x[2]]]) ** 2))(X),
-    "concatenate of lists": lambda ag, np: ag.grad(lambda x: np.sum(np.concatenate((x, np.array([x[0], 1.0]))) ** 2))(X),
+    "concatenate of lists": lambda ag, np: ag.grad(lambda x: np.sum(np.concatenate((x, np.array([x[0], 1.0]))) ** 2))(
+        X
+    ),
     "random": lambda ag, np: np.random.RandomState(3).randn(2),
 }
 
@@ -82,7 +92,12 @@ def test_multigrad_dict_names_every_argument():
         return a * b * sum(more) * named.get("scale", 1.0)
 
     assert multigrad_dict(f)(2.0) == {"a": 0.0, "b": 0.0, "more": (), "named": {}}
-    assert multigrad_dict(f)(2.0, 3.0, 4.0, 5.0, scale=10.0) == {"a": 270.0, "b": 180.0, "more": (60.0, 60.0), "named": {"scale": 54.0}}
+    assert multigrad_dict(f)(2.0, 3.0, 4.0, 5.0, scale=10.0) == {
+        "a": 270.0,
+        "b": 180.0,
+        "more": (60.0, 60.0),
+        "named": {"scale": 54.0},
+    }
     with pytest.raises(pb.StructureError, match="f has no argument 'c'; its arguments are"):
         grad_named(f, "c")
 
@@ -118,7 +133,7 @@ def test_an_empty_jacobian():
     assert jacobian(lambda x: x[:0])(X).shape == (0, 3)
 
 
-# ------------------------------------------------------------------------------------------------------------------ extend
+# --------------------------------------------------------------------------------------------------------------- extend
 def declared_product():
     @primitive
     def scaled_product(x, y, power, flip=False):
@@ -166,7 +181,9 @@ def test_makers_for_argument_numbers():
     f = primitive(lambda x, y: x * y)
     extend.defvjp(f, lambda ans, x, y: lambda g: g * x, argnums=[1])
     assert grad(lambda y: f(2.0, y))(3.0) == 2.0
-    with pytest.raises(pb.MissingRuleError, match=r"has no derivative with respect to argument 0: declare it with defvjp"):
+    with pytest.raises(
+        pb.MissingRuleError, match=r"has no derivative with respect to argument 0: declare it with defvjp"
+    ):
         grad(lambda x: f(x, 2.0))(3.0)
     g = primitive(lambda x, y: x * y)
     extend.defvjp_argnum(g, lambda argnum, ans, args, kwargs: lambda ct: ct * args[1 - argnum])
@@ -236,7 +253,7 @@ def test_values_and_types_behind_tracers():
     assert builtins.list is list
 
 
-# ------------------------------------------------------------------------------------------------------------------ checks
+# --------------------------------------------------------------------------------------------------------------- checks
 def test_check_grads_tells_right_from_wrong():
     check_grads(anp.sin)(X)
     check_grads(anp.outer, (0, 1), modes=["rev"], order=1)(X, V)
@@ -249,7 +266,7 @@ def test_check_grads_tells_right_from_wrong():
         combo_check(wrong, order=1)([np.array([0.0]), X])
 
 
-# -------------------------------------------------------------------------------------------------------------------- misc
+# ----------------------------------------------------------------------------------------------------------------- misc
 def test_flatten_goes_there_and_back():
     tree = {"b": [1.5, (2.0, X)], "a": np.outer(X, V)}
     vector_of, unflatten = flatten(tree)
@@ -290,4 +307,11 @@ def test_a_fixed_point_is_differentiated_at_the_fixed_point():
 
     np.testing.assert_allclose(grad(lambda a: anp.sum(root(a) * V))(X), V * 0.5 / np.sqrt(X), rtol=1e-12)
     np.testing.assert_allclose(hessian(lambda a: anp.sum(root(a)))(X), np.diag(-0.25 * X**-1.5), rtol=1e-10)
-    assert grad(lambda s: anp.sum(fixed_points.fixed_point(newton, X, s * np.ones(3), lambda x, y: np.max(np.abs(x - y)), 1e-14)))(1.0) == 0
+    assert (
+        grad(
+            lambda s: anp.sum(
+                fixed_points.fixed_point(newton, X, s * np.ones(3), lambda x, y: np.max(np.abs(x - y)), 1e-14)
+            )
+        )(1.0)
+        == 0
+    )

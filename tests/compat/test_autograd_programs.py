@@ -1,11 +1,12 @@
-"""Programs written for autograd give under the shim the gradients they give under autograd, and those of differences."""
+"""Programs written for autograd give under the shim the gradients they give under autograd, and those of
+differences."""
 
 import numpy as np
 import pytest
 from tests.compat.programs import PROGRAMS, SHIM, gaussian_mixture, library_of, neural_ode
 
-from pullback.structures import flatten
 from pullback.testing import check_grads
+from pullback.words.structures import flatten
 
 
 def assert_close(given, expected, tolerance):

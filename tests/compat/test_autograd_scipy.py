@@ -1,4 +1,5 @@
-"""The part of SciPy in the shim: values are SciPy's, derivatives are those of differences, to second order where it is promised."""
+"""The part of SciPy in the shim: values are SciPy's, derivatives are those of differences, to second order where it
+is promised."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from pullback.compat.autograd.test_util import check_grads
 X = np.array([0.3, 0.7, 1.4])
 SMALL = np.array([0.2, 0.5, 0.8])
 
-# ------------------------------------------------------------------------------------------------------------------ special
+# -------------------------------------------------------------------------------------------------------------- special
 UNARY = {
     **dict.fromkeys("expit erf erfc ndtr log_ndtr psi digamma gamma gammaln rgamma j0 j1 y0 y1 i0 i1".split(), X),
     **dict.fromkeys("logit erfinv erfcinv".split(), SMALL),
@@ -88,7 +89,7 @@ def test_logsumexp_at_the_ends():
     check_grads(lambda a: special.logsumexp(a, b=weights, return_sign=True)[0])(X)
 
 
-# -------------------------------------------------------------------------------------------------------------------- stats
+# ---------------------------------------------------------------------------------------------------------------- stats
 @pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
 def test_the_normal_distribution(name):
     function = getattr(norm, name)
@@ -127,7 +128,9 @@ def test_the_multivariate_normal_distribution(x, mean, cov):
         multivariate_normal.pdf(x, mean, cov), scipy_stats.multivariate_normal.pdf(x, mean, cov), rtol=1e-13
     )  # fmt: skip
     check_grads(lambda x: multivariate_normal.logpdf(x, mean, cov))(x)
-    np.testing.assert_allclose(multivariate_normal.entropy(mean, cov), scipy_stats.multivariate_normal.entropy(mean, cov), rtol=1e-13)
+    np.testing.assert_allclose(
+        multivariate_normal.entropy(mean, cov), scipy_stats.multivariate_normal.entropy(mean, cov), rtol=1e-13
+    )
 
 
 def test_the_multivariate_normal_distribution_in_mean_and_covariance():
@@ -137,7 +140,7 @@ def test_the_multivariate_normal_distribution_in_mean_and_covariance():
         multivariate_normal.logpdf(X, SMALL, np.ones((3, 3)) - 2 * np.eye(3))
 
 
-# ------------------------------------------------------------------------------------------------------------------- linalg
+# --------------------------------------------------------------------------------------------------------------- linalg
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("trans", [0, 1, "N", "T"])
 @pytest.mark.parametrize("unit_diagonal", [False, True])
@@ -145,13 +148,17 @@ def test_the_multivariate_normal_distribution_in_mean_and_covariance():
 def test_a_triangular_solve(lower, trans, unit_diagonal, b):
     options = {"lower": lower, "trans": trans, "unit_diagonal": unit_diagonal}
     a = COVARIANCE + np.arange(9.0).reshape(3, 3) / 10  # both triangles are filled: one is to be ignored
-    np.testing.assert_array_equal(linalg.solve_triangular(a, b, **options), scipy_linalg.solve_triangular(a, b, **options))
+    np.testing.assert_array_equal(
+        linalg.solve_triangular(a, b, **options), scipy_linalg.solve_triangular(a, b, **options)
+    )
     check_grads(lambda a, b: linalg.solve_triangular(a, b, **options), (0, 1))(a, b)
 
 
 @pytest.mark.parametrize("lower", [False, True])
 def test_a_solve_from_a_cholesky_factor(lower):
-    np.testing.assert_allclose(linalg.cho_solve(linalg.cho_factor(COVARIANCE, lower), X), np.linalg.solve(COVARIANCE, X), rtol=1e-13)
+    np.testing.assert_allclose(
+        linalg.cho_solve(linalg.cho_factor(COVARIANCE, lower), X), np.linalg.solve(COVARIANCE, X), rtol=1e-13
+    )
     np.testing.assert_allclose(linalg.cholesky(COVARIANCE, lower), scipy_linalg.cholesky(COVARIANCE, lower), atol=1e-15)
     check_grads(lambda r, b: linalg.cho_solve(linalg.cho_factor(r @ r.T, lower), b), (0, 1))(ROOT, X)
     check_grads(linalg.solve, (0, 1))(COVARIANCE, X)
@@ -176,7 +183,7 @@ def test_a_name_without_a_rule_is_scipys_and_refuses_a_tracer():
         grad(lambda x: np.sum(special.sindg(x)))(X)
 
 
-# ---------------------------------------------------------------------------------------------------------------- integrate
+# ------------------------------------------------------------------------------------------------------------ integrate
 TIMES = np.array([0.0, 0.3, 0.9, 1.4])
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
 
@@ -199,8 +206,9 @@ def test_the_adjoint_of_an_ode_in_everything_it_depends_on():
     flatten = library_of(SHIM)("misc.flatten").flatten
     vector, unflatten = flatten(at)
     slopes = [
-        (loss(*unflatten(vector + 1e-5 * unit)) - loss(*unflatten(vector - 1e-5 * unit))) / 2e-5 for unit in np.eye(vector.size)
-    ]  # fmt: skip
+        (loss(*unflatten(vector + 1e-5 * unit)) - loss(*unflatten(vector - 1e-5 * unit))) / 2e-5
+        for unit in np.eye(vector.size)
+    ]
     np.testing.assert_allclose(flatten(gradients)[0], slopes, rtol=1e-5, atol=1e-6)
 
 
@@ -217,7 +225,7 @@ def test_what_an_ode_may_not_close_over():
         grad(lambda k: np.sum(integrate.odeint(lambda y, t: -k * y, np.ones(1), TIMES)))(1.0)
 
 
-# ------------------------------------------------------------------------------------------------------------------- signal
+# --------------------------------------------------------------------------------------------------------------- signal
 @pytest.mark.parametrize(
     ("shapes", "options"),
     [

@@ -18,10 +18,21 @@ from attrs import evolve, frozen
 from hypothesis import strategies as st
 from tests.core.numpy_lines import CHOOSING, GROUPS, HOLES, PLAIN, WRITING
 
-from pullback.testing.bits import twin
+from pullback.testing.comparing.bits import twin
 
-REFUSALS = (ValueError, IndexError, TypeError, AttributeError, ArithmeticError, AssertionError, Warning, NameError, RuntimeError)
-"""What NumPy refuses a line with; ``LinAlgError`` and ``AxisError`` are of ValueError, what it will refuse in future is a warning."""
+REFUSALS = (
+    ValueError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    Warning,
+    NameError,
+    RuntimeError,
+)
+"""What NumPy refuses a line with; ``LinAlgError`` and ``AxisError`` are of ValueError, what it will refuse in future
+is a warning."""
 
 SHAPES = ((3,), (2, 3), (3, 3), (), (1,), (3, 1), (2, 2), (2, 3, 2), (4,), (0, 3), (3, 2), (2, 1, 3))
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -36,7 +47,8 @@ SMALL = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128
 
 @frozen(eq=False)
 class Value:
-    """An input or a constant: C-ordered ``array`` (or a number), laid out as ``layout`` says whenever a program begins."""
+    """An input or a constant: C-ordered ``array`` (or a number), laid out as ``layout`` says whenever a program
+    begins."""
 
     array: Any
     layout: str = "number"
@@ -69,9 +81,14 @@ class Program:
     number: int
 
     def run(
-        self, *inputs: Any, wide: bool = False, mark: Callable[..., Iterable[Any]] = iter, after: Callable[..., None] | None = None
+        self,
+        *inputs: Any,
+        wide: bool = False,
+        mark: Callable[..., Iterable[Any]] = iter,
+        after: Callable[..., None] | None = None,
     ) -> Any:
-        """The program's scalar; ``mark`` goes around the lines, ``after(k, names)`` is called after line k; ``wide``: in double."""
+        """The program's scalar; ``mark`` goes around the lines, ``after(k, names)`` is called after line k;
+        ``wide``: in double."""
         names: dict[str, Any] = {"np": np, **{k: v.made(wide=wide) for k, v in self.constants.items()}}
         names.update(zip(self.inputs, inputs, strict=True))
         for number, line in mark(tuple(enumerate(self.lines))):
@@ -118,7 +135,8 @@ def weights(value: Any) -> Any:
 
 
 def moderate(value: Any) -> bool:
-    """Small in number and in size, and a number at all; neither the dust of rounding nor half precision, whose slopes nobody can see."""
+    """Small in number and in size, and a number at all; neither the dust of rounding nor half precision, whose
+    slopes nobody can see."""
     array = np.asarray(value)
     if array.dtype.kind not in "fciub" or array.dtype == np.float16 or array.size > MOST:
         return False
@@ -142,7 +160,10 @@ class Draft:
 
     def begin(self) -> None:
         """The names and values after the lines so far, from the start."""
-        self.names: dict[str, Any] = {"np": np, **{k: v.made() for k, v in (*self.inputs.items(), *self.constants.items())}}
+        self.names: dict[str, Any] = {
+            "np": np,
+            **{k: v.made() for k, v in (*self.inputs.items(), *self.constants.items())},
+        }
         for line in self.lines:
             self.execute(line)
 
@@ -172,8 +193,14 @@ class Draft:
         try:
             self.execute(line)
             if name and not traced and isinstance(self.names[name], np.generic) and self._is_of_buffers(line):
-                return self._forget(name, before)  # plain here, as is what is made of it; an array of it cannot be written
-            fine = moderate(self.names[name]) if name else all(moderate(v) for k, v in self.names.items() if k in self.known())
+                return self._forget(
+                    name, before
+                )  # plain here, as is what is made of it; an array of it cannot be written
+            fine = (
+                moderate(self.names[name])
+                if name
+                else all(moderate(v) for k, v in self.names.items() if k in self.known())
+            )
         except REFUSALS:
             fine = False
         if fine:
@@ -196,7 +223,9 @@ class Draft:
 
     def _is_of_buffers(self, line: str) -> bool:
         made = line.partition(" = ")[2]
-        return any(k in made for k in self.known() if k[0] == "v" and k not in self.traced and hasattr(self.names[k], "dtype"))
+        return any(
+            k in made for k in self.known() if k[0] == "v" and k not in self.traced and hasattr(self.names[k], "dtype")
+        )
 
 
 MASKING = ("<", ">", "==", "!=", "m0", "True")
@@ -211,8 +240,14 @@ def held_back(line: str, draft: Draft) -> bool:
         # NumPy returns at once where both are one array, even if the mask has a shape that does not fit.
         or (line.startswith("np.copyto(") and line.count(",") > 1 and _is_one_array(line, target, draft))
         # NumPy reads what it has just written: the result is an accident of its loops.
-        or ((".flat" in line.partition("=")[0] or any(m in line.partition("] =")[0] for m in MASKING)) and _overlaps(line, draft))
-        or (line.startswith("np.fill_diagonal(") and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft))
+        or (
+            (".flat" in line.partition("=")[0] or any(m in line.partition("] =")[0] for m in MASKING))
+            and _overlaps(line, draft)
+        )
+        or (
+            line.startswith("np.fill_diagonal(")
+            and _overlaps(line.replace("np.fill_diagonal(", "").replace(", ", " = "), draft)
+        )
         or (".at(" in line and _crashes(line, draft))
         # x % y with a quotient like 1e16: a sawtooth whose teeth are finer than any step of a difference.
         or (" % " in line and _is_fine(line, draft))
@@ -221,17 +256,23 @@ def held_back(line: str, draft: Draft) -> bool:
         # The method of an ndarray, which asks nobody and refuses a tracer.
         or (".dot(" in line and "np.dot" not in line and line.partition(".dot")[0].split()[-1] not in draft.traced)
         or _is_known(line, draft)
-        # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the gradient is symmetric.
-        or (("eigvalsh" in line or "cholesky" in line) and any(np.ndim(draft.names[k]) != 2 for k in draft.known() if k in line))
+        # What is written as x @ x.T is symmetric for matrices alone; of others these read one triangle, and the
+        # gradient is symmetric.
+        or (
+            ("eigvalsh" in line or "cholesky" in line)
+            and any(np.ndim(draft.names[k]) != 2 for k in draft.known() if k in line)
+        )
         # NumPy leaves memory uninitialised.
         or ("fft." in line and any(np.size(draft.names[k]) == 0 for k in draft.known() if k in line))
     )
 
 
 def _is_known(line: str, draft: Draft) -> bool:
-    """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is concerned.
+    """Where values are known to differ from NumPy's (docs/coverage.md, "Known differences of values"); no derivative is
+    concerned.
 
-    With ``out=``, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers or on gaps.
+    With ``out=``, and element by element, NumPy runs other loops than into a new array: the last bit of complex numbers
+    or on gaps.
     """
     named = [draft.names[k] for k in draft.known() if k in line]
     return any(mark in line for mark in (", out=", "reduceat(", ".at(")) and any(
@@ -255,8 +296,9 @@ _TEETH = 1e3
 def _crashes(line: str, draft: Draft) -> bool:
     """Whether a ufunc's ``at`` is given values of more dimensions than ``target[key]`` has.
 
-    NumPy 2.4 refuses them, unless the key is a tuple with a slice or an ellipsis beside an index: then it reads dimensions beyond
-    those of its iterator, and dies of it: ``np.add.at(np.zeros((3, 2)), (Ellipsis, -1), np.ones((2, 2, 3)))``.
+    NumPy 2.4 refuses them, unless the key is a tuple with a slice or an ellipsis beside an index: then it reads
+    dimensions beyond those of its iterator, and dies of it:
+    ``np.add.at(np.zeros((3, 2)), (Ellipsis, -1), np.ones((2, 2, 3)))``.
     """
     try:
         target, key, *values = eval(line.partition("(")[2][:-1], draft.names)  # noqa: S307 - as in ``execute``
@@ -277,7 +319,11 @@ def _overlaps(line: str, draft: Draft) -> bool:
     return any(k in source and np.shares_memory(draft.names[k], written) for k in draft.known())
 
 
-FIELDS = {t: tuple(f for _, f, _, _ in string.Formatter().parse(t) if f) for group in (*GROUPS.values(), WRITING) for t in group}
+FIELDS = {
+    t: tuple(f for _, f, _, _ in string.Formatter().parse(t) if f)
+    for group in (*GROUPS.values(), WRITING)
+    for t in group
+}
 INNER = {c: tuple(f for _, f, _, _ in string.Formatter().parse(c) if f) for choices in HOLES.values() for c in choices}
 
 
@@ -285,7 +331,11 @@ def fill(rng: Random, draft: Draft, template: str) -> tuple[str, list[str]]:
     """The line of a template, and the names in it."""
     fields = FIELDS[template]
     target = rng.choice(draft.writable()) if "t" in fields else None
-    pool = draft.known() if target is None or target in draft.traced else [k for k in draft.known() if k not in draft.traced]
+    pool = (
+        draft.known()
+        if target is None or target in draft.traced
+        else [k for k in draft.known() if k not in draft.traced]
+    )
     holes = {"t": target}
     used: list[str] = [target] if target else []
 
@@ -305,7 +355,9 @@ def fill(rng: Random, draft: Draft, template: str) -> tuple[str, list[str]]:
     for hole in fields:
         if hole in HOLES:
             choice = rng.choice(HOLES[hole])
-            filled[hole] = choice.format(**{inner: name(inner, carries=hole not in CHOOSING) for inner in INNER[choice]})
+            filled[hole] = choice.format(**{
+                inner: name(inner, carries=hole not in CHOOSING) for inner in INNER[choice]
+            })
     return template.format(**{**holes, **filled}), used
 
 
@@ -328,8 +380,8 @@ def drawn(number: int, most: int = 10) -> Program:
 def programs(most: int = 10, series: int = 0) -> st.SearchStrategy[Program]:
     """Programs by number: choices of one line after the other repeat themselves, and would leave many templates out.
 
-    So Hypothesis cannot shrink a program; :func:`smallest` does. It likes small numbers, so that two runs draw many alike, unless they are
-    of different ``series``.
+    So Hypothesis cannot shrink a program; :func:`smallest` does. It likes small numbers, so that two runs draw many
+    alike, unless they are of different ``series``.
     """
     return st.integers(0, 2**64).map(lambda number: drawn(number + (series << 65), most))
 

@@ -1,4 +1,5 @@
-"""``name`` marks a value, and reverse passes hand out its cotangent: ``pull.adjoint``, and ``on_adjoint``, streamed, under every policy."""
+"""``name`` marks a value, and reverse passes hand out its cotangent: ``pull.adjoint``, and ``on_adjoint``, streamed,
+under every policy."""
 
 import gc
 import tracemalloc
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import tape as tapes
+from pullback.recording import tape as tapes
 
 POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Binomial(2), pb.Binomial(1)]
 X = np.array([0.3, 1.0, -0.5])
@@ -52,13 +53,15 @@ def adjoints_by_hand():
 def heard(f, policy=None, x=X):
     """(gradient, [(step, ct)] as they came, and the same arrays kept until the end)."""
     copies, kept = [], []
-    gradient = pb.grad(f, policy=policy, on_adjoint={"u": lambda k, ct: (copies.append((k, ct.copy())), kept.append(ct))})(x)
+    gradient = pb.grad(
+        f, policy=policy, on_adjoint={"u": lambda k, ct: (copies.append((k, ct.copy())), kept.append(ct))}
+    )(x)
     for (_, copy), ct in zip(copies, kept, strict=True):
         np.testing.assert_array_equal(copy, ct)  # what was handed out is left alone afterwards
     return gradient, copies
 
 
-# ------------------------------------------------------------------------------------------------------------ the values
+# ----------------------------------------------------------------------------------------------------------- the values
 
 
 def test_a_marked_value_is_the_same_object_and_outside_a_trace_untouched():
@@ -191,7 +194,7 @@ def test_conventions_of_complex_cotangents():
     np.testing.assert_allclose(pull.adjoint("z"), 2 * z, rtol=1e-15)
 
 
-# ---------------------------------------------------------------------------------------------------------------- streams
+# -------------------------------------------------------------------------------------------------------------- streams
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -257,7 +260,9 @@ def test_loops_in_loops_tell_both_numbers(policy):
     calls = []
     on_adjoint = {tag: lambda k, ct, tag=tag: calls.append((tag, k, ct)) for tag in ("inner", "outer")}
     gradient = pb.grad(f, on_adjoint=on_adjoint)(X)
-    assert [(tag, k) for tag, k, _ in calls] == [call for i in (2, 1, 0) for call in (("inner", (i, 2)), ("inner", (i, 1)), ("outer", i))]
+    assert [(tag, k) for tag, k, _ in calls] == [
+        call for i in (2, 1, 0) for call in (("inner", (i, 2)), ("inner", (i, 1)), ("outer", i))
+    ]
     np.testing.assert_array_equal(gradient, 1.5 * calls[-1][2])
 
 
@@ -325,7 +330,7 @@ def test_nothing_is_left_when_the_pull_goes():
         gc.enable()
 
 
-# -------------------------------------------------------------------------------------------------- together with the rest
+# ----------------------------------------------------------------------------------------------- together with the rest
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -373,7 +378,8 @@ def test_the_graph_shows_the_mark():
 
 
 def test_the_imaging_condition_of_a_wave_equation():
-    """The gradient of a misfit by the speed is the correlation of the adjoint field with the Laplacian of the field (Tarantola 1984)."""
+    """The gradient of a misfit by the speed is the correlation of the adjoint field with the Laplacian of the field
+    (Tarantola 1984)."""
     c2 = np.linspace(0.1, 0.3, 20)
     data = np.sin(np.arange(30) / 3)
 
@@ -384,7 +390,9 @@ def test_the_imaging_condition_of_a_wave_equation():
     def misfit(c2):
         def body(k, state):
             before, u, loss = state
-            after = pb.name(2 * u - before + c2 * laplacian(u) + (np.arange(20) == 5) * np.exp(-((k - 8) ** 2) / 8), "u")
+            after = pb.name(
+                2 * u - before + c2 * laplacian(u) + (np.arange(20) == 5) * np.exp(-((k - 8) ** 2) / 8), "u"
+            )
             return u, after, loss + (after[15] - data[k]) ** 2
 
         return pb.fori_loop(0, 30, body, (np.zeros(20), np.zeros(20), 0.0))[2]
@@ -402,15 +410,19 @@ def test_the_imaging_condition_of_a_wave_equation():
     np.testing.assert_allclose(image, gradient, rtol=1e-12)
 
 
-# --------------------------------------------------------------------------------------------------------------- refusals
+# ------------------------------------------------------------------------------------------------------------- refusals
 
 
 def test_refusals():
     _, pull = pb.vjp(lambda x: np.sum(pb.name(pb.name(np.sin(x), "s") * x, "t")), X)
-    with pytest.raises(pb.StructureError, match=r"has the cotangents of the last reverse pass, and there was none; call pull"):
+    with pytest.raises(
+        pb.StructureError, match=r"has the cotangents of the last reverse pass, and there was none; call pull"
+    ):
         pull.adjoint("s")
     pull(1.0)
-    with pytest.raises(pb.StructureError, match=r"no value is marked as 'w'; marked are 's', 't'\. Mark it where it is computed, u = "):
+    with pytest.raises(
+        pb.StructureError, match=r"no value is marked as 'w'; marked are 's', 't'\. Mark it where it is computed, u = "
+    ):
         pull.adjoint("w")
     with pytest.raises(pb.StructureError, match="no value is marked as 'w'; marked are 's', 't'"):
         pull(1.0, on_adjoint={"w": print})
@@ -427,7 +439,9 @@ def test_refusals():
         pb.name(X, 3)
     _, pull = pb.vjp(program("fori_loop"), X)
     pull(1.0)
-    with pytest.raises(pb.StructureError, match=r"'u' belong to the steps of a loop and are not stored; pull\(ct, on_adjoint="):
+    with pytest.raises(
+        pb.StructureError, match=r"'u' belong to the steps of a loop and are not stored; pull\(ct, on_adjoint="
+    ):
         pull.adjoint("u")
 
 

@@ -1,4 +1,5 @@
-"""Bad input: one clear error each, naming operation, operand, expected and given, line and remedy; and nothing left behind."""
+"""Bad input: one clear error each, naming operation, operand, expected and given, line and remedy; and nothing left
+behind."""
 
 import copy
 import pickle
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import catalogue
-from pullback.context import depth
-from pullback.errors import (
+from pullback.inspect.inputs import load_array
+from pullback.memory.in_force import depth
+from pullback.rules import catalogue
+from pullback.words.errors import (
     ConstantChangedError,
     ConversionError,
     DeclarationError,
@@ -28,7 +30,6 @@ from pullback.errors import (
     TracerError,
     UnknownFunctionError,
 )
-from pullback.inspect.inputs import load_array
 
 X = np.array([1.0, 2.0, 3.0])
 HERE = r"test_bad_input\.py:\d+"
@@ -40,7 +41,9 @@ def state_restored():
     yield
     assert depth() == 0
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(x * x))(X), 2 * X)
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: u * x, x, policy=pb.Binomial(1))))(X), 4 * X**3)
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: u * x, x, policy=pb.Binomial(1))))(X), 4 * X**3
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,12 +59,16 @@ def state_restored():
     ],
 )
 def test_non_scalar_output(f, given):
-    with pytest.raises(NotDifferentiableError, match=rf"grad needs a scalar output, <lambda> returned {given}.*(sum it|vjp)"):
+    with pytest.raises(
+        NotDifferentiableError, match=rf"grad needs a scalar output, <lambda> returned {given}.*(sum it|vjp)"
+    ):
         pb.grad(f)(X)
 
 
 def test_complex_output():
-    with pytest.raises(NotDifferentiableError, match=r"returned a complex scalar; take its real part, or pass holomorphic=True"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"returned a complex scalar; take its real part, or pass holomorphic=True"
+    ):
         pb.grad(lambda z: z * z)(1 + 2j)
 
 
@@ -81,7 +88,9 @@ def test_integer_argument(argument, given):
     def loss(x):
         return 1.0
 
-    with pytest.raises(NotDifferentiableError, match=rf"argument 0 of loss (has d?type|is of type) {given}.*(float|allow_int|argnums)"):
+    with pytest.raises(
+        NotDifferentiableError, match=rf"argument 0 of loss (has d?type|is of type) {given}.*(float|allow_int|argnums)"
+    ):
         pb.grad(loss)(argument)
 
 
@@ -99,7 +108,10 @@ def test_integer_dtype_output():
 
 
 def test_argnums_out_of_range():
-    with pytest.raises(StructureError, match=r"argnums=2 of <lambda>: the call has 1 positional arguments; pass the argument by position"):
+    with pytest.raises(
+        StructureError,
+        match=r"argnums=2 of <lambda>: the call has 1 positional arguments; pass the argument by position",
+    ):
         pb.grad(lambda x: x, argnums=2)(1.0)
 
 
@@ -125,7 +137,9 @@ def test_late_tracer():
     kept = []
     pb.grad(lambda x: kept.append(x) or np.sum(x))(X)
     for use in (lambda t: t + 1, np.sin, lambda t: t[0], np.sum, lambda t: t.__setitem__(0, 1.0), np.zeros_like):
-        with pytest.raises(TracerError, match=rf"uses a tracer whose trace has ended \(at .*{HERE}\).*leaked.*pullback\.value"):
+        with pytest.raises(
+            TracerError, match=rf"uses a tracer whose trace has ended \(at .*{HERE}\).*leaked.*pullback\.value"
+        ):
             use(kept[0])
 
 
@@ -192,7 +206,9 @@ def test_tracer_in_another_thread():
         return np.sum(x)
 
     np.testing.assert_array_equal(pb.grad(f)(X), np.ones(3))
-    with pytest.raises(TracerError, match=rf"uses a tracer in another thread than the one that traces \(at .*{HERE}\).*each thread"):
+    with pytest.raises(
+        TracerError, match=rf"uses a tracer in another thread than the one that traces \(at .*{HERE}\).*each thread"
+    ):
         raise caught[0]
 
 
@@ -238,14 +254,23 @@ def bad_rule(rule, operands=("x",), **options):
     [
         (
             lambda ct: None,
-            r"the VJP rule of doubled for operand 'x' returned None, expected float64\[3\] \(called at .*HERE\); return zeros",
+            (
+                r"the VJP rule of doubled for operand 'x' returned None, expected float64\[3\] \(called at .*HERE\); "
+                r"return zeros"
+            ),
         ),
         (
             lambda ct: ct[:2],
-            r"doubled for operand 'x' returned shape \(2,\), expected float64\[3\] \(called at .*HERE\); the executor sums",
+            (
+                r"doubled for operand 'x' returned shape \(2,\), expected float64\[3\] \(called at .*HERE\); the "
+                r"executor sums"
+            ),
         ),
         (lambda ct: np.ones((2, 2)), r"returned shape \(2, 2\), expected float64\[3\]"),
-        (lambda ct: (ct * 2).astype(int), r"returned dtype int64, expected float64\[3\] \(called at .*HERE\); return a floating"),
+        (
+            lambda ct: (ct * 2).astype(int),
+            r"returned dtype int64, expected float64\[3\] \(called at .*HERE\); return a floating",
+        ),
         (lambda ct: ct > 0, r"returned dtype bool"),
         (lambda ct: "text", r"returned dtype <U4"),
         (lambda ct: (ct, ct), r"doubled.*(returned|shape)"),
@@ -263,11 +288,17 @@ def test_a_bad_rule(rule, message, policy):
 
 @pytest.mark.parametrize(
     ("rule", "given"),
-    [(lambda ct, x, y: (ct * y,), "1 cotangents"), (lambda ct, x, y: ct * y, "ndarray"), (lambda ct, x, y: (ct, ct, ct), "3 cotangents")],
+    [
+        (lambda ct, x, y: (ct * y,), "1 cotangents"),
+        (lambda ct, x, y: ct * y, "ndarray"),
+        (lambda ct, x, y: (ct, ct, ct), "3 cotangents"),
+    ],
 )
 def test_a_joint_rule_of_the_wrong_count(rule, given):
     prim = bad_rule(rule, ("x", "y"))
-    with pytest.raises(RuleError, match=rf"the joint rule of times returned {given}, expected a tuple of 2.*called at .*{HERE}"):
+    with pytest.raises(
+        RuleError, match=rf"the joint rule of times returned {given}, expected a tuple of 2.*called at .*{HERE}"
+    ):
         pb.grad(lambda x: np.sum(prim(x, x)))(X)
 
 
@@ -279,7 +310,9 @@ def test_a_rule_that_raises_names_the_forward_line():
     prim = bad_rule(explode)
     with pytest.raises(np.linalg.LinAlgError, match="singular") as caught:
         pb.grad(lambda x: np.sum(prim(x)))(X)
-    assert any("in the reverse pass of doubled" in note and "test_bad_input.py:" in note for note in caught.value.__notes__)
+    assert any(
+        "in the reverse pass of doubled" in note and "test_bad_input.py:" in note for note in caught.value.__notes__
+    )
 
 
 def test_a_rule_that_changes_its_cotangent_cannot_hurt_the_seed():
@@ -299,7 +332,8 @@ def test_a_missing_rule():
     prim.vjp("x")(lambda ct, y: ct * y)
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(prim(x, X)))(X), X)
     with pytest.raises(
-        MissingRuleError, match=rf"times has no VJP rule for operand 'y'.*called at .*{HERE}.*@times\.vjp\('y'\).*stop_gradient"
+        MissingRuleError,
+        match=rf"times has no VJP rule for operand 'y'.*called at .*{HERE}.*@times\.vjp\('y'\).*stop_gradient",
     ):
         pb.grad(lambda y: np.sum(prim(X, y)))(X)
 
@@ -342,10 +376,13 @@ def test_a_bad_policy(make, message):
 def test_a_duplicate_registration():
     scope = pb.registry.scoped()
     with pytest.raises(
-        RegistrationError, match=r"a primitive named 'sin' is already registered; choose another name, or work in a scoped copy"
+        RegistrationError,
+        match=r"a primitive named 'sin' is already registered; choose another name, or work in a scoped copy",
     ):
         scope.add(pb.primitive(lambda x: x, name="sin"))
-    with pytest.raises(RegistrationError, match=r"numpy\.sin is already served by 'sin'; 'mine' cannot serve it too.*scoped"):
+    with pytest.raises(
+        RegistrationError, match=r"numpy\.sin is already served by 'sin'; 'mine' cannot serve it too.*scoped"
+    ):
         scope.add(pb.primitive(lambda x: x, name="mine"), np.sin)
 
 
@@ -354,7 +391,9 @@ def test_a_plugin_that_does_not_import(monkeypatch):
     monkeypatch.setattr(catalogue, "entry_points", lambda group: (broken,))
     scope = catalogue.Registry(plugins=True)
     with pytest.raises(
-        PluginError, match=r"plugin 'broken' \(pullback_of_nobody:PRIMITIVES\) failed to import: ModuleNotFoundError.*reinstall or remove"
+        PluginError,
+        match=r"plugin 'broken' \(pullback_of_nobody:PRIMITIVES\) failed to import: ModuleNotFoundError.*reinstall or "
+        r"remove",
     ):
         scope.find(np.matmul)
 
@@ -395,7 +434,9 @@ def test_a_bad_npy_file(tmp_path, write, message):
 # Structures and seeds.
 def test_a_seed_of_another_shape_or_structure():
     _, pull = pb.vjp(lambda x: {"a": x * 2, "b": np.sum(x)}, X)
-    with pytest.raises(StructureError, match=r"the cotangent has structure.*the output .* has.*one leaf per output leaf"):
+    with pytest.raises(
+        StructureError, match=r"the cotangent has structure.*the output .* has.*one leaf per output leaf"
+    ):
         pull(np.ones(3))
     with pytest.raises(StructureError, match=r"the cotangent has shape \(2,\), the output .* has \(3,\)"):
         pull({"a": np.ones(2), "b": 1.0})
@@ -413,13 +454,16 @@ def test_has_aux_without_aux():
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("make", [lambda: np.matrix([[1.0, 2.0]]), lambda: np.ma.array([1.0, 2.0], mask=[True, False])])
 def test_array_subclasses_are_refused(make):
-    """``*`` of a matrix is another operation, and a masked element does not count: neither is what an array computes."""
+    """``*`` of a matrix is another operation, and a masked element does not count: neither is what an array
+    computes."""
     with pytest.raises(PullbackError, match=r"argument 0.*(matrix|MaskedArray|masked)"):
         pb.grad(lambda a: np.sum(a * 2))(make())
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-@pytest.mark.parametrize("make", [lambda: np.matrix([[1.0, 2.0]]), lambda: np.ma.array([[1.0, 2.0]], mask=[[True, False]])])
+@pytest.mark.parametrize(
+    "make", [lambda: np.matrix([[1.0, 2.0]]), lambda: np.ma.array([[1.0, 2.0]], mask=[[True, False]])]
+)
 @pytest.mark.parametrize(
     "use",
     [
@@ -436,23 +480,34 @@ def test_array_subclasses_are_refused_as_tangents_and_in_vectors(make, use):
 
 
 @pytest.mark.parametrize(
-    "ct", [np.ones(3) * 1j, np.array([1.0, None, 2.0], dtype=object), np.array(["a", "b", "c"])], ids=["1j", "object", "text"]
+    "ct",
+    [np.ones(3) * 1j, np.array([1.0, None, 2.0], dtype=object), np.array(["a", "b", "c"])],
+    ids=["1j", "object", "text"],
 )
 def test_a_seed_of_another_kind(ct):
     _, pull = pb.vjp(np.sin, np.ones(3))
-    with pytest.raises(StructureError, match=r"the cotangent has dtype .*, the output of the function .* has float64; give a real one"):
+    with pytest.raises(
+        StructureError, match=r"the cotangent has dtype .*, the output of the function .* has float64; give a real one"
+    ):
         pull(ct)
-    with pytest.raises(StructureError, match=r"the cotangent has shape \(2,\), the output .* has \(3,\); give one of its shape, or None"):
+    with pytest.raises(
+        StructureError,
+        match=r"the cotangent has shape \(2,\), the output .* has \(3,\); give one of its shape, or None",
+    ):
         pull(np.ones(2))
 
 
 @pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.5), None])
 def test_argnums_that_are_no_numbers(argnums):
-    with pytest.raises(StructureError, match=r"argnums=.* is no number of an argument; give 0 for the first.*argnames="):
+    with pytest.raises(
+        StructureError, match=r"argnums=.* is no number of an argument; give 0 for the first.*argnames="
+    ):
         pb.grad(np.sum, argnums)
 
 
-@pytest.mark.parametrize("error", [pb.BudgetError("too little", 30), pb.ConvergenceError("too far", 0.5, 3), StructureError("another")])
+@pytest.mark.parametrize(
+    "error", [pb.BudgetError("too little", 30), pb.ConvergenceError("too far", 0.5, 3), StructureError("another")]
+)
 def test_errors_come_back_from_another_process(error):
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - what was dumped just now
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

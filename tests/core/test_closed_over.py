@@ -1,4 +1,5 @@
-"""A trace inside another, closing over values of the outer one: however it reaches them, both derivatives are those of save-all.
+"""A trace inside another, closing over values of the outer one: however it reaches them, both derivatives are those of
+save-all.
 
 The programs compute one thing; ``x`` is the outer trace's, ``u`` the inner one's.
 """
@@ -89,7 +90,8 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_reverse_mode_around(f, way):
-    """What is recorded around it is held, from the moment when the outer trace is met on: no cotangent is added in another order."""
+    """What is recorded around it is held, from the moment when the outer trace is met on: no cotangent is added in
+    another order."""
     same_in_all(lambda f, policy: pb.grad(lambda x: np.sum(T * pb.grad(WAYS[way](f, x), policy=policy)(U)))(X), f)
 
 
@@ -123,7 +125,9 @@ def by_a_write(u, x):
     return np.sum(u**3)
 
 
-@pytest.mark.parametrize("f", [from_the_middle, from_the_second_loop, from_the_middle_of_a_loop, by_a_write], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [from_the_middle, from_the_second_loop, from_the_middle_of_a_loop, by_a_write], ids=lambda f: f.__name__
+)
 def test_an_outer_trace_that_comes_in_late(f):
     """Steps that were run before it came in are put back as they would be under save-all, or run again without it."""
 

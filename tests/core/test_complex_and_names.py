@@ -28,7 +28,9 @@ def test_the_jacobian_of_a_holomorphic_function(mode, dtype):
 def test_the_gradient_of_a_holomorphic_function():
     np.testing.assert_allclose(pb.grad(lambda z: np.sum(z**3), holomorphic=True)(Z), 3 * Z**2, rtol=1e-14)
     assert pb.grad(lambda z: z * z, holomorphic=True)(1 + 2j) == 2 + 4j
-    np.testing.assert_array_equal(pb.grad(lambda z: np.sum(z**2), holomorphic=True, conj=True, policy=pb.Recompute(2))(Z), np.conj(2 * Z))
+    np.testing.assert_array_equal(
+        pb.grad(lambda z: np.sum(z**2), holomorphic=True, conj=True, policy=pb.Recompute(2))(Z), np.conj(2 * Z)
+    )
     second = pb.grad(pb.grad(lambda w: w**3, holomorphic=True), holomorphic=True)
     np.testing.assert_allclose(second(1 + 2j), 6 * (1 + 2j), rtol=1e-14)
 
@@ -44,7 +46,9 @@ NOT_HOLOMORPHIC = {
 @pytest.mark.parametrize("name", NOT_HOLOMORPHIC)
 def test_a_false_claim_raises(name):
     f = NOT_HOLOMORPHIC[name]
-    text = r"is not holomorphic: its derivative along i differs from i times that along 1 by .*the derivative is of size"
+    text = (
+        r"is not holomorphic: its derivative along i differs from i times that along 1 by .*the derivative is of size"
+    )
     for mode in MODES:
         with pytest.raises(NotDifferentiableError, match=text):
             pb.jacobian(f, mode=mode, holomorphic=True)(Z)
@@ -53,21 +57,32 @@ def test_a_false_claim_raises(name):
 
 
 def test_a_claim_about_nothing_complex_raises():
-    with pytest.raises(NotDifferentiableError, match=r"claim about complex arguments, those of <lambda> are float64\[3\]"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"claim about complex arguments, those of <lambda> are float64\[3\]"
+    ):
         pb.grad(lambda x: np.sum(x * 1j), holomorphic=True)(X)
-    with pytest.raises(NotDifferentiableError, match=r"claim about complex values, <lambda> returned float64; leave it out"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"claim about complex values, <lambda> returned float64; leave it out"
+    ):
         pb.grad(lambda z: np.sum(np.abs(z)), holomorphic=True)(Z)
     for mode in MODES:
-        with pytest.raises(NotDifferentiableError, match=r"claim about complex outputs .*of float64\[3\] in complex128\[3\]"):
+        with pytest.raises(
+            NotDifferentiableError, match=r"claim about complex outputs .*of float64\[3\] in complex128\[3\]"
+        ):
             pb.jacobian(np.abs, mode=mode, holomorphic=True)(Z)
-        with pytest.raises(NotDifferentiableError, match=r"complex in complex has one only where it is holomorphic; say so"):
+        with pytest.raises(
+            NotDifferentiableError, match=r"complex in complex has one only where it is holomorphic; say so"
+        ):
             pb.jacobian(lambda z: z * z, mode=mode)(Z)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_real_in_complex_and_complex_in_real(mode):
     np.testing.assert_allclose(
-        pb.jacobian(lambda x: np.exp(1j * x) * x, mode=mode)(X), np.diag(np.exp(1j * X) * (1 + 1j * X)), rtol=1e-14, atol=1e-16
+        pb.jacobian(lambda x: np.exp(1j * x) * x, mode=mode)(X),
+        np.diag(np.exp(1j * X) * (1 + 1j * X)),
+        rtol=1e-14,
+        atol=1e-16,
     )
     np.testing.assert_allclose(pb.jacobian(lambda z: np.abs(z) ** 2, mode=mode)(Z), np.diag(2 * np.conj(Z)), rtol=1e-14)
     by_x, by_z = pb.jacobian(lambda x, z: np.real(z) * x + np.imag(z), argnums=(0, 1), mode=mode)(X, Z)
@@ -127,7 +142,11 @@ def weighted(x, y, *, scale=2.0, **more):
 
 
 def test_one_name_gives_the_gradient_itself():
-    for call in (lambda g: g(X, y=X + 1, scale=3.0), lambda g: g(X, X + 1, scale=3.0), lambda g: g(y=X + 1, x=X, scale=3.0)):
+    for call in (
+        lambda g: g(X, y=X + 1, scale=3.0),
+        lambda g: g(X, X + 1, scale=3.0),
+        lambda g: g(y=X + 1, x=X, scale=3.0),
+    ):
         np.testing.assert_array_equal(call(pb.grad(weighted, argnames="y")), 6 * X * (X + 1))
         np.testing.assert_array_equal(call(pb.grad(weighted, argnames="x")), 3 * (X + 1) ** 2)
         np.testing.assert_array_equal(call(pb.grad(weighted, argnames="scale")), np.sum(X * (X + 1) ** 2))
@@ -159,11 +178,15 @@ def test_names_of_other_callables():
 
 
 def test_wrong_names():
-    with pytest.raises(StructureError, match=r"argnames='z' of weighted: the call gives no .* only x, y, scale; pass it"):
+    with pytest.raises(
+        StructureError, match=r"argnames='z' of weighted: the call gives no .* only x, y, scale; pass it"
+    ):
         pb.grad(weighted, argnames="z")(X, X, scale=1.0)
     with pytest.raises(StructureError, match=r"argnames='scale' of weighted: .*\(a default has no derivative\)"):
         pb.grad(weighted, argnames="scale")(X, X)
-    with pytest.raises(StructureError, match=r"argnums=1 and argnames='x' together; choose the arguments by one of them"):
+    with pytest.raises(
+        StructureError, match=r"argnums=1 and argnames='x' together; choose the arguments by one of them"
+    ):
         pb.grad(weighted, 1, argnames="x")
     with pytest.raises(StructureError, match=r"names an argument twice; name each once"):
         pb.grad(weighted, argnames=("x", "x"))

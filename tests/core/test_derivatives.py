@@ -10,8 +10,8 @@ import pytest
 
 import pullback as pb
 from pullback import BudgetError, NotDifferentiableError, PolicyError, ReplayError, StructureError
-from pullback.arrays import spec_of
-from pullback.blocks import Block
+from pullback.transforms.blocks import Block
+from pullback.words.specs import spec_of
 
 X = np.array([0.3, -0.7, 1.1, 0.4])
 T = np.array([1.0, -2.0, 0.5, 3.0])
@@ -64,10 +64,12 @@ def test_jacobian_of_a_tall_map(mode, policy):
 
 
 @pytest.mark.parametrize(
-    ("mode", "columns", "runs"), [("reverse", 4, 1), ("forward", 4, 4), ("auto", 4, 1), ("auto", 1, 2), ("forward", 1, 1)]
+    ("mode", "columns", "runs"),
+    [("reverse", 4, 1), ("forward", 4, 4), ("auto", 4, 1), ("auto", 1, 2), ("forward", 1, 1)],
 )
 def test_how_often_the_function_is_run(mode, columns, runs):
-    """Rows come from one recorded run, columns from a run each; where there are many columns and still more rows, from one run too."""
+    """Rows come from one recorded run, columns from a run each; where there are many columns and still more rows,
+    from one run too."""
     count = []
 
     def f(x):
@@ -85,7 +87,9 @@ def test_an_infinite_slope_stays_infinite():
     x = np.array([0.0, 1.0, 4.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         for mode in MODES:
-            got = pb.jacobian(lambda x: np.concatenate([np.log(x), np.sqrt(x), np.where(x > 0, x * np.log(x), 0.0)]), mode=mode)(x)
+            got = pb.jacobian(
+                lambda x: np.concatenate([np.log(x), np.sqrt(x), np.where(x > 0, x * np.log(x), 0.0)]), mode=mode
+            )(x)
             slopes = np.stack([got[k : k + 3].diagonal() for k in (0, 3, 6)])
             np.testing.assert_allclose(slopes, [[np.inf, 1, 0.25], [np.inf, 0.5, 0.25], [0, 1, 1 + np.log(4)]])
 
@@ -183,7 +187,10 @@ def test_the_result_shares_no_memory():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_jacobian_larger_than_chunk_raises_with_the_figures(mode):
-    text = r"has 1000 rows and 1000 columns and takes 7.63 MiB \(8000000 bytes\), chunk allows 977 KiB \(1000000 bytes\); use products"
+    text = (
+        r"has 1000 rows and 1000 columns and takes 7.63 MiB \(8000000 bytes\), chunk allows 977 KiB \(1000000 "
+        r"bytes\); use products"
+    )
     with pytest.raises(BudgetError, match=text) as caught:
         pb.jacobian(lambda x: 2 * x, mode=mode, chunk="1 MB")(np.ones(1000))
     assert caught.value.minimum_bytes == 8_000_000
@@ -266,7 +273,9 @@ def test_hessian_of_several_arguments():
 
 
 def test_hessian_of_a_complex_argument_raises():
-    with pytest.raises(NotDifferentiableError, match=r"hessian is of real arguments, <lambda> is given complex128\[4\]: .*use hvp"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"hessian is of real arguments, <lambda> is given complex128\[4\]: .*use hvp"
+    ):
         pb.hessian(lambda z: np.sum(np.abs(z) ** 2))(X + 1j)
 
 
@@ -322,17 +331,21 @@ def test_hvp_of_a_thousand_steps_is_the_same_bits_under_binomial_and_symmetric()
 
 @pytest.mark.parametrize("product", [pb.jvp, pb.hvp, pb.gauss_newton_product])
 def test_products_refuse_what_is_no_tuple(product):
-    with pytest.raises(StructureError, match=r"takes a tuple of primals, one for each argument, got ndarray; write \(primal,\) for one"):
+    with pytest.raises(
+        StructureError, match=r"takes a tuple of primals, one for each argument, got ndarray; write \(primal,\) for one"
+    ):
         product(rosenbrock, X, (T,))
     with pytest.raises(StructureError, match=r"takes a tuple of tangents, .*got ndarray"):
         product(rosenbrock, (X,), T)
     with pytest.raises(StructureError, match=r"got 1 primals and 2 tangents"):
         product(rosenbrock, (X,), (T, T))
-    with pytest.raises(StructureError, match=r"the tangent of argument 0 .* is float64\[3\], the argument is float64\[4\]"):
+    with pytest.raises(
+        StructureError, match=r"the tangent of argument 0 .* is float64\[3\], the argument is float64\[4\]"
+    ):
         product(rosenbrock, (X,), (T[:3],))
 
 
-# ---------------------------------------------------------------------------------------------------------- gauss-newton
+# --------------------------------------------------------------------------------------------------------- gauss-newton
 
 
 def test_gauss_newton_product():
@@ -346,7 +359,9 @@ def test_gauss_newton_product_of_structures():
     def f(x, y):
         return {"a": x * y, "n": 3}
 
-    by_x, by_y = pb.gauss_newton_product(f, (X, np.float64(2.0)), (T, np.float64(1.0)), loss=lambda r: np.sum(r["a"] ** 2) / 2)
+    by_x, by_y = pb.gauss_newton_product(
+        f, (X, np.float64(2.0)), (T, np.float64(1.0)), loss=lambda r: np.sum(r["a"] ** 2) / 2
+    )
     pushed = 2 * T + X
     np.testing.assert_allclose(by_x, 2 * pushed, rtol=1e-15)
     np.testing.assert_allclose(by_y, X @ pushed, rtol=1e-15)
@@ -368,14 +383,16 @@ def test_a_function_that_differs_when_run_again_is_refused():
     def noisy(x):
         return x * rng.normal()
 
-    with pytest.raises(ReplayError, match=r"noisy gave other values when it was run again .*draw random numbers outside"):
+    with pytest.raises(
+        ReplayError, match=r"noisy gave other values when it was run again .*draw random numbers outside"
+    ):
         pb.jacobian(noisy, mode="forward")(X)
     with pytest.raises(ReplayError, match="noisy gave other values"):
         pb.gauss_newton_product(noisy, (X,), (T,))
     assert pb.jacobian(noisy, mode="reverse")(X).shape == (4, 4)
 
 
-# ------------------------------------------------------------------------------------------------------- elementwise_grad
+# ----------------------------------------------------------------------------------------------------- elementwise_grad
 
 
 def test_elementwise_grad():
@@ -385,7 +402,9 @@ def test_elementwise_grad():
     assert pb.elementwise_grad(np.sin)(X.astype(np.float32)).dtype == np.float32
     third = pb.elementwise_grad(pb.elementwise_grad(pb.elementwise_grad(np.sin)))
     np.testing.assert_allclose(third(X), -np.cos(X), rtol=1e-14)
-    np.testing.assert_array_equal(pb.elementwise_grad(lambda x: 2.0 * x - x, policy=pb.Recompute(2))(np.ones((50, 3))), np.ones((50, 3)))
+    np.testing.assert_array_equal(
+        pb.elementwise_grad(lambda x: 2.0 * x - x, policy=pb.Recompute(2))(np.ones((50, 3))), np.ones((50, 3))
+    )
 
 
 def test_elementwise_grad_broadcasts_a_smaller_argument():
@@ -412,14 +431,20 @@ def test_elementwise_grad_refuses_what_mixes_elements(name, size):
     x = np.random.default_rng(size).permutation(np.linspace(2.0, 1.0, size))
     if name == "sort":
         x[:2] = 3.0, 0.5
-    with pytest.raises(NotDifferentiableError, match=r"is not elementwise: element \(\d+,\) of argument 0 reaches other elements"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"is not elementwise: element \(\d+,\) of argument 0 reaches other elements"
+    ):
         pb.elementwise_grad(NOT_ELEMENTWISE[name])(x)
 
 
 def test_elementwise_grad_refuses_another_shape():
-    with pytest.raises(NotDifferentiableError, match=r"sum is not elementwise: it made an output of shape \(\) of .* shape \(4,\)"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"sum is not elementwise: it made an output of shape \(\) of .* shape \(4,\)"
+    ):
         pb.elementwise_grad(np.sum)(X)
-    with pytest.raises(NotDifferentiableError, match=r"<lambda> gave complex128\[4\] for arguments of shape \(4,\); use jacobian"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"<lambda> gave complex128\[4\] for arguments of shape \(4,\); use jacobian"
+    ):
         pb.elementwise_grad(lambda x: x * 1j)(X)
     with pytest.raises(NotDifferentiableError, match=r"functions that return an array, <lambda> returned tuple"):
         pb.elementwise_grad(lambda x: (x, x))(X)
@@ -429,7 +454,8 @@ def test_elementwise_grad_refuses_another_shape():
 
 
 def test_perturbations_are_not_confused():
-    """d/dx (x d/dy (x + y)) = 1, not 2 (Siskind and Pearlmutter, Perturbation confusion, IFL 2005), in every pair of modes."""
+    """d/dx (x d/dy (x + y)) = 1, not 2 (Siskind and Pearlmutter, Perturbation confusion, IFL 2005), in every pair of
+    modes."""
     slope = {
         "grad": pb.grad,
         "forward": lambda f: pb.jacobian(f, mode="forward"),
@@ -444,7 +470,9 @@ def test_perturbations_are_not_confused():
 
 
 def test_derivatives_of_derivatives():
-    np.testing.assert_allclose(pb.grad(lambda x: np.sum(pb.jacobian(mixed)(x) ** 2))(X), np.sum(-2 * A**2 * np.cos(X) * np.sin(X), axis=0))
+    np.testing.assert_allclose(
+        pb.grad(lambda x: np.sum(pb.jacobian(mixed)(x) ** 2))(X), np.sum(-2 * A**2 * np.cos(X) * np.sin(X), axis=0)
+    )
     expected = np.zeros((3, 4, 4))
     expected[:, range(4), range(4)] = -A * np.sin(X)
     for inner in MODES:
@@ -453,7 +481,9 @@ def test_derivatives_of_derivatives():
             np.testing.assert_allclose(got, expected, atol=1e-15, err_msg=f"{inner} {outer}")
     trace = pb.grad(lambda x: np.trace(pb.hessian(lambda y: np.sum(y**4))(x)))
     np.testing.assert_allclose(trace(X), 24 * X, rtol=1e-14)
-    np.testing.assert_allclose(pb.jacobian(lambda x: pb.hvp(lambda y: np.sum(y**4), (x,), (T,)))(X), np.diag(24 * X * T), rtol=1e-14)
+    np.testing.assert_allclose(
+        pb.jacobian(lambda x: pb.hvp(lambda y: np.sum(y**4), (x,), (T,)))(X), np.diag(24 * X * T), rtol=1e-14
+    )
 
 
 def test_a_closure_over_an_outer_trace():
@@ -463,7 +493,10 @@ def test_a_closure_over_an_outer_trace():
         return np.sum(pb.jacobian(lambda x: np.stack([x[0], a * x[1]]), mode="reverse")(X[:2]) ** 2)
 
     assert pb.grad(outer)(3.0) == 6.0
-    assert pb.grad(lambda a: np.sum(pb.jacobian(lambda x: np.stack([x[0], a * x[1]]), mode="forward")(X[:2]) ** 2))(3.0) == 6.0
+    assert (
+        pb.grad(lambda a: np.sum(pb.jacobian(lambda x: np.stack([x[0], a * x[1]]), mode="forward")(X[:2]) ** 2))(3.0)
+        == 6.0
+    )
 
 
 @pytest.mark.parametrize("column", [False, True])
@@ -513,15 +546,20 @@ def test_an_unknown_mode():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_integer_argument(mode):
-    with pytest.raises(NotDifferentiableError, match=r"argument 0.*(carries no derivative|has no floating or complex leaf)"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"argument 0.*(carries no derivative|has no floating or complex leaf)"
+    ):
         pb.jacobian(mixed, mode=mode)(np.arange(4))
 
 
-@pytest.mark.parametrize("transform", [pb.jvp, pb.hvp, lambda f, primals, tangents: pb.linearize(f, *primals)[1](*tangents)])
+@pytest.mark.parametrize(
+    "transform", [pb.jvp, pb.hvp, lambda f, primals, tangents: pb.linearize(f, *primals)[1](*tangents)]
+)
 def test_a_tangent_of_an_integer_argument(transform):
     """Like the gradient by an integer, it would be 0 for want of a float."""
     with pytest.raises(
-        NotDifferentiableError, match=r"argument 0 at .* is int64\[4\], which carries no derivative, and its tangent is not 0"
+        NotDifferentiableError,
+        match=r"argument 0 at .* is int64\[4\], which carries no derivative, and its tangent is not 0",
     ):
         transform(lambda n: np.sum(n * 2.0), (np.arange(4),), (np.ones(4),))
     for tangent in (None, np.zeros(4, int)):
@@ -531,7 +569,8 @@ def test_a_tangent_of_an_integer_argument(transform):
 @pytest.mark.parametrize("argument", [3, np.arange(3), np.array([True]), [1.0]])
 def test_elementwise_grad_of_what_is_no_floating_array(argument):
     with pytest.raises(
-        NotDifferentiableError, match=r"argument 0 of sin is (int64\[3?\]|bool\[1\]|list); elementwise_grad is for floating"
+        NotDifferentiableError,
+        match=r"argument 0 of sin is (int64\[3?\]|bool\[1\]|list); elementwise_grad is for floating",
     ):
         pb.elementwise_grad(np.sin)(argument)
 

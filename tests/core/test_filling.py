@@ -1,4 +1,5 @@
-"""NumPy's functions and methods that write in place, ufunc methods and ufunc keywords: NumPy's values, right derivatives, equal bits."""
+"""NumPy's functions and methods that write in place, ufunc methods and ufunc keywords: NumPy's values, right
+derivatives, equal bits."""
 
 import numpy as np
 import pytest
@@ -115,7 +116,9 @@ def cube_of(x):
 PROGRAMS = {
     "put": written(lambda y, x: np.put(y, [0, -1, 0], x[0] * 2)),
     "put, cycled": written(lambda y, x: np.put(y, [0, 3, 4, 1], x[0, :2])),
-    "put, modes": written(lambda y, x: (np.put(y, [7, -8], x[0, :2], "wrap"), np.put(y, [9, -9], x[1, :2], mode="clip"))),
+    "put, modes": written(
+        lambda y, x: (np.put(y, [7, -8], x[0, :2], "wrap"), np.put(y, [9, -9], x[1, :2], mode="clip"))
+    ),
     "put a number": written(lambda y, x: y.put([1], 3)),
     "place": written(lambda y, x: np.place(y, y.real > 2.5, x[0, :2] * 3)),
     "putmask": written(lambda y, x: np.putmask(y, y.real > 2.5, x[1, :2] ** 2)),
@@ -149,8 +152,12 @@ PROGRAMS = {
     "signature=": lambda x: np.multiply(x, 2, signature="dd->d") + np.add(x, 1, sig=(None, None, np.float64)),
     "casting=": lambda x: np.add(x, 2, dtype="f4", casting="unsafe").astype("f8") * 0 + np.add(x, x, casting="no"),
     "order=": lambda x: np.multiply(x, x, order="F"),
-    "methods without derivative": lambda x: np.logical_and.reduce(x > 1) * x + np.greater.outer(x[0].real, x[1].real).sum() * x,
+    "methods without derivative": lambda x: (
+        np.logical_and.reduce(x > 1) * x + np.greater.outer(x[0].real, x[1].real).sum() * x
+    ),
 }
+
+
 def test_values_are_those_of_numpy():
     for name, program in PROGRAMS.items():
         np.testing.assert_array_equal(pb.vjp(program, X)[0], program(X.copy()), err_msg=name)
@@ -222,13 +229,25 @@ def test_a_plain_target_is_refused_with_the_rewrite(name):
 WRONG = {
     "put beyond the end": (lambda y, x: np.put(y, [6], x), IndexError, "index 6 is out of bounds .* size 6"),
     "place nothing": (lambda y, x: np.place(y, y > 0, x[:0]), ValueError, "empty"),
-    "a mask of another size": (lambda y, x: np.putmask(y, [True], x), ValueError, "a mask of 1 elements for an array of 6"),
+    "a mask of another size": (
+        lambda y, x: np.putmask(y, [True], x),
+        ValueError,
+        "a mask of 1 elements for an array of 6",
+    ),
     "fill_diagonal of a vector": (lambda y, x: np.fill_diagonal(y[0], x), ValueError, "at least 2-d"),
     "fill_diagonal of a box": (lambda y, x: np.fill_diagonal(y.reshape(1, 2, 3), 1.0), ValueError, "equal length"),
-    "put_along_axis of another rank": (lambda y, x: np.put_along_axis(y, np.array([0]), x, 1), ValueError, "same number of dimensions"),
+    "put_along_axis of another rank": (
+        lambda y, x: np.put_along_axis(y, np.array([0]), x, 1),
+        ValueError,
+        "same number of dimensions",
+    ),
     "put complex": (lambda y, x: np.putmask(y, y > 0, x * 1j), TypeError, "same_kind"),
     "a shape of another size": (lambda y, x: setattr(y, "shape", (5,)), ValueError, "reshape"),
-    "a shape that needs a copy": (lambda y, x: setattr(y.T, "shape", (6,)), AttributeError, r"shape \(3, 2\).*without a copy"),
+    "a shape that needs a copy": (
+        lambda y, x: setattr(y.T, "shape", (6,)),
+        AttributeError,
+        r"shape \(3, 2\).*without a copy",
+    ),
     "casting": (lambda y, x: np.add(x, 1, casting="no", dtype="f4"), TypeError, "casting rule 'no'"),
 }
 

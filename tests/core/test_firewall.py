@@ -1,4 +1,5 @@
-"""What NumPy and Python do without asking a tracer: each raises and names what to write instead. No derivative is lost in silence."""
+"""What NumPy and Python do without asking a tracer: each raises and names what to write instead. No derivative is
+lost in silence."""
 
 # ruff: noqa: PLW0108 - the call must stand in this file, where its expression is read
 
@@ -13,7 +14,7 @@ import pytest
 from numpy.polynomial import Polynomial
 
 import pullback as pb
-from pullback.errors import ConversionError
+from pullback.words.errors import ConversionError
 
 V = np.array([1.0, 2.0, 3.0])
 TRACERS = {
@@ -53,7 +54,10 @@ VALUE = r"int\(pullback\.value\(x\)\)"
 NEW = r"np\.zeros_like\(x\) \(or np\.zeros\(shape, like=x\)\)"
 
 CONVERSIONS = {
-    "np.array of a list": (lambda t: np.array([t, t]), r"np\.stack\(\[\.\.\.\]\), np\.array\(\.\.\., like=x\), or " + PNP.format("array")),
+    "np.array of a list": (
+        lambda t: np.array([t, t]),
+        r"np\.stack\(\[\.\.\.\]\), np\.array\(\.\.\., like=x\), or " + PNP.format("array"),
+    ),
     "np.array": (lambda t: np.array(t), PNP.format("array")),
     "np.array of objects": (lambda t: np.array([t, t], dtype=object), PNP.format("array")),
     "np.array of text": (lambda t: np.array([t], dtype=str), PNP.format("array")),
@@ -79,7 +83,10 @@ CONVERSIONS = {
     "np.broadcast": (lambda t: np.broadcast(t, t), r"np\.broadcast_arrays\(x, y\)"),
     "np.nditer": (lambda t: list(np.nditer(t)), r"x\.flat"),
     "as_strided": (lambda t: np.lib.stride_tricks.as_strided(t, (2,), (8,)), r"sliding_window_view"),
-    "np.vectorize": (lambda t: np.vectorize(math.sin)(t), r"NumPy functions on the whole array, or " + PNP.format("vectorize")),
+    "np.vectorize": (
+        lambda t: np.vectorize(math.sin)(t),
+        r"NumPy functions on the whole array, or " + PNP.format("vectorize"),
+    ),
     "Polynomial": (lambda t: Polynomial([t, t]), r"np\.polyval\(coefficients, x\)"),
     "Polynomial of one": (lambda t: Polynomial(t), r"np\.polyval\(coefficients, x\)"),
     "np.poly1d": (lambda t: np.poly1d([t, t]), r"np\.polyval\(coefficients, x\)"),
@@ -135,7 +142,7 @@ def test_the_error_names_the_rewrite_of_a_shape(name, kind):
     assert re.search(said, refused(use, kind))
 
 
-# ------------------------------------------------------------------------------------------------------- plain destinations
+# --------------------------------------------------------------------------------------------------- plain destinations
 
 
 def _element(a, t):
@@ -225,7 +232,9 @@ USES_OF_OBJECTS = {
 
 @pytest.mark.parametrize("name", USES_OF_OBJECTS)
 def test_an_array_of_objects_is_no_operand(name):
-    with pytest.raises(ConversionError, match=r"objects.* would drop the derivative.*(np\.stack|floating dtype).*PB201"):
+    with pytest.raises(
+        ConversionError, match=r"objects.* would drop the derivative.*(np\.stack|floating dtype).*PB201"
+    ):
         pb.grad(USES_OF_OBJECTS[name])(V)
 
 
@@ -260,7 +269,7 @@ def test_text_of_a_tracer_is_made_on_request():
     assert texts == ["<tracer of float64[]>", "1.00", "<tracer of float64[3]>"]
 
 
-# ------------------------------------------------------------------------------------------------------------ the sentence
+# --------------------------------------------------------------------------------------------------------- the sentence
 
 
 def test_the_expression_decides_and_not_the_line():
@@ -268,7 +277,8 @@ def test_the_expression_decides_and_not_the_line():
         return float(np.sum(np.sin(x))) + math.cos(x[0]) * 0.0
 
     with pytest.raises(
-        ConversionError, match=r"float\(\) of a tracer of shape \(\) .*x itself|float\(\) of a tracer of shape \(\).*keep it an array"
+        ConversionError,
+        match=r"float\(\) of a tracer of shape \(\) .*x itself|float\(\) of a tracer of shape \(\).*keep it an array",
     ):
         pb.grad(f)(V)
 
@@ -288,7 +298,8 @@ def test_an_expression_over_several_lines():
 
 def test_without_the_source_the_road_decides():
     module = {"np": np, "math": math}
-    exec("def f(x): return math.sin(x[0])\ndef g(x): return np.sum(np.array([x[0]]))\ndef h(x): return [1, 2][x[0]]", module)  # noqa: S102
+    text = "def f(x): return math.sin(x[0])\ndef g(x): return np.sum(np.array([x[0]]))\ndef h(x): return [1, 2][x[0]]"
+    exec(text, module)  # noqa: S102
     for name, said in (
         ("f", r"np\.sin\(x\) serves for math\.sin\(x\)"),
         ("g", r"np\.stack, or the same call|np\.stack, or make"),
@@ -314,9 +325,18 @@ def test_the_rewrites_run():
     def f(x):
         buffer = np.zeros(3, like=x)
         buffer[0] = x[0]
-        parts = [np.stack([x[0], x[1]]), pnp.array([x[0], x[1]]), pnp.r_[x[0], x[1:]], np.full_like(x, x[0]), pnp.full(2, x[1]), buffer]
+        parts = [
+            np.stack([x[0], x[1]]),
+            pnp.array([x[0], x[1]]),
+            pnp.r_[x[0], x[1:]],
+            np.full_like(x, x[0]),
+            pnp.full(2, x[1]),
+            buffer,
+        ]
         return sum(np.sum(part * part) for part in parts) + V[int(pb.value(x)[0])] * x[0] + np.dot(V, x)
 
     gradient = pb.grad(f)(V)
     assert gradient.shape == (3,)
-    np.testing.assert_allclose(gradient, [2.0 * (1 + 1 + 1 + 3 + 1) + 2.0 + 1.0, 4.0 * (1 + 1 + 1 + 2) + 2.0, 6.0 + 3.0])
+    np.testing.assert_allclose(
+        gradient, [2.0 * (1 + 1 + 1 + 3 + 1) + 2.0 + 1.0, 4.0 * (1 + 1 + 1 + 2) + 2.0, 6.0 + 3.0]
+    )

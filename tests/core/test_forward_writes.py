@@ -1,11 +1,12 @@
-"""Forward mode, alone and over reverse, of programs that write: as grad and differences, the same bits under every policy."""
+"""Forward mode, alone and over reverse, of programs that write: as grad and differences, the same bits under every
+policy."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.testing.bits import same_bits
-from pullback.testing.differences import inner, random_like, richardson
+from pullback.testing.comparing.bits import same_bits
+from pullback.testing.comparing.differences import inner, random_like, richardson
 
 RNG = np.random.default_rng(11)
 GRID = RNG.uniform(0.5, 1.5, (2, 3))
@@ -86,7 +87,13 @@ PROGRAMS = (
     (a_copy_that_is_no_view, np.ascontiguousarray(GRID[::-1])[::-1]),
     *(
         (f, LINE)
-        for f in (a_buffer_of_zeros, a_buffer_full_of_a_number, a_buffer_full_of_x, views_of_views, a_view_read_before_and_after)
+        for f in (
+            a_buffer_of_zeros,
+            a_buffer_full_of_a_number,
+            a_buffer_full_of_x,
+            views_of_views,
+            a_view_read_before_and_after,
+        )
     ),
     *((f, LINE) for f in (sorted_in_place, an_increment, an_assignment)),
     *((f, ZERO_D) for f in (an_increment, an_assignment, at_an_element_of_0d, an_element_and_the_number_itself)),
@@ -224,7 +231,8 @@ def test_one_of_several_outputs_has_a_tangent_of_its_own(x):
 
 
 def test_an_operator_in_place_gives_a_step_run_again_the_bits_of_a_recorded_one():
-    """The tangent lies in memory as the value, whether the step is run on the forward trace alone or recorded around it."""
+    """The tangent lies in memory as the value, whether the step is run on the forward trace alone or recorded around
+    it."""
     rng = np.random.default_rng(1)
 
     def f(x):

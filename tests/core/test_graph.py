@@ -1,4 +1,5 @@
-"""Graphs: what ``record`` says of programs, and the questions a graph answers, against definitions spelled out on small ones."""
+"""Graphs: what ``record`` says of programs, and the questions a graph answers, against definitions spelled out on
+small ones."""
 
 import gc
 import re
@@ -11,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.arrays import ArraySpec
-from pullback.graph import Graph, Node, Output, graph_from
+from pullback.inspect.graph import Graph, Node, Output, graph_from
 from pullback.inspect.looking import record, saved
-from pullback.tracer import Tracer
+from pullback.tracing.tracer import Tracer
+from pullback.words.specs import ArraySpec
 
 X = np.linspace(0.1, 1.0, 8)
 
 
-# ------------------------------------------------------------------------------------------------------- what record says
+# ----------------------------------------------------------------------------------------------------- what record says
 
 
 def program(x, w):
@@ -66,7 +67,13 @@ returns ['count'] = a constant, ['loss'] = %13"""
 def test_a_loop_is_one_node_with_its_steps() -> None:
     graph = record(loops, X)
     (loop,) = [node for node in graph if node.steps is not None]
-    assert (loop.name, loop.operands, loop.steps.n, loop.steps.state_bytes, loop.steps.tape_bytes) == ("fori_loop", (1,), 5, 64, 128)
+    assert (loop.name, loop.operands, loop.steps.n, loop.steps.state_bytes, loop.steps.tape_bytes) == (
+        "fori_loop",
+        (1,),
+        5,
+        64,
+        128,
+    )
     assert [(slot.name, slot.nbytes, slot.reason) for slot in loop.saved] == [("steps", 5 * 128, "saved")]
     assert "fori_loop(%1)      5 steps of 128 B  saves steps 640 B" in str(graph)
 
@@ -103,7 +110,13 @@ def test_what_the_function_raises_passes_through() -> None:
 def many_shapes(x, w, seen):
     seen += [x.reshape(2, 4), x[::2], x[[0, 3, 3]], x[2], np.sum(x), x.astype(np.float32)]
     seen += [seen[0].T, seen[0].mean(axis=1), np.where(X > 0.5, x, 0.0), np.stack([x, x]), seen[5] * 2, x * (1 + 2j)]
-    seen += [np.cumsum(seen[0], axis=1), np.max(seen[0], axis=0, keepdims=True), seen[0] + w, seen[-1].real, x[:, None] * w]
+    seen += [
+        np.cumsum(seen[0], axis=1),
+        np.max(seen[0], axis=0, keepdims=True),
+        seen[0] + w,
+        seen[-1].real,
+        x[:, None] * w,
+    ]
     buffer = np.zeros_like(seen[0])
     buffer[0] = x[:4]
     buffer[:, 1] *= 3.0
@@ -168,13 +181,15 @@ def test_a_graph_holds_no_array() -> None:
     assert graph.saved_bytes == 64
 
 
-# --------------------------------------------------------------------------------------------- questions, on drawn graphs
+# ------------------------------------------------------------------------------------------- questions, on drawn graphs
 
 
 def build(operands, sizes=None, *, outputs=(), views=(), n_inputs=1):
     nodes = [Node(k, "input" if k < n_inputs else "op", ids, view=k in views) for k, ids in enumerate(operands)]
     sizes = sizes or [1] * len(nodes)
-    return graph_from("drawn", nodes, [ArraySpec((n,), "u1") for n in sizes], n_inputs, tuple(Output("", i) for i in outputs))
+    return graph_from(
+        "drawn", nodes, [ArraySpec((n,), "u1") for n in sizes], n_inputs, tuple(Output("", i) for i in outputs)
+    )
 
 
 @st.composite
@@ -198,7 +213,11 @@ def all_paths(graph: Graph, i: int) -> list[tuple[int, ...]]:
 @given(drawn_graphs())
 def test_distance_and_levels_are_longest_paths(graph: Graph) -> None:
     n = len(graph)
-    longest = {(i, j): max((len(p) - 1 for p in all_paths(graph, i) if p[-1] == j), default=None) for i in range(n) for j in range(n)}
+    longest = {
+        (i, j): max((len(p) - 1 for p in all_paths(graph, i) if p[-1] == j), default=None)
+        for i in range(n)
+        for j in range(n)
+    }
     assert {(i, j): graph.distance(i, j) for i in range(n) for j in range(n)} == longest
     for level, idents in enumerate(graph.levels()):
         assert idents == [j for j in range(n) if max(d for i in range(n) if (d := longest[i, j]) is not None) == level]

@@ -1,4 +1,5 @@
-"""Roots, fixed points and linear systems: first and second derivatives against closed forms, in every mode and under every policy."""
+"""Roots, fixed points and linear systems: first and second derivatives against closed forms, in every mode and under
+every policy."""
 
 import gc
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import tape as tapes
+from pullback.recording import tape as tapes
 
 POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Binomial(2)]
 P = np.array([2.0, 5.0])
@@ -36,7 +37,9 @@ def square_root(p):
 
 def coupled(p):
     """x0 x1 = p0 and x0 = p1 x1: x1 = sqrt(p0 / p1), x0 = sqrt(p0 p1)."""
-    return pb.custom_root(lambda x: np.stack([x[0] * x[1] - p[0], x[0] - p[1] * x[1]]), np.ones(2), newton, dense, tol=1e-12)
+    return pb.custom_root(
+        lambda x: np.stack([x[0] * x[1] - p[0], x[0] - p[1] * x[1]]), np.ones(2), newton, dense, tol=1e-12
+    )
 
 
 def coupled_exactly(p):
@@ -60,7 +63,7 @@ def require_second_order(f, at, v, wanted):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13, err_msg=mode)
 
 
-# ------------------------------------------------------------------------------------------------------------------ roots
+# ---------------------------------------------------------------------------------------------------------------- roots
 
 
 def test_a_root_has_the_derivative_of_the_closed_form():
@@ -105,7 +108,9 @@ def test_the_solver_may_differentiate_what_it_is_given():
 
 
 def test_the_derivative_by_the_initial_guess_is_zero_and_the_root_is_a_constant_where_nothing_is_traced():
-    gradient = pb.grad(lambda guess: np.sum(pb.custom_root(lambda x: x * x - P, guess, newton, dense)) + 0.0 * guess[0])(np.ones(2))
+    gradient = pb.grad(
+        lambda guess: np.sum(pb.custom_root(lambda x: x * x - P, guess, newton, dense)) + 0.0 * guess[0]
+    )(np.ones(2))
     np.testing.assert_array_equal(gradient, [0.0, 0.0])
 
 
@@ -155,7 +160,9 @@ def test_dtypes_are_kept(dtype):
     p = np.array([2.0, 5.0], dtype) + (1j if dtype is np.complex128 else 0)
 
     def root(p):
-        return pb.custom_root(lambda x: x * x - p, np.ones_like(pb.value(p)), lambda f, x: np.sqrt(-f(0 * x)), lambda g, y: y / g(y / y))
+        return pb.custom_root(
+            lambda x: x * x - p, np.ones_like(pb.value(p)), lambda f, x: np.sqrt(-f(0 * x)), lambda g, y: y / g(y / y)
+        )
 
     out, pull = pb.vjp(root, p)
     (ct,) = pull(np.ones(2, dtype))
@@ -227,14 +234,16 @@ def test_nothing_is_left_of_a_gradient():
         gc.enable()
 
 
-# ------------------------------------------------------------------------------------------------- inside loops and steps
+# ----------------------------------------------------------------------------------------------- inside loops and steps
 
 
 def stepped(loop):
     """Four steps u -> root of x**3 + x = u p, where p is read twice."""
 
     def f(p, policy):
-        step = lambda u: pb.custom_root(lambda x: x * x * x + x - 0.5 * u * p - 0.5 * (p * u), np.ones(2), newton, dense)  # noqa: E731
+        step = lambda u: pb.custom_root(  # noqa: E731
+            lambda x: x * x * x + x - 0.5 * u * p - 0.5 * (p * u), np.ones(2), newton, dense
+        )
         if loop == "fori_loop":
             return np.sum(pb.fori_loop(0, 4, lambda _, u: step(u), p, policy=policy))
         if loop == "scan":
@@ -250,7 +259,8 @@ def stepped(loop):
 
 
 def implicit_by_hand(p):
-    """Gradient of the four steps, and Hessian times V, by the chain rule: x' = (u' p + u) / (3 x**2 + 1), each element by itself."""
+    """Gradient of the four steps, and Hessian times V, by the chain rule: x' = (u' p + u) / (3 x**2 + 1), each
+    element by itself."""
     u, du, ddu = P.copy(), np.ones(2), np.zeros(2)
     for _ in range(4):
         x = newton(lambda x, u=u: x**3 + x - u * p, np.ones(2))
@@ -280,7 +290,11 @@ def test_steps_that_solve_have_the_bits_of_save_all(loop, policy):
 def test_what_steps_hold_does_not_grow_with_their_number():
     def peak(n):
         def f(p):
-            return np.sum(pb.fori_loop(0, n, lambda _, u: pb.custom_root(lambda x: x * x * x + x - u * p, np.ones(2), newton, dense), p))
+            return np.sum(
+                pb.fori_loop(
+                    0, n, lambda _, u: pb.custom_root(lambda x: x * x * x + x - u * p, np.ones(2), newton, dense), p
+                )
+            )
 
         _, pull = pb.vjp(f, P, policy=pb.Binomial(3))
         pull(1.0)
@@ -332,7 +346,7 @@ def test_under_a_trap_the_gradient_is_the_same():
     np.testing.assert_array_equal(trapped, pb.grad(stepped("fori_loop"))(P, pb.Binomial(2)))
 
 
-# --------------------------------------------------------------------------------------------------------- linear systems
+# ------------------------------------------------------------------------------------------------------- linear systems
 
 A = np.array([[4.0, 1.0, 0.5], [-1.0, 3.0, 0.2], [0.3, 0.1, 5.0]])
 B = np.array([1.0, -2.0, 0.5])
@@ -374,7 +388,9 @@ def test_a_symmetric_system_is_its_own_transpose_and_others_must_say_how():
     np.testing.assert_allclose(pb.grad(symmetric)(B), np.linalg.solve(S, np.ones(3)), rtol=1e-14)
     silent = lambda b: np.sum(pb.custom_linear_solve(lambda v: np.sum(A * v, axis=1), b, dense))  # noqa: E731
     np.testing.assert_allclose(pb.jvp(silent, (B,), (B,))[1], np.sum(np.linalg.solve(A, B)), rtol=1e-14)
-    with pytest.raises(pb.NotDifferentiableError, match="reverse mode solves with the transpose; pass transpose_solve="):
+    with pytest.raises(
+        pb.NotDifferentiableError, match="reverse mode solves with the transpose; pass transpose_solve="
+    ):
         pb.grad(silent)(B)
 
 
@@ -386,13 +402,18 @@ def test_linear_solutions_in_a_loop(policy):
     def by_inverse(A):
         return np.ones(3) @ np.linalg.matrix_power(np.linalg.inv(A), 5) @ B
 
-    np.testing.assert_array_equal(pb.grad(f)(A), pb.grad(lambda A: np.sum(pb.fori_loop(0, 5, lambda _, u: solved(A, u), B)))(A))
+    np.testing.assert_array_equal(
+        pb.grad(f)(A), pb.grad(lambda A: np.sum(pb.fori_loop(0, 5, lambda _, u: solved(A, u), B)))(A)
+    )
     h = 1e-6
-    differences = [[(by_inverse(A + h * e) - by_inverse(A - h * e)) / (2 * h) for e in rows] for rows in np.eye(9).reshape(3, 3, 3, 3)]
+    differences = [
+        [(by_inverse(A + h * e) - by_inverse(A - h * e)) / (2 * h) for e in rows]
+        for rows in np.eye(9).reshape(3, 3, 3, 3)
+    ]
     np.testing.assert_allclose(pb.grad(f)(A), differences, atol=1e-9)
 
 
-# ----------------------------------------------------------------------------------------------------------- fixed points
+# --------------------------------------------------------------------------------------------------------- fixed points
 
 
 def cosine(a):
@@ -425,7 +446,9 @@ def test_a_fixed_point_by_what_its_map_closes_over_and_its_structure():
         return np.sum(v)
 
     def f(a, b):
-        x = pb.fixed_point(lambda a, x: {"u": 0.5 * np.sin(x["v"]) + a, "v": 0.3 * x["u"] * b}, a, {"u": np.zeros(2), "v": np.zeros(2)})
+        x = pb.fixed_point(
+            lambda a, x: {"u": 0.5 * np.sin(x["v"]) + a, "v": 0.3 * x["u"] * b}, a, {"u": np.zeros(2), "v": np.zeros(2)}
+        )
         return np.sum(x["v"])
 
     for found, wanted in zip(pb.grad(f, (0, 1))(P, W), pb.grad(unrolled, (0, 1))(P, W), strict=True):
@@ -433,11 +456,16 @@ def test_a_fixed_point_by_what_its_map_closes_over_and_its_structure():
 
 
 def test_a_map_that_is_no_contraction_is_refused_with_the_figures():
-    with pytest.raises(pb.ConvergenceError, match=r"did not converge: after 300 steps .* is 0\.\d+, tol is 1\.42e-14") as caught:
+    with pytest.raises(
+        pb.ConvergenceError, match=r"did not converge: after 300 steps .* is 0\.\d+, tol is 1\.42e-14"
+    ) as caught:
         pb.fixed_point(lambda a, x: a * x * (1 - x), 3.2, 0.4, max_steps=300)
     assert caught.value.n_steps == 300
     assert 0.1 < caught.value.residual < 1
-    with np.errstate(over="ignore"), pytest.raises(ArithmeticError, match=r"after \d+ steps the distance of two iterates is (inf|nan)"):
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(ArithmeticError, match=r"after \d+ steps the distance of two iterates is (inf|nan)"),
+    ):
         pb.fixed_point(lambda a, x: a * x * x, 3.2, 4.0)
 
 
@@ -464,28 +492,41 @@ def test_a_distance_of_ones_own_and_a_looser_tolerance():
     assert 1e-9 < np.abs(x - np.cos(0.8 * x))[0] < 1e-3
 
 
-# ------------------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------------------------------------ bad input
 
 
 def test_a_solver_that_returns_no_root_is_refused():
     with pytest.raises(pb.ConvergenceError, match=r"largest element of f is 4, tol is 1e-06") as caught:
         pb.custom_root(lambda x: x * x - P, np.ones(2), lambda f, x: x, dense, tol=1e-6)
     assert caught.value.residual == 4.0
-    with pytest.raises(pb.ConvergenceError, match="custom_root: 1 of the 2 elements that the solver returned are not finite"):
+    with pytest.raises(
+        pb.ConvergenceError, match="custom_root: 1 of the 2 elements that the solver returned are not finite"
+    ):
         pb.custom_root(lambda x: x * x - P, np.ones(2), lambda f, x: np.array([1.0, np.nan]), dense)
     with pytest.raises(pb.ConvergenceError, match="custom_linear_solve: 3 of the 3 elements"):
-        pb.grad(lambda b: np.sum(pb.custom_linear_solve(lambda v: v, b, lambda g, y: y / 0 if False else y * np.inf, symmetric=True)))(B)
+        pb.grad(
+            lambda b: np.sum(
+                pb.custom_linear_solve(lambda v: v, b, lambda g, y: y / 0 if False else y * np.inf, symmetric=True)
+            )
+        )(B)
 
 
 def test_functions_of_other_shapes_are_refused():
-    with pytest.raises(pb.StructureError, match=r"custom_root: an unknown is float64\[2\], the function gives float64\[\]"):
+    with pytest.raises(
+        pb.StructureError, match=r"custom_root: an unknown is float64\[2\], the function gives float64\[\]"
+    ):
         pb.grad(lambda p: np.sum(pb.custom_root(lambda x: np.sum(x * x - p), P, lambda f, x: x, dense)))(P)
-    with pytest.raises(pb.StructureError, match=r"the unknown has structure .*, the function gives .*; as many equations as unknowns"):
+    with pytest.raises(
+        pb.StructureError, match=r"the unknown has structure .*, the function gives .*; as many equations as unknowns"
+    ):
         pb.grad(lambda p: np.sum(pb.custom_root(lambda x: (x - p,), P, lambda f, x: x, dense)))(P)
-    with pytest.raises(pb.StructureError, match=r"fixed_point: an unknown is float64\[\], the function gives float64\[2\]"):
+    with pytest.raises(
+        pb.StructureError, match=r"fixed_point: an unknown is float64\[\], the function gives float64\[2\]"
+    ):
         pb.fixed_point(lambda p, x: np.stack([p, p]), 1.0, 1.0)
     with pytest.raises(
-        pb.StructureError, match=r"solve returned PyTreeSpec\(\*\) of float64\[2\], b is PyTreeSpec\(\*\) of float64\[3\]; return"
+        pb.StructureError,
+        match=r"solve returned PyTreeSpec\(\*\) of float64\[2\], b is PyTreeSpec\(\*\) of float64\[3\]; return",
     ):
         pb.custom_linear_solve(lambda v: v, np.ones(3), lambda _, b: b[:2])
     with pytest.raises(pb.StructureError, match=r"solve returned PyTreeSpec\(None\) of , b is"):

@@ -1,14 +1,15 @@
-"""What reaches what: never too little, for every case of every primitive; and exactly what it is where the structure is known."""
+"""What reaches what: never too little, for every case of every primitive; and exactly what it is where the structure
+is known."""
 
 import numpy as np
 import pytest
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.arrays import carries_derivative
-from pullback.influence import follow
-from pullback.patterns import Sets, groups_of_columns, selected, structure_of
-from pullback.structures import flatten, unflatten
+from pullback.sparsity.influence import follow
+from pullback.sparsity.name_sets import Sets, groups_of_columns, selected, structure_of
+from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten, unflatten
 
 ROWS = [pytest.param(row, id=row.name) for row in rows() if sum(np.size(x) for x in row.arrays) <= 60]
 
@@ -27,7 +28,8 @@ def pattern_and_truth(f, *xs):
         for k, leaf in enumerate(leaves):
             for i in range(np.size(leaf) if carries_derivative(leaf) else 0):
                 turns = (1.0, 1j) if np.iscomplexobj(leaf) else (1.0,)
-                seeds = [[None] * k + [np.reshape(np.eye(1, np.size(leaf), i)[0] * turn, np.shape(leaf))] + [None] * (len(leaves) - k - 1)
+                seeds = [[None] * k + [np.reshape(np.eye(1, np.size(leaf), i)[0] * turn,
+                    np.shape(leaf))] + [None] * (len(leaves) - k - 1)
                          for turn in turns]  # fmt: skip
                 rows_found.append(np.any([joined(pull(unflatten(definition, seed))) != 0 for seed in seeds], axis=0))
     found = pattern.pattern().toarray()
@@ -162,7 +164,7 @@ def test_one_that_says_that_it_is_elementwise_is_believed():
     np.testing.assert_array_equal(pattern, truth)
 
 
-# ------------------------------------------------------------------------------------------------------------------- sets
+# ----------------------------------------------------------------------------------------------------------------- sets
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -248,10 +250,26 @@ def _solve(g, y):
 IMPLICIT = {
     "fixed_point": (lambda u: pb.fixed_point(lambda a, y: 0.3 * np.cos(y) + a, u, np.zeros(6)), 6),
     "complex": (lambda u: np.abs(pb.fixed_point(lambda a, v: 0.3 * np.exp(-v) + a * 1j, u, np.zeros(6, complex))), 6),
-    "root": (lambda u: pb.custom_root(lambda v: v**3 - u[::-1], u, lambda f, v: np.cbrt(U[::-1]), lambda g, y: y / g(np.ones(6))), 6),
-    "scalar": (lambda u: pb.custom_root(lambda v: v - u[0] * u[1], 0.1, lambda f, v: U[0] * U[1], lambda g, y: y / g(1.0)), 2),
-    "blocks": (lambda u: pb.custom_linear_solve(lambda v: np.concatenate([2 * v[:3] + v[2::-1], 3 * v[3:]]), u, _solve, _solve), 8),
-    "coupled": (lambda u: pb.custom_linear_solve(lambda v: 3 * v - np.roll(v, 1) - np.roll(v, -1), u, _solve, symmetric=True), 36),
+    "root": (
+        lambda u: pb.custom_root(
+            lambda v: v**3 - u[::-1], u, lambda f, v: np.cbrt(U[::-1]), lambda g, y: y / g(np.ones(6))
+        ),
+        6,
+    ),
+    "scalar": (
+        lambda u: pb.custom_root(lambda v: v - u[0] * u[1], 0.1, lambda f, v: U[0] * U[1], lambda g, y: y / g(1.0)),
+        2,
+    ),
+    "blocks": (
+        lambda u: pb.custom_linear_solve(
+            lambda v: np.concatenate([2 * v[:3] + v[2::-1], 3 * v[3:]]), u, _solve, _solve
+        ),
+        8,
+    ),
+    "coupled": (
+        lambda u: pb.custom_linear_solve(lambda v: 3 * v - np.roll(v, 1) - np.roll(v, -1), u, _solve, symmetric=True),
+        36,
+    ),
 }
 U = np.linspace(0.5, 2.0, 6)
 

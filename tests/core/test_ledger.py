@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.arrays import carries_derivative
-from pullback.structures import flatten
+from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten
 
 SAVE_ALL = pb.SaveAll()
 KNOWN_LENGTH = (SAVE_ALL, pb.Recompute(), pb.Recompute(3), *(pb.Binomial(s) for s in range(1, 7)))
 
 
-# Predicted is measured: drawn programs. Every stage takes an array of n numbers to another; c is a plain array of the same shape,
-# a a traced array that loop bodies capture.
+# Predicted is measured: drawn programs. Every stage takes an array of n numbers to another; c is a plain array of the
+# same shape, a a traced array that loop bodies capture.
 def total(carry):
     """The sum of the leaves of a carry that can be added to an array."""
     return sum(leaf for leaf in flatten(carry)[0] if carries_derivative(leaf))
@@ -49,7 +49,9 @@ def twice(k, carry):
     return w, w
 
 
-BODIES: dict[str, Any] = {  # name to (carry made of x and a plain array, body made of a captured array and a plain array)
+BODIES: dict[
+    str, Any
+] = {  # name to (carry made of x and a plain array, body made of a captured array and a plain array)
     "nonlinear": (lambda x, c: x, lambda a, c: lambda k, u: np.sin(u) * u),
     "captured": (lambda x, c: x * 0.5, lambda a, c: lambda k, u: np.sin(u) * a + np.cos(a)),
     "output saved": (lambda x, c: x, lambda a, c: lambda k, u: np.exp(-u) / np.sqrt(u * u + 1)),
@@ -67,7 +69,10 @@ BODIES: dict[str, Any] = {  # name to (carry made of x and a plain array, body m
     "view carried": (lambda x, c: (x * 2)[::-1], lambda a, c: lambda k, u: (np.sin(u) * u)[::-1]),
     "only views": (lambda x, c: (x[::-1], c), lambda a, c: lambda k, s: (s[0][::-1], s[1] * s[0])),
     "in place": (lambda x, c: x, lambda a, c: written),
-    "integer leaf": (lambda x, c: (x, 0, np.arange(len(c))), lambda a, c: lambda k, s: (s[0] * s[0][s[2]], s[1] + 1, s[2][::-1].copy())),
+    "integer leaf": (
+        lambda x, c: (x, 0, np.arange(len(c))),
+        lambda a, c: lambda k, s: (s[0] * s[0][s[2]], s[1] + 1, s[2][::-1].copy()),
+    ),
     "python float": (lambda x, c: (x, 0.5), lambda a, c: lambda k, s: (s[0] * s[1], s[1] * 0.9)),
     "python float traced": (lambda x, c: (x, 0.0), lambda a, c: lambda k, s: (np.sin(s[0]), s[1] + (s[0] ** 2).sum())),
     "reductions": (lambda x, c: x, lambda a, c: lambda k, u: u / (1 + (u * u).sum()) * u.max()),
@@ -78,7 +83,8 @@ BODIES: dict[str, Any] = {  # name to (carry made of x and a plain array, body m
 
 @frozen
 class Stage:
-    """A loop function or a stretch of plain code, with the body and the number of steps; ``policy`` overrides that of the call."""
+    """A loop function or a stretch of plain code, with the body and the number of steps; ``policy`` overrides that
+    of the call."""
 
     kind: str
     body: str
@@ -94,7 +100,11 @@ class Stage:
             _, ys = pb.scan(lambda s, k: (body(k, s), total(s)[:2]), carry, np.arange(self.n), policy=self.policy)
             return x + ys.sum()
         if self.kind == "while_loop":
-            return total(pb.while_loop(lambda s: s[1] < self.n, lambda s: (body(s[1], s[0]), s[1] + 1), (carry, 0), policy=self.policy)[0])
+            return total(
+                pb.while_loop(
+                    lambda s: s[1] < self.n, lambda s: (body(s[1], s[0]), s[1] + 1), (carry, 0), policy=self.policy
+                )[0]
+            )
         for k in pb.steps(self.n) if self.kind == "steps" else range(self.n):
             carry = body(k, carry)
         return total(carry)
@@ -117,8 +127,13 @@ class Program:
 
 
 def programs(kinds):
-    bodies, own_policies = st.sampled_from(sorted(BODIES)), st.one_of(st.none(), st.none(), st.sampled_from(KNOWN_LENGTH))
-    stages = st.lists(st.builds(Stage, st.sampled_from(kinds), bodies, st.integers(1, 9), own_policies), min_size=1, max_size=3)
+    bodies, own_policies = (
+        st.sampled_from(sorted(BODIES)),
+        st.one_of(st.none(), st.none(), st.sampled_from(KNOWN_LENGTH)),
+    )
+    stages = st.lists(
+        st.builds(Stage, st.sampled_from(kinds), bodies, st.integers(1, 9), own_policies), min_size=1, max_size=3
+    )
     return st.builds(Program, stages.map(tuple), st.sampled_from([5, 100]), st.sampled_from(["float64", "float32"]))
 
 
@@ -130,7 +145,11 @@ def require_plan_is_report(program, policy):
         out, pull = pb.vjp(program, x, policy=policy)
         pull(np.ones_like(out))
     report = pull.report
-    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (report.n_forward, report.peak_bytes, report.bytes_by_reason)
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (
+        report.n_forward,
+        report.peak_bytes,
+        report.bytes_by_reason,
+    )
     pull.close()
     assert pull.report.live_bytes == 0
 
@@ -167,12 +186,20 @@ def test_plan_of_each_body(name, policy):
 
 SPECIAL = {
     "a loop nothing depends on": lambda x: (pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x), (x * x).sum())[1],
-    "a loop behind stop_gradient": lambda x: (pb.stop_gradient(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x)) * x).sum(),
-    "a loop of plain values": lambda x: (pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.linspace(0, 1, 100)) * x).sum(),
-    "a leaf nothing depends on": lambda x: pb.fori_loop(0, 6, lambda k, s: (np.sin(s[0]), s[1] * s[1]), (x, x))[0].sum(),
+    "a loop behind stop_gradient": lambda x: (
+        pb.stop_gradient(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x)) * x
+    ).sum(),
+    "a loop of plain values": lambda x: (
+        pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.linspace(0, 1, 100)) * x
+    ).sum(),
+    "a leaf nothing depends on": lambda x: pb.fori_loop(0, 6, lambda k, s: (np.sin(s[0]), s[1] * s[1]), (x, x))[
+        0
+    ].sum(),
     "a slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[10:20]).sum(),
     "a strided slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[::2]).sum(),
-    "a broadcast view enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.broadcast_to(x[:3], (4, 3))).sum(),
+    "a broadcast view enters": lambda x: pb.fori_loop(
+        0, 6, lambda k, u: np.sin(u) * u, np.broadcast_to(x[:3], (4, 3))
+    ).sum(),
     "no step": lambda x: (pb.fori_loop(0, 0, lambda k, u: np.sin(u) * u, x) * x).sum(),
     "a while of no step": lambda x: (pb.while_loop(lambda u: False, lambda u: np.sin(u) * u, x) * x).sum(),
     "the outer code holds what steps hold": lambda x: (x * x * pb.fori_loop(0, 6, lambda k, u: u * u * x, x)).sum(),
@@ -190,14 +217,19 @@ def test_plan_of_special_programs(name, policy):
     _, pull = pb.vjp(f, x, policy=policy)
     pull(1.0)
     report = pull.report
-    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (report.n_forward, report.peak_bytes, report.bytes_by_reason)
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (
+        report.n_forward,
+        report.peak_bytes,
+        report.bytes_by_reason,
+    )
     pull.close()
     assert pull.report.live_bytes == 0
 
 
 @pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
 def test_plan_of_a_body_that_changes_after_the_second_step(policy):
-    """The third step tells that they are not alike, and the program is run; what first changes later is documented as not seen."""
+    """The third step tells that they are not alike, and the program is run; what first changes later is documented
+    as not seen."""
 
     def f(x):
         return np.sum(pb.fori_loop(0, 7, lambda k, u: u * u if k < 2 else np.sin(u) * u * np.exp(-u), x))
@@ -212,7 +244,11 @@ def test_plan_of_a_body_that_changes_after_the_second_step(policy):
 @pytest.mark.parametrize("policy", [SAVE_ALL, pb.Binomial(4)], ids=repr)
 def test_a_report_is_the_same_at_every_call(policy):
     """Buffers are told apart by more than their place in memory, which another may take when they are gone."""
-    program = Program((Stage("plain", "buffers", 5), Stage("fori_loop", "buffers", 1), Stage("fori_loop", "nonlinear", 1)), 5, "float64")
+    program = Program(
+        (Stage("plain", "buffers", 5), Stage("fori_loop", "buffers", 1), Stage("fori_loop", "nonlinear", 1)),
+        5,
+        "float64",
+    )
     found = []
     for _ in range(20):
         _, pull = pb.vjp(program, np.linspace(0.3, 0.8, 5), policy=policy)
@@ -233,7 +269,8 @@ STEPS = 12
 class Measured:
     """A program, and the ``working`` arrays that one step or one rule has at once besides what is booked.
 
-    No program reads its input but by ``x * 1.0``, which saves nothing; where a policy holds the input itself, it is not added.
+    No program reads its input but by ``x * 1.0``, which saves nothing; where a policy holds the input itself, it is not
+    added.
     """
 
     f: Any
@@ -289,18 +326,27 @@ def looped(x):
     return pb.fori_loop(0, STEPS, lambda k, u: np.sin(u) * u, x * 1.0).sum()
 
 
-# For sin(u) * u at once: the cotangents ct * sin(u) and ct * u, cos(u), and its product with the latter. In a loop one of the four is
-# booked, as the cotangent of the carry; in plain code also waits that of what was read before (x * 0.9), and a sum with it.
+# For sin(u) * u at once: the cotangents ct * sin(u) and ct * u, cos(u), and its product with the latter. In a loop one
+# of the four is booked, as the cotangent of the carry; in plain code also waits that of what was read before (x * 0.9),
+# and a sum with it.
 MEASURED = {
     "unmarked": Measured(unmarked, 4),
     "marked": Measured(marked, 6),
     "fori_loop": Measured(looped, 3),
-    "of views": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: (np.sin(u) * u)[::-1], (x * 1.0)[::-1]).sum(), 3),
+    "of views": Measured(
+        lambda x: pb.fori_loop(0, STEPS, lambda k, u: (np.sin(u) * u)[::-1], (x * 1.0)[::-1]).sum(), 3
+    ),
     "captured": Measured(captured, 3),
     "in place": Measured(lambda x: pb.fori_loop(0, STEPS, written, x * 1.0).sum(), 3),
-    "constant": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, u: u * CONSTANT, x * 1.0).sum(), 2),  # the states around a step
-    "wave": Measured(wave, 5),  # counted: cotangents of both fields on their way through slices and writes, and of the product with c2
-    "passed": Measured(lambda x: pb.fori_loop(0, STEPS, lambda k, s: (np.sin(s[0]) * s[1], s[1]), (x * 1.0, x * 0.9))[0].sum(), 3),
+    "constant": Measured(
+        lambda x: pb.fori_loop(0, STEPS, lambda k, u: u * CONSTANT, x * 1.0).sum(), 2
+    ),  # the states around a step
+    "wave": Measured(
+        wave, 5
+    ),  # counted: cotangents of both fields on their way through slices and writes, and of the product with c2
+    "passed": Measured(
+        lambda x: pb.fori_loop(0, STEPS, lambda k, s: (np.sin(s[0]) * s[1], s[1]), (x * 1.0, x * 0.9))[0].sum(), 3
+    ),
     "two loops": Measured(two_loops, 3),
     "scan": Measured(scanned, 4),  # and the cotangent of the stacked outputs, as large as a state
     "while_loop": Measured(counted, 3),
@@ -337,40 +383,54 @@ def test_the_report_is_what_the_allocator_says(name, policy, allocator):
     held, forward_peak = (n - start for n in allocator())
     own = x.nbytes if id(x) in pull.ledger.held else 0  # made before the measurement
     live = pull.report.live_bytes - own
-    assert live <= held <= live + OBJECTS, f"after the forward {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    assert live <= held <= live + OBJECTS, (
+        f"after the forward {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    )
     (gradient,) = pull(np.ones_like(out))
     after, reverse_peak = (n - start for n in allocator())
     report = pull.report
     live, held = report.live_bytes - own, after - gradient.nbytes
-    assert live <= held <= live + OBJECTS, f"after the reverse {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    assert live <= held <= live + OBJECTS, (
+        f"after the reverse {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
+    )
     peak, booked = max(forward_peak, reverse_peak), report.peak_bytes - own
     assert booked <= peak, f"the ledger says {booked / ARRAY:.2f} arrays at the peak, the allocator {peak / ARRAY:.2f}"
     assert peak <= 1.02 * booked + program.working * ARRAY + OBJECTS, (
-        f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, ledger {booked / ARRAY:.2f}"
+        f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, ledger "
+        f"{booked / ARRAY:.2f}"
     )
     pull.close()
     closed = allocator()[0] - start
-    assert 0 <= closed - gradient.nbytes <= OBJECTS, f"closed, {closed / ARRAY:.2f} arrays are held, one of them the gradient"
+    assert 0 <= closed - gradient.nbytes <= OBJECTS, (
+        f"closed, {closed / ARRAY:.2f} arrays are held, one of them the gradient"
+    )
 
 
 @pytest.mark.parametrize("name", ["fori_loop", "wave"])
 def test_the_first_step_is_not_kept_through_the_sweep(name, allocator):
-    """Step 0 runs on tracers to find what the body captures; where the policy does not record it, its tape goes at once."""
+    """Step 0 runs on tracers to find what the body captures; where the policy does not record it, its tape goes at
+    once."""
     program, x = MEASURED[name], np.linspace(0.1, 1.0, LENGTH).copy()
     pb.vjp(program.f, x, policy=pb.Binomial(1))[1].close()  # forms, call sites and caches are made once
     gc.collect()
     start, _ = allocator()
     _, pull = pb.vjp(program.f, x, policy=pb.Binomial(1))
     forward_peak = allocator()[1] - start
-    # besides what is booked in the end: the states before and after a step and what it makes on its way; the caller's own zeros
+    # besides what is booked in the end: the states before and after a step and what it makes on its way; the caller's
+    # own zeros
     working = {"fori_loop": 2, "wave": 7}[name]
-    assert forward_peak <= pull.report.live_bytes + working * ARRAY + OBJECTS, f"{(forward_peak - pull.report.live_bytes) / ARRAY:.2f}"
+    assert forward_peak <= pull.report.live_bytes + working * ARRAY + OBJECTS, (
+        f"{(forward_peak - pull.report.live_bytes) / ARRAY:.2f}"
+    )
     pull.close()
 
 
 def test_a_cotangent_buffer_of_traced_xs_is_booked():
     rows = np.ones((STEPS, 1))
-    _, pull = pb.vjp(lambda x: pb.scan(lambda u, r: (np.sin(u) * r, None), x * 1.0, x[None] * rows)[0].sum(), np.linspace(0.1, 1.0, 100))
+    _, pull = pb.vjp(
+        lambda x: pb.scan(lambda u, r: (np.sin(u) * r, None), x * 1.0, x[None] * rows)[0].sum(),
+        np.linspace(0.1, 1.0, 100),
+    )
     pull(1.0)
     assert pull.report.bytes_by_reason["cotangent"] >= (STEPS + 1) * 800
 
@@ -387,7 +447,8 @@ def test_a_constant_of_marked_steps_is_held_once():
 
 
 def test_unmarked_code_is_cut_early():
-    """Sixty records of sin(u) * u hold two arrays each; a policy with one snapshot need not hold half of them at once."""
+    """Sixty records of sin(u) * u hold two arrays each; a policy with one snapshot need not hold half of them at
+    once."""
 
     plain = Stage("plain", "nonlinear", 30)
     _, pull = pb.vjp(Program((plain,), 100, "float64"), np.linspace(0.1, 1.0, 100), policy=pb.Binomial(1))

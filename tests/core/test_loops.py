@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 import pullback as pb
 
-POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
+POLICIES = (
+    pb.SaveAll(),
+    pb.Recompute(),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
 X = np.array([0.3, -0.7, 1.1])
 
 
@@ -30,7 +38,8 @@ class State:
 
 
 def same_everywhere(f, *points, policies=POLICIES, rtol=1e-13, unrolled=None):
-    """``f(x, policy)`` gives the same bits under every policy at every point; the value and gradient of ``unrolled`` within rounding."""
+    """``f(x, policy)`` gives the same bits under every policy at every point; the value and gradient of ``unrolled``
+    within rounding."""
     for x in points:
         value, gradient = pb.value_and_grad(lambda a: f(a, pb.SaveAll()))(x)
         for policy in policies:
@@ -54,7 +63,12 @@ def test_fori_loop():
             u = step(k, u, x)
         return np.sum(u * x)
 
-    same_everywhere(lambda x, p: np.sum(pb.fori_loop(2, 19, lambda k, u: step(k, u, x), x, policy=p) * x), X, 2 * X, unrolled=unrolled)
+    same_everywhere(
+        lambda x, p: np.sum(pb.fori_loop(2, 19, lambda k, u: step(k, u, x), x, policy=p) * x),
+        X,
+        2 * X,
+        unrolled=unrolled,
+    )
 
 
 def test_scan():
@@ -123,7 +137,11 @@ def test_few_steps(policy, n):
         return np.sum(pb.fori_loop(0, n, lambda k, u: u * x, x * 2, policy=policy) ** 2)
 
     np.testing.assert_allclose(pb.grad(f)(X), 4 * (2 * n + 2) * X ** (2 * n + 1), rtol=1e-13)
-    ran = pb.grad(lambda x: np.sum(pb.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * x), (0, x * 2), policy=policy)[1] ** 2))(X)
+    ran = pb.grad(
+        lambda x: np.sum(
+            pb.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * x), (0, x * 2), policy=policy)[1] ** 2
+        )
+    )(X)
     np.testing.assert_allclose(ran, 4 * (2 * n + 2) * X ** (2 * n + 1), rtol=1e-13)
     assert pb.fori_loop(3, 1, lambda k, u: u + 1, 5.0, policy=policy) == 5.0
 
@@ -132,7 +150,9 @@ def test_scan_of_no_steps():
     u, ys = pb.scan(lambda u, d: (u * d, u), X, np.zeros((0,)))
     assert u is X or np.array_equal(u, X)
     assert ys is None or np.shape(ys)[0] == 0
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(pb.scan(lambda u, d: (u * d, None), x, np.zeros((0,)))[0]))(X), np.ones(3))
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(pb.scan(lambda u, d: (u * d, None), x, np.zeros((0,)))[0]))(X), np.ones(3)
+    )
 
 
 def test_captured_values_of_every_kind():
@@ -326,7 +346,11 @@ def test_loops_one_after_the_other():
 @settings(max_examples=60)
 @given(
     n=st.integers(0, 40),
-    policy=st.sampled_from((pb.Recompute(), *(pb.Recompute(k) for k in (1, 2, 7)), *(pb.Binomial(k) for k in (1, 2, 3, 9)))),
+    policy=st.sampled_from((
+        pb.Recompute(),
+        *(pb.Recompute(k) for k in (1, 2, 7)),
+        *(pb.Binomial(k) for k in (1, 2, 3, 9)),
+    )),
     seed=st.integers(0, 1000),
     kind=st.sampled_from(("fori", "scan", "while")),
     writes=st.booleans(),
@@ -388,7 +412,8 @@ def test_second_order_of_outputs_that_are_constant_in_the_first_step():
 
 
 def captured(step, policy, x, t):
-    """The gradient of a loop whose step takes the captured ``x`` on, and its product with ``t``; both are held to the plain loop."""
+    """The gradient of a loop whose step takes the captured ``x`` on, and its product with ``t``; both are held to
+    the plain loop."""
 
     def f(x):
         return np.sum(pb.fori_loop(0, 3, lambda _, c: c + 0.1 * step(c, x), x) ** 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.testing.bits import same_bits
+from pullback.testing.comparing.bits import same_bits
 
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(1), pb.Binomial(3))
 X, P = np.linspace(0.1, 0.6, 6).reshape(3, 2), 0.7
@@ -42,7 +42,8 @@ def of_its_like(u, p):
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("write", [assigned, assigned_to_one, added_through_a_view, put, into_flat, of_its_like])
 def test_a_value_in_a_structure_that_the_body_captures_is_written_into_its_carry(write, policy):
-    """Frozen closures hold handles in their structures, which while the trace is left alone stand for values, or for those around it."""
+    """Frozen closures hold handles in their structures, which while the trace is left alone stand for values, or for
+    those around it."""
 
     def f(x, p):
         captured = {"p": p}
@@ -77,7 +78,9 @@ def test_an_operator_in_place_on_what_is_captured_is_refused(name, structured, p
 
         return np.sum(pb.fori_loop(0, 3, body, x))
 
-    with pytest.raises((pb.WriteError, ValueError), match=r"a body writes to a value it captures|output array is read-only"):
+    with pytest.raises(
+        (pb.WriteError, ValueError), match=r"a body writes to a value it captures|output array is read-only"
+    ):
         pb.grad(f, (0, 1), policy=policy)(X, np.ones(2))
 
 

@@ -1,4 +1,5 @@
-"""What loops hold and give back: pulls called again, derivatives of derivatives, ledgers and weak references at the end."""
+"""What loops hold and give back: pulls called again, derivatives of derivatives, ledgers and weak references at the
+end."""
 
 import gc
 import weakref
@@ -7,10 +8,18 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.policies.costs import advances, forward_steps
-from pullback.testing.bits import same_bits
+from pullback.policies.closed_forms import advances, forward_steps
+from pullback.testing.comparing.bits import same_bits
 
-POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
+POLICIES = (
+    pb.SaveAll(),
+    pb.Recompute(),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
 X = np.array([0.3, -0.7, 1.1])
 
 
@@ -29,7 +38,12 @@ def state_after(x, policy, n=9):
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_a_pull_called_again(policy):
     (_u, _ys), pull = pb.vjp(lambda x: state_after(x, policy), X)
-    cts = [(np.ones(3), np.zeros(9)), (np.zeros(3), np.ones(9)), (np.array([1.0, 2, 3]), np.arange(9.0)), (np.ones(3), np.zeros(9))]
+    cts = [
+        (np.ones(3), np.zeros(9)),
+        (np.zeros(3), np.ones(9)),
+        (np.array([1.0, 2, 3]), np.arange(9.0)),
+        (np.ones(3), np.zeros(9)),
+    ]
     first = [pull(ct)[0] for ct in cts]
     assert first[0].tobytes() == first[3].tobytes()
     for ct, found in zip(cts, first, strict=True):
@@ -181,7 +195,9 @@ def test_weak_references_die():
                 seen.append(weakref.ref(pb.value(u).base if pb.value(u).base is not None else pb.value(u)))
                 return np.sin(u)
 
-            gradient = pb.grad(lambda a, policy=policy, body=body: np.sum(pb.fori_loop(0, 7, body, a, policy=policy)))(x)
+            gradient = pb.grad(lambda a, policy=policy, body=body: np.sum(pb.fori_loop(0, 7, body, a, policy=policy)))(
+                x
+            )
             alive = [r for r in seen if r() is not None and r() is not x]
             assert not alive, f"{policy}: {len(alive)} of {len(seen)} states live on"
             assert gradient.shape == (50,)
@@ -192,7 +208,8 @@ def test_weak_references_die():
 @pytest.mark.parametrize("size", [4, 400], ids=["small", "large"])
 @pytest.mark.parametrize("policy", [pb.Recompute(), pb.Binomial(1), pb.Binomial(3)], ids=repr)
 def test_a_body_may_use_a_scratch_array_again_after_it_was_read(policy, size):
-    """What a step that is recorded to be reversed next has read of it is what the pullback needs, not what is in it at the step's end."""
+    """What a step that is recorded to be reversed next has read of it is what the pullback needs, not what is in it
+    at the step's end."""
 
     def f(x, slope):
         scratch = np.linspace(0.5, 1.5, size)
@@ -212,7 +229,8 @@ def test_a_body_may_use_a_scratch_array_again_after_it_was_read(policy, size):
 
 
 def test_a_loop_hands_its_results_out_in_the_layout_of_its_state():
-    """``ravel("K")`` of an array with gaps is a copy, of one without a view: the second loop must meet the same as in NumPy."""
+    """``ravel("K")`` of an array with gaps is a copy, of one without a view: the second loop must meet the same as
+    in NumPy."""
     x = np.linspace(0.1, 0.9, 24).reshape(2, 3, 4)[..., ::2]
 
     def doubled(_, u):

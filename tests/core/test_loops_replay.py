@@ -1,13 +1,22 @@
-"""What a loop's body may not do, or may and is replayed: random numbers, late-bound names, changed globals, captured values."""
+"""What a loop's body may not do, or may and is replayed: random numbers, late-bound names, changed globals, captured
+values."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.context import depth
-from pullback.errors import ReplayError, StructureError, TracerError, WriteError
+from pullback.memory.in_force import depth
+from pullback.words.errors import ReplayError, StructureError, TracerError, WriteError
 
-POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
+POLICIES = (
+    pb.SaveAll(),
+    pb.Recompute(),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
 X = np.array([0.3, -0.7, 1.1])
 
 
@@ -48,7 +57,9 @@ def test_the_legacy_generator_is_replayed(policy):
         grads = []
         for p in (pb.SaveAll(), policy):
             np.random.seed(11)  # noqa: NPY002
-            grads.append(pb.grad(lambda x, p=p: np.sum(pb.fori_loop(0, 9, lambda k, u: u * np.random.rand(3) + x, x, policy=p)))(X))  # noqa: NPY002
+            body = lambda k, u, x: u * np.random.rand(3) + x  # noqa: E731, NPY002
+            loss = lambda x, p=p: np.sum(pb.fori_loop(0, 9, lambda k, u: body(k, u, x), x, policy=p))  # noqa: B023, E731
+            grads.append(pb.grad(loss)(X))
             after = np.random.rand()  # noqa: NPY002
         np.random.seed(11)  # noqa: NPY002
         np.random.rand(9, 3)  # noqa: NPY002
@@ -134,7 +145,8 @@ def test_a_body_that_does_not_repeat_itself(policy):
         return u * (1 + 0.01 * COUNTER[0])
 
     with pytest.raises(
-        ReplayError, match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state"
+        ReplayError,
+        match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state",
     ):
         pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
     assert depth() == 0
@@ -193,7 +205,8 @@ def test_writing_to_a_captured_value_raises(policy):
 
     for bad in (f, g):
         with pytest.raises(
-            WriteError, match=r"writes to a value it captures \(at .*test_loops_replay\.py:\d+\); make it part of the loop's state"
+            WriteError,
+            match=r"writes to a value it captures \(at .*test_loops_replay\.py:\d+\); make it part of the loop's state",
         ):
             pb.grad(bad)(X)
         assert depth() == 0
@@ -205,7 +218,9 @@ def test_a_captured_value_that_first_appears_later(policy):
         w = x * 2
         return np.sum(pb.fori_loop(0, 5, lambda k, u: u * w if k > 2 else u * 1.5, x, policy=policy))
 
-    with pytest.raises(TracerError, match=r"step \d uses a traced value that step 0 did not use.*part of the loop's state"):
+    with pytest.raises(
+        TracerError, match=r"step \d uses a traced value that step 0 did not use.*part of the loop's state"
+    ):
         pb.grad(f)(X)
 
 
@@ -213,7 +228,10 @@ def test_a_captured_value_that_first_appears_later(policy):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (lambda k, u: u[:2], r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[2\] after it.*shape and dtype"),
+        (
+            lambda k, u: u[:2],
+            r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[2\] after it.*shape and dtype",
+        ),
         (lambda k, u: u.astype(np.float32), r"leaf 0 of the carry is float64\[3\] before step 0 and float32\[3\]"),
         (lambda k, u: np.sum(u), r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[\]"),
         (lambda k, u: (u, u), r"the carry had structure .* and step 0 returned"),
@@ -233,11 +251,16 @@ def test_scan_is_told_its_faults():
         pb.scan(lambda c, x: (c, None), X, np.zeros(3), length=4)
     with pytest.raises(StructureError, match=r"leading axes of xs and length= are \[\].*one length"):
         pb.scan(lambda c, x: (c, None), X)
-    with pytest.raises(StructureError, match=r"step 0 returned Tracer.*return \(carry, y\)|step 0 returned .*return \(carry, y\)"):
+    with pytest.raises(
+        StructureError, match=r"step 0 returned Tracer.*return \(carry, y\)|step 0 returned .*return \(carry, y\)"
+    ):
         pb.grad(lambda x: np.sum(pb.scan(lambda c, d: c * d, x, np.ones(3))[0]))(X)
 
 
-CHANGED = r"other bytes than (in )?the first run, in leaf 0 of (the carry|its output)\. The body reads something that changed in between"
+CHANGED = (
+    r"other bytes than (in )?the first run, in leaf 0 of (the carry|its output)\. The body reads something that "
+    r"changed in between"
+)
 
 
 def _overwriting(loop):

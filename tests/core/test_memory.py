@@ -1,4 +1,5 @@
-"""What is left behind: nothing. No cycle, no growth, no shared memory, no changed array, no state after an error; threads agree."""
+"""What is left behind: nothing. No cycle, no growth, no shared memory, no changed array, no state after an error;
+threads agree."""
 
 import asyncio
 import contextlib
@@ -16,8 +17,8 @@ import pytest
 from tests import naive
 
 import pullback as pb
-from pullback import tape as tape_module
-from pullback.context import depth, policy_in_force
+from pullback.memory.in_force import depth, policy_in_force
+from pullback.words import call_sites
 
 X = np.array([0.3, -0.7, 1.1])
 ZERO = np.array([0.0, 1.0, 2.0])
@@ -127,7 +128,7 @@ def test_a_thousand_calls_do_not_grow(policy):
     for _ in range(50):
         g(X)
     gc.collect()
-    sites, forms, grown = len(tape_module._SITES), len(pb.registry.callers), []
+    sites, forms, grown = len(call_sites._SITES), len(pb.registry.callers), []
     for _ in range(3):  # a leak shows in every round; what the test runner keeps for itself, in one
         blocks = sys.getallocatedblocks()
         for _ in range(1000):
@@ -135,7 +136,7 @@ def test_a_thousand_calls_do_not_grow(policy):
         gc.collect()
         grown.append(sys.getallocatedblocks() - blocks)
     assert min(grown) < 100
-    assert len(tape_module._SITES) <= sites + 2  # the line of this call itself
+    assert len(call_sites._SITES) <= sites + 2  # the line of this call itself
     assert len(pb.registry.callers) == forms
 
 
@@ -159,13 +160,14 @@ def test_a_thousand_calls_keep_no_bytes():
 
 
 def test_new_lambdas_do_not_grow():
-    """A program made anew for each call, as in a test or a notebook: its code is interned once, its primitives never again."""
+    """A program made anew for each call, as in a test or a notebook: its code is interned once, its primitives never
+    again."""
     for _ in range(20):
         pb.grad(lambda x: np.sum(np.sin(x) * x[0]))(X)
-    sites, forms = len(tape_module._SITES), len(pb.registry.callers)
+    sites, forms = len(call_sites._SITES), len(pb.registry.callers)
     for _ in range(100):
         pb.grad(lambda x: np.sum(np.sin(x) * x[0]))(X)
-    assert len(tape_module._SITES) - sites <= 8  # those of the second lambda
+    assert len(call_sites._SITES) - sites <= 8  # those of the second lambda
     assert len(pb.registry.callers) == forms
 
 
@@ -287,7 +289,9 @@ def test_an_exception_in_the_reverse_leaves_the_state_clean():
     for policy in POLICIES:
         for _ in range(2):
             with pytest.raises(ZeroDivisionError, match="rule"):
-                pb.grad(lambda x, policy=policy: np.sum(pb.fori_loop(0, 4, lambda k, u: prim(np.sin(u)), x, policy=policy)))(X)
+                pb.grad(
+                    lambda x, policy=policy: np.sum(pb.fori_loop(0, 4, lambda k, u: prim(np.sin(u)), x, policy=policy))
+                )(X)
     assert depth() == 0
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(x * x))(X), 2 * X)
 

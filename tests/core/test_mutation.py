@@ -1,4 +1,5 @@
-"""Views and writes, drawn step by step: a world of tracers must be NumPy's world bit for bit, and its gradient the complex step of it."""
+"""Views and writes, drawn step by step: a world of tracers must be NumPy's world bit for bit, and its gradient the
+complex step of it."""
 
 import operator
 from typing import Any
@@ -116,7 +117,8 @@ class World:
     def do_add_at(self, k, key, source, subtract):
         a, place, value = self.env[k], KEYS[key](self.env[k].shape), self.source(source)
         if isinstance(a, np.ndarray) and np.ndim(value) > np.ndim(a[place]):
-            # NumPy 2.4 should refuse it; with a key such as (Ellipsis, -1) it reads beyond its iterator's dimensions, and may die of it.
+            # NumPy 2.4 should refuse it; with a key such as (Ellipsis, -1) it reads beyond its iterator's dimensions,
+            # and may die of it.
             raise ValueError("more dimensions than are written to")
         (np.subtract if subtract else np.add).at(a, place, value)
 
@@ -158,7 +160,9 @@ class ViewsAndWrites(RuleBasedStateMachine):
     policies: tuple[Any, ...] = ()
 
     @initialize(
-        shape=st.sampled_from(((3, 2), (4,), (2, 3), (3, 1), (2, 2, 2), (1,))), order=st.sampled_from("CF"), seed=st.integers(0, 99)
+        shape=st.sampled_from(((3, 2), (4,), (2, 3), (3, 1), (2, 2, 2), (1,))),
+        order=st.sampled_from("CF"),
+        seed=st.integers(0, 99),
     )
     def begin(self, shape, order, seed):
         self.x = np.asarray(np.random.default_rng(seed).uniform(-1, 1, shape), order=order)
@@ -171,7 +175,8 @@ class ViewsAndWrites(RuleBasedStateMachine):
         return [k for k, a in enumerate(self.world.env) if isinstance(a, np.ndarray) and a.flags.writeable]
 
     def try_it(self, *step):
-        """Perform a step unless NumPy refuses it; it is rehearsed on complex copies first, since a refused write may be half done."""
+        """Perform a step unless NumPy refuses it; it is rehearsed on complex copies first, since a refused write may
+        be half done."""
         rehearsal = replayed(self.log, self.x.astype(complex, order="K"))
         try:
             rehearsal.perform(*step)
@@ -263,7 +268,10 @@ class ViewsAndWrites(RuleBasedStateMachine):
         np.testing.assert_allclose(gradient, right, rtol=1e-9, atol=1e-9 * (1 + np.abs(right).max(initial=0)))
         for policy in self.policies:
             assert pb.grad(self.traced, policy=policy)(self.x).tobytes() == gradient.tobytes(), policy
-            assert pb.grad(lambda x: self.traced(x, pb.steps(self.log)), policy=policy)(self.x).tobytes() == gradient.tobytes(), (
+            assert (
+                pb.grad(lambda x: self.traced(x, pb.steps(self.log)), policy=policy)(self.x).tobytes()
+                == gradient.tobytes()
+            ), (
                 policy,
                 "marked",
             )
@@ -274,7 +282,9 @@ class ViewsAndWrites(RuleBasedStateMachine):
         for step, state in zip(self.log if log is None else log, self.states, strict=True):
             world.perform(*step)
             for k, (ours, numpys) in enumerate(zip(world.env, state, strict=True)):
-                assert pb.value(ours).tobytes() == numpys.tobytes(), f"after {step} array {k} is {pb.value(ours)!r}, NumPy has {numpys!r}"
+                assert pb.value(ours).tobytes() == numpys.tobytes(), (
+                    f"after {step} array {k} is {pb.value(ours)!r}, NumPy has {numpys!r}"
+                )
                 assert ours.shape == numpys.shape
         return world.loss()
 

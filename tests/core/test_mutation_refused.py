@@ -7,7 +7,7 @@ import pytest
 from tests.naive import complex_step
 
 import pullback as pb
-from pullback.errors import ConversionError, PullbackError, UnknownFunctionError, WriteError
+from pullback.words.errors import ConversionError, PullbackError, UnknownFunctionError, WriteError
 
 V = np.array([1.0, 2.0, 3.0])
 
@@ -67,7 +67,9 @@ def test_plus_equals_on_a_plain_buffer():
         y += x
         return np.sum(y**2)
 
-    with pytest.raises(ConversionError, match=r"numpy\.add.*plain array of shape \(3,\).*test_mutation_refused\.py:\d+.*zeros_like"):
+    with pytest.raises(
+        ConversionError, match=r"numpy\.add.*plain array of shape \(3,\).*test_mutation_refused\.py:\d+.*zeros_like"
+    ):
         pb.grad(f)(V)
 
 
@@ -117,9 +119,13 @@ def test_a_road_that_would_drop_the_derivative_raises(name):
     assert any(isinstance(e, PullbackError) for e in errors), f"{type(caught.value)}: {caught.value}"
 
 
-@pytest.mark.parametrize("name", ["element of a plain buffer", "slice of a plain buffer", "float", "np.asarray", "out= of a plain array"])
+@pytest.mark.parametrize(
+    "name", ["element of a plain buffer", "slice of a plain buffer", "float", "np.asarray", "out= of a plain array"]
+)
 def test_the_refusal_itself_reaches_the_user(name):
-    with pytest.raises(ConversionError, match=r"(?=.*drop the derivative).*test_mutation_refused\.py:\d+.*(zeros_like|np\.stack)"):
+    with pytest.raises(
+        ConversionError, match=r"(?=.*drop the derivative).*test_mutation_refused\.py:\d+.*(zeros_like|np\.stack)"
+    ):
         pb.grad(REFUSED[name])(V)
 
 

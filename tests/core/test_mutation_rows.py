@@ -1,4 +1,5 @@
-"""One test for each row of the table of writes and aliases that other systems get wrong: the derivative is that of what NumPy computes."""
+"""One test for each row of the table of writes and aliases that other systems get wrong: the derivative is that of
+what NumPy computes."""
 
 import math
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 V = np.array([1.0, 2.0, 3.0])
 

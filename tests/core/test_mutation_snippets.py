@@ -15,7 +15,8 @@ SNIPPETS: list[tuple[object, object]] = []
 
 
 def snippet(x):
-    """The function below is a snippet at ``x``: ``f(x, np_like)`` writes as a user does and returns an array or scalar."""
+    """The function below is a snippet at ``x``: ``f(x, np_like)`` writes as a user does and returns an array or
+    scalar."""
 
     def add(f):
         SNIPPETS.append((f, x))

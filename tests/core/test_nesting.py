@@ -1,4 +1,5 @@
-"""Transforms within transforms, three deep and through loops; and many at once in threads: exact derivatives, or known bits."""
+"""Transforms within transforms, three deep and through loops; and many at once in threads: exact derivatives, or
+known bits."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +41,8 @@ def test_three_perturbations_are_not_confused(outer, middle, inner):
 
 @pytest.mark.parametrize(("outer", "middle", "inner"), tuple(product(ALONG, repeat=3)))
 def test_a_closure_that_every_level_shares(outer, middle, inner):
-    """The argument of the outermost is closed over, is the point of the middle one, and scales the tangent of the innermost."""
+    """The argument of the outermost is closed over, is the point of the middle one, and scales the tangent of the
+    innermost."""
 
     def slope(a):
         def pushed(x):
@@ -53,7 +55,8 @@ def test_a_closure_that_every_level_shares(outer, middle, inner):
 
 
 def test_what_an_outer_transform_made_is_used_in_an_inner_one():
-    """A pull and a linearized function of a trace under way: both are linear, and both depend on where they were taken."""
+    """A pull and a linearized function of a trace under way: both are linear, and both depend on where they were
+    taken."""
 
     def by_pull(x):
         _, pull = pb.vjp(np.sin, x)
@@ -71,7 +74,8 @@ def test_what_an_outer_transform_made_is_used_in_an_inner_one():
 
 
 def test_a_sum_without_axes_is_added_to_a_view_of_its_array():
-    """The cotangent of a 0-d array that was broadcast is a scalar of NumPy's, and that of a view of the array is written into a buffer."""
+    """The cotangent of a 0-d array that was broadcast is a scalar of NumPy's, and that of a view of the array is
+    written into a buffer."""
 
     def f(x):
         y = np.copy(x)
@@ -80,7 +84,11 @@ def test_a_sum_without_axes_is_added_to_a_view_of_its_array():
 
     for policy in (None, *POLICIES):
         x = np.array(0.5)
-        for found in (pb.hvp(f, (x,), (x,), policy=policy) / x, pb.grad(pb.grad(f, policy=policy))(x), pb.hessian(f, policy=policy)(x)):
+        for found in (
+            pb.hvp(f, (x,), (x,), policy=policy) / x,
+            pb.grad(pb.grad(f, policy=policy))(x),
+            pb.hessian(f, policy=policy)(x),
+        ):
             assert found == pytest.approx(24 * x**2 + 6 * x, rel=1e-14)
         assert pb.grad(pb.grad(pb.grad(f)))(x) == pytest.approx(48 * x + 6, rel=1e-14)
 
@@ -95,12 +103,14 @@ def test_hessian_of_a_hessian_vector_product():
         np.testing.assert_array_equal(pb.hessian(summed, policy=policy)(X), expected)
 
 
-# ---------------------------------------------------------------------------------------------------- loops within loops, twice
+# -------------------------------------------------------------------------------------------- loops within loops, twice
 def woven(x):
     """A while loop in a scan in a checkpoint, and a checkpoint in a loop; every body reads the argument, too."""
 
     def relax(u):
-        return pb.while_loop(lambda s: s[1] < 3, lambda s: (s[0] - 0.2 * (np.sin(s[0]) + 0.1 * np.roll(s[0], 1) * x), s[1] + 1), (u, 0))[0]
+        return pb.while_loop(
+            lambda s: s[1] < 3, lambda s: (s[0] - 0.2 * (np.sin(s[0]) + 0.1 * np.roll(s[0], 1) * x), s[1] + 1), (u, 0)
+        )[0]
 
     def step(u, weight):
         u = relax(u) * weight
@@ -155,20 +165,26 @@ def test_loops_that_nest_have_the_same_second_derivatives_under_every_policy(way
 
 
 def test_reverse_over_reverse_of_loops_that_nest():
-    """To rounding: what an inner policy runs again stands elsewhere on the outer tape, so the outer sweep adds in another order."""
+    """To rounding: what an inner policy runs again stands elsewhere on the outer tape, so the outer sweep adds in
+    another order."""
     expected = pb.hvp(plain, (X,), (T,))
     for inner, outer in product((None, pb.Recompute(2), pb.Binomial(1)), repeat=2):
         np.testing.assert_allclose(twice(inner, outer)(woven), expected, rtol=1e-12, err_msg=f"{inner!r} in {outer!r}")
     for policy in POLICIES:
-        np.testing.assert_array_equal(twice(pb.SaveAll(), policy)(woven), twice(pb.SaveAll(), pb.SaveAll())(woven), err_msg=repr(policy))
+        np.testing.assert_array_equal(
+            twice(pb.SaveAll(), policy)(woven), twice(pb.SaveAll(), pb.SaveAll())(woven), err_msg=repr(policy)
+        )
     for policy in (pb.SaveAll(), *POLICIES):
         with pb.using(policy):
-            np.testing.assert_allclose(pb.grad(lambda x: pb.linearize(woven, x)[1](T))(X), expected, rtol=1e-12, err_msg=repr(policy))
+            np.testing.assert_allclose(
+                pb.grad(lambda x: pb.linearize(woven, x)[1](T))(X), expected, rtol=1e-12, err_msg=repr(policy)
+            )
 
 
 @pytest.mark.parametrize("policy", [None, *POLICIES], ids=repr)
 def test_a_checkpoint_in_which_nothing_is_recorded(policy):
-    """It sees plain arrays alone: called so, or run again for a gradient of its own while another trace is under way."""
+    """It sees plain arrays alone: called so, or run again for a gradient of its own while another trace is under
+    way."""
     assert pb.grad(lambda x: np.sum(pb.checkpoint(np.exp)(np.zeros(3)) * x), policy=policy)(2.0) == 3.0
 
     def inside(x):
@@ -198,7 +214,7 @@ def test_loops_within_a_loop_that_is_run_again_keep_the_policy_of_the_first_run(
     assert reports[0] == reports[1] == reports[2]
 
 
-# ------------------------------------------------------------------------------------------------------------------- threads
+# -------------------------------------------------------------------------------------------------------------- threads
 def test_threads_with_transforms_and_policies_of_their_own_give_the_bits_of_serial_runs():
     """Half of the policies are passed, half are in force: neither a policy nor a trace reaches another thread."""
 

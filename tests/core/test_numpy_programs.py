@@ -1,4 +1,5 @@
-"""Drawn NumPy programs, as a user writes them: NumPy's values bit for bit, the derivative of differences, the same bits under policies."""
+"""Drawn NumPy programs, as a user writes them: NumPy's values bit for bit, the derivative of differences, the same
+bits under policies."""
 
 import warnings
 from collections.abc import Callable
@@ -11,8 +12,16 @@ from hypothesis import Phase, event, given, settings
 from tests.core.numpy_programs import REFUSALS, Program, copies, programs, smallest
 
 import pullback as pb
-from pullback.testing.bits import describe, same_bits, twin
-from pullback.testing.differences import COMPLEX_STEP, Derivative, derivatives, inner, random_like, richardson, rounding_of
+from pullback.testing.comparing.bits import describe, same_bits, twin
+from pullback.testing.comparing.differences import (
+    COMPLEX_STEP,
+    Derivative,
+    derivatives,
+    inner,
+    random_like,
+    richardson,
+    rounding_of,
+)
 
 JUDGED = "judged"
 POLICIES = (pb.Recompute(), pb.Binomial(2))
@@ -85,8 +94,12 @@ def require_same_bits(program: Program) -> Any:
     assert same_bits(inputs, before), "the arguments were changed"
     for (name, value), g in zip(program.inputs.items(), gradient, strict=True):
         expected = np.asarray(value.array)
-        assert (np.shape(g), np.asarray(g).dtype) == (expected.shape, expected.dtype), f"{name} has the gradient {describe(g)}"
-    gradient = pb.grad(program.run, _all(program))(*[v.made() for v in program.inputs.values()])  # unwatched: to look at a view renews it
+        assert (np.shape(g), np.asarray(g).dtype) == (expected.shape, expected.dtype), (
+            f"{name} has the gradient {describe(g)}"
+        )
+    gradient = pb.grad(program.run, _all(program))(*[
+        v.made() for v in program.inputs.values()
+    ])  # unwatched: to look at a view renews it
     for policy in POLICIES:
         marked = pb.grad(lambda *xs: program.run(*xs, mark=pb.steps), _all(program), policy=policy)
         under = marked(*[v.made() for v in program.inputs.values()])
@@ -95,8 +108,9 @@ def require_same_bits(program: Program) -> Any:
 
 
 def _to_the_last_bits(ours: Any, right: Any) -> bool:
-    """Whether two values are of one shape and dtype and differ by rounding: single functions are compared bit for bit in the conformance
-    tests, and docs/coverage.md says where NumPy takes another loop in place than into a new array."""
+    """Whether two values are of one shape and dtype and differ by rounding: single functions are compared bit for bit
+    in the conformance tests, and docs/coverage.md says where NumPy takes another loop in place than into a new array.
+    """
     ours, right = np.asarray(ours), np.asarray(right)
     if (ours.shape, ours.dtype) != (right.shape, right.dtype) or right.dtype.kind not in "fc":
         return False
@@ -112,7 +126,9 @@ def _all(program: Program) -> tuple[int, ...]:
 def _compared(program: Program) -> Callable[..., Any]:
     """The program on tracers, every name compared with NumPy's after every line, and the scalar at the end."""
     states: list[dict[str, Any]] = []
-    expected = program.run(*[v.made() for v in program.inputs.values()], after=lambda _, names: states.append(copies(names)))
+    expected = program.run(
+        *[v.made() for v in program.inputs.values()], after=lambda _, names: states.append(copies(names))
+    )
 
     def after(number: int, names: dict[str, Any]) -> None:
         for name, right in states[number].items():
@@ -124,14 +140,17 @@ def _compared(program: Program) -> Callable[..., Any]:
     def traced(*inputs: Any) -> Any:
         loss = program.run(*inputs, after=after)
         ours = pb.value(loss)
-        assert same_bits(ours, expected) or _to_the_last_bits(ours, expected), f"the scalar is {ours!r}, NumPy has {expected!r}"
+        assert same_bits(ours, expected) or _to_the_last_bits(ours, expected), (
+            f"the scalar is {ours!r}, NumPy has {expected!r}"
+        )
         return loss
 
     return traced
 
 
 def judge(program: Program, gradient: Any) -> str:
-    """Fails where the derivative along a random direction is not that of differences; else "judged", or why it could not be.
+    """Fails where the derivative along a random direction is not that of differences; else "judged", or why it could
+    not be.
 
     A program in single precision is judged in double, and its own gradient by the one in double.
     """
@@ -142,7 +161,9 @@ def judge(program: Program, gradient: Any) -> str:
         _own_value(program, wide=True)
     except REFUSALS:
         return "not to be had in double precision"  # 1j * np.float64(2) is a Python number, 1j * np.float32(2) is none
-    single = rounding_of(v.array for v in (*program.inputs.values(), *program.constants.values())) or 6e-8 * ("32" in repr(program.lines))
+    single = rounding_of(v.array for v in (*program.inputs.values(), *program.constants.values())) or 6e-8 * (
+        "32" in repr(program.lines)
+    )
     with np.errstate(all="ignore"):
         found = pb.grad(lambda *xs: program.run(*xs, wide=True), _all(program))(*inputs) if single else gradient
     slope = sum(inner(g, v) for g, v in zip(found, along, strict=True))
@@ -159,7 +180,9 @@ def judge(program: Program, gradient: Any) -> str:
     if single and float(np.max(np.abs(path(0.0) - _own_value(program)))) < 1e-3:
         for ours, wide in zip(gradient, found, strict=True):
             far = np.max(np.abs(ours - wide), initial=0.0)
-            assert far <= 2e3 * single * (scale + np.max(np.abs(wide), initial=0.0)), f"in single precision {ours}, in double {wide}"
+            assert far <= 2e3 * single * (scale + np.max(np.abs(wide), initial=0.0)), (
+                f"in single precision {ours}, in double {wide}"
+            )
     return JUDGED
 
 

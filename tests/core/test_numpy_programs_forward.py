@@ -1,4 +1,5 @@
-"""Drawn NumPy programs in forward mode: ``jvp`` is the gradient along the tangent, ``hvp`` the difference of gradients, in mixed dtypes."""
+"""Drawn NumPy programs in forward mode: ``jvp`` is the gradient along the tangent, ``hvp`` the difference of
+gradients, in mixed dtypes."""
 
 import warnings
 from typing import Any
@@ -10,12 +11,13 @@ from tests.core.numpy_programs import REFUSALS, Program, programs
 from tests.core.test_numpy_programs import DRAWING, JUDGED, POLICIES, failing_least
 
 import pullback as pb
-from pullback.testing.bits import same_bits
-from pullback.testing.differences import inner, random_like, richardson
+from pullback.testing.comparing.bits import same_bits
+from pullback.testing.comparing.differences import inner, random_like, richardson
 
 EXACT, SINGLE, CLOSE = 1e-9, 3e-4, 1e-6
 SMOOTH = 1e-4
-"""A second derivative is judged where the gradient differs by no more than this part of its size between two close points."""
+"""A second derivative is judged where the gradient differs by no more than this part of its size between two close
+points."""
 
 
 def verified(program: Program) -> str:
@@ -90,7 +92,12 @@ def _second_order(program: Program) -> str:
     if np.all(np.abs(ours - right.value) <= CLOSE * size + 10 * right.error):
         return JUDGED
     one_sided = [[(path(sign * h) - path(0.0)) / (sign * h) for sign in (1, -1)] for h in (1e-4, 1e-5, 1e-6)]
-    spread = max(float(np.max(np.abs(a - b), initial=0)) for pair in one_sided for a in pair for b in (right.value, one_sided[-1][0]))
+    spread = max(
+        float(np.max(np.abs(a - b), initial=0))
+        for pair in one_sided
+        for a in pair
+        for b in (right.value, one_sided[-1][0])
+    )
     if not spread <= SMOOTH * size:
         return "no second derivative to be had from differences"
     message = f"hvp gives {ours}, differences of gradients {right.value} +- {right.error}"

@@ -1,10 +1,11 @@
-"""``odeint`` against exact solutions: values, first and second derivatives by y0, t and parameters; the same bits under every policy."""
+"""``odeint`` against exact solutions: values, first and second derivatives by y0, t and parameters; the same bits
+under every policy."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.integrate import DOPRI5, RK4
+from pullback.solving.ode import DOPRI5, RK4
 
 Y0, T, RATES = np.array([1.0, 2.0]), np.array([0.2, 0.7, 1.5, 3.0]), np.array([0.7, 1.1])
 TANGENTS = np.array([0.3, -1.0]), np.array([0.1, -0.2, 0.3, 0.4]), np.array([1.0, 0.5])
@@ -43,7 +44,9 @@ def test_values_and_derivatives_are_those_of_the_exact_solution(options):
     np.testing.assert_allclose(pb.jvp(solution, at, TANGENTS)[1], pb.jvp(exact, at, TANGENTS)[1], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"steps_per_interval": 4}, {"steps_per_interval": 7, "method": "rk4"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"steps_per_interval": 4}, {"steps_per_interval": 7, "method": "rk4"}], ids=str
+)
 @pytest.mark.parametrize("policy", [pb.Recompute(), pb.Binomial(2), pb.Binomial(1)], ids=str)
 def test_policies_have_the_bits_of_save_all(options, policy):
     at = Y0, T, RATES
@@ -52,14 +55,19 @@ def test_policies_have_the_bits_of_save_all(options, policy):
     for found, wanted, other in zip(slopes(policy)(*at), slopes(None)(*at), around(*at), strict=True):
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(other, wanted)
-    for found, wanted in zip(pb.jvp(slopes(policy), at, TANGENTS)[1], pb.jvp(slopes(None), at, TANGENTS)[1], strict=True):
+    for found, wanted in zip(
+        pb.jvp(slopes(policy), at, TANGENTS)[1], pb.jvp(slopes(None), at, TANGENTS)[1], strict=True
+    ):
         np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_orders_of_the_methods():
     """Halving the step divides the error by 2 to the order."""
     for method, order, n in (("rk4", 4, 8), ("dopri5", 5, 4)):
-        errors = [np.max(np.abs(solved(method=method, steps_per_interval=k)(Y0, T, RATES) - exact(Y0, T, RATES))) for k in (n, 2 * n)]
+        errors = [
+            np.max(np.abs(solved(method=method, steps_per_interval=k)(Y0, T, RATES) - exact(Y0, T, RATES)))
+            for k in (n, 2 * n)
+        ]
         assert order - 0.4 < np.log2(errors[0] / errors[1]) < order + 0.7
 
 
@@ -68,7 +76,9 @@ def test_the_tableaus_meet_the_conditions_of_order_three(tableau):
     c, b = np.array(tableau.c), np.array(tableau.b)
     a = np.array([[*row, *np.zeros(len(c) - len(row))] for row in tableau.a])
     np.testing.assert_allclose(a.sum(axis=1), c, atol=1e-14)
-    np.testing.assert_allclose([b.sum(), b @ c, b @ c**2, b @ a @ c, b @ c**3], [1, 1 / 2, 1 / 3, 1 / 6, 1 / 4], atol=1e-14)
+    np.testing.assert_allclose(
+        [b.sum(), b @ c, b @ c**2, b @ a @ c, b @ c**3], [1, 1 / 2, 1 / 3, 1 / 6, 1 / 4], atol=1e-14
+    )
     if tableau.e:
         e = np.array(tableau.e)
         np.testing.assert_allclose([e.sum(), e @ c, e @ c**2, e @ c**3], np.zeros(4), atol=1e-15)
@@ -120,7 +130,9 @@ def test_what_the_slope_closes_over_is_found():
 
 def test_a_step_inside_a_loop_and_inside_marked_steps():
     def by_loop(rate, policy):
-        return pb.fori_loop(0, 5, lambda _, y: pb.odeint(lambda y, t: -rate * y, y, [0.0, 0.4], rtol=1e-6)[-1], 1.0, policy=policy)
+        return pb.fori_loop(
+            0, 5, lambda _, y: pb.odeint(lambda y, t: -rate * y, y, [0.0, 0.4], rtol=1e-6)[-1], 1.0, policy=policy
+        )
 
     def by_steps(rate):
         y = rate * 0.0 + 1.0
@@ -148,7 +160,9 @@ def test_what_is_held_does_not_grow_with_the_steps(times):
 
 
 def test_refusals():
-    with pytest.raises(pb.ConvergenceError, match=r"\d+ steps, of which \d+ were taken, lead from t = 0 to 1 and not to 2") as caught:
+    with pytest.raises(
+        pb.ConvergenceError, match=r"\d+ steps, of which \d+ were taken, lead from t = 0 to 1 and not to 2"
+    ) as caught:
         pb.odeint(lambda y, t: y * y, 1.0, [0.0, 2.0])
     assert 0.99 < caught.value.residual < 1.01
     with pytest.raises(pb.ConvergenceError, match=r"odeint: 3 steps, of which") as caught:
@@ -175,12 +189,15 @@ def test_refusals():
         with pytest.raises(pb.StructureError, match=f"odeint: .*{said}; give (finite|real) times"):
             pb.odeint(lambda y, t: -y, 1.0, t)
     for tolerances in ({"rtol": -1.0}, {"rtol": 0.0, "atol": 0.0}, {"atol": np.nan}):
-        with pytest.raises(pb.StructureError, match=r"rtol=.* and atol=.*; give tolerances of 0 or more, and not 0 for both"):
+        with pytest.raises(
+            pb.StructureError, match=r"rtol=.* and atol=.*; give tolerances of 0 or more, and not 0 for both"
+        ):
             pb.odeint(lambda y, t: -y, 1.0, [0.0, 2.0], **tolerances)
     with pytest.raises(pb.StructureError, match=r"steps_per_interval=2.5; take 1 or more, an integer"):
         pb.odeint(lambda y, t: -y, 1.0, [0.0, 2.0], steps_per_interval=2.5)
     with pytest.raises(
-        pb.StructureError, match=r"f returned complex128\[2\] for a leaf float64\[2\] of the state; start from a complex y0"
+        pb.StructureError,
+        match=r"f returned complex128\[2\] for a leaf float64\[2\] of the state; start from a complex y0",
     ):
         pb.odeint(lambda y, t: 1j * y, Y0, [0.0, 2.0])
 

@@ -1,4 +1,5 @@
-"""Drawn programs: random graphs of NumPy calls, judged by the naive reference, values bit for bit against plain NumPy."""
+"""Drawn programs: random graphs of NumPy calls, judged by the naive reference, values bit for bit against plain
+NumPy."""
 
 import operator
 from typing import Any
@@ -13,7 +14,22 @@ from tests import naive
 import pullback as pb
 
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (3, 2), (2, 1, 3), (0, 3), (4,))
-UNARY = ("sin", "cos", "tanh", "exp", "log", "sqrt", "square", "negative", "absolute", "conjugate", "real", "imag", "sign", "cube")
+UNARY = (
+    "sin",
+    "cos",
+    "tanh",
+    "exp",
+    "log",
+    "sqrt",
+    "square",
+    "negative",
+    "absolute",
+    "conjugate",
+    "real",
+    "imag",
+    "sign",
+    "cube",
+)
 BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
 LAYOUTS = {
@@ -116,7 +132,9 @@ def reference(step: tuple[Any, ...], env: list[naive.Node]) -> naive.Node:
         at = _argmax(axis, keepdims)
         picked = at(nodes[0].array)
         return naive.gather(lambda a: np.ravel(a)[picked], nodes[0])
-    return naive.total(lambda a: f(a, axis=axis, keepdims=keepdims), nodes[0], axis, float(along) if name == "mean" else 1.0)
+    return naive.total(
+        lambda a: f(a, axis=axis, keepdims=keepdims), nodes[0], axis, float(along) if name == "mean" else 1.0
+    )
 
 
 def _argmax(axis, keepdims):
@@ -133,11 +151,13 @@ def _argmax(axis, keepdims):
 
 @st.composite
 def programs(draw, max_steps=12):
-    """A program whose values stay finite, moderate, and away from kinks and branch points; checked by running it while it is drawn."""
+    """A program whose values stay finite, moderate, and away from kinks and branch points; checked by running it
+    while it is drawn."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     inputs = [_draw_input(draw, rng) for _ in range(draw(st.integers(1, 3)))]
     constants = [_draw_input(draw, rng) for _ in range(draw(st.integers(0, 2)))]
-    # NumPy hands z * tracer over as a ufunc where z is its own complex scalar, which it would have computed without: other last bits.
+    # NumPy hands z * tracer over as a ufunc where z is its own complex scalar, which it would have computed without:
+    # other last bits.
     constants = [np.array(c) if isinstance(c, np.complexfloating) else c for c in constants]
     env: list[Any] = [*inputs, *constants]
     steps: list[tuple[Any, ...]] = []
@@ -175,7 +195,12 @@ def _draw_step(draw, env):
     if kind == "move":
         name = draw(st.sampled_from(sorted(MOVES)))
         return kind, name, (draw(place), draw(place)) if name in (*MOVES_OF_TWO, "where") else (draw(place),), None
-    return kind, draw(st.sampled_from(("sum", "mean", "max"))), (draw(place),), (draw(st.sampled_from((None, 0, -1))), draw(st.booleans()))
+    return (
+        kind,
+        draw(st.sampled_from(("sum", "mean", "max"))),
+        (draw(place),),
+        (draw(st.sampled_from((None, 0, -1))), draw(st.booleans())),
+    )
 
 
 def _tame(step, env):
@@ -205,7 +230,8 @@ def _tame(step, env):
 
 
 def require_right(program: Program) -> None:
-    """Value bits equal NumPy's; gradients have the input's type, shape and dtype, and lie within rounding of the reference."""
+    """Value bits equal NumPy's; gradients have the input's type, shape and dtype, and lie within rounding of the
+    reference."""
     argnums = tuple(range(len(program.inputs)))
     given_bits = [np.asarray(a).tobytes() for a in program.inputs]
     value, found = pb.value_and_grad(program.run, argnums)(*program.inputs)
@@ -275,7 +301,8 @@ def require_same_bits(program: Program, policy: Any) -> None:
 
 
 def require_right_second_order(program: Program, policy: Any) -> None:
-    """Forward over reverse has the bits of save-all under a policy, and reverse over reverse and over forward say the same to rounding."""
+    """Forward over reverse has the bits of save-all under a policy, and reverse over reverse and over forward say
+    the same to rounding."""
     xs, argnums = tuple(program.inputs), tuple(range(len(program.inputs)))
     rng = np.random.default_rng(0)
     along = tuple(np.asarray(rng.normal(size=np.shape(x))).astype(np.asarray(x).dtype)[()] for x in xs)
@@ -285,19 +312,26 @@ def require_right_second_order(program: Program, policy: Any) -> None:
         return pb.jvp(pb.grad(f, argnums, policy=policy), xs, along)[1]
 
     def slope(f: Any, policy: Any) -> Any:
-        return lambda *xs: sum(np.sum(np.real(g * t)) for g, t in zip(pb.grad(f, argnums, policy=policy)(*xs), along, strict=True))
+        return lambda *xs: sum(
+            np.sum(np.real(g * t)) for g, t in zip(pb.grad(f, argnums, policy=policy)(*xs), along, strict=True)
+        )
 
     with np.errstate(all="ignore"):
         expected = product(program.run, None)
         for f in (program.run, marked):
             assert [np.asarray(g).tobytes() for g in product(f, policy)] == [np.asarray(g).tobytes() for g in expected]
-        ways = [pb.grad(slope(f, p), argnums)(*xs) for f, p in ((program.run, None), (program.run, policy), (marked, policy))]
+        ways = [
+            pb.grad(slope(f, p), argnums)(*xs)
+            for f, p in ((program.run, None), (program.run, policy), (marked, policy))
+        ]
         ways.append(pb.grad(lambda *xs: pb.jvp(program.run, xs, along)[1], argnums)(*xs))
     single = any(np.asarray(a).dtype.char in "fF" for a in (*xs, *program.constants))
     tolerance = 1e-3 if single else 1e-9
     for way in ways:
         for found, right in zip(way, expected, strict=True):
-            np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance * np.max(np.abs(right), initial=1.0))
+            np.testing.assert_allclose(
+                found, right, rtol=tolerance, atol=tolerance * np.max(np.abs(right), initial=1.0)
+            )
 
 
 def test_the_reference_agrees_with_complex_step(rng):
@@ -309,9 +343,14 @@ def test_the_reference_agrees_with_complex_step(rng):
     n = naive.Node(x)
     column = naive.elementwise("sqrt", naive.gather(lambda a: a[:, :1], n))
     below = naive.gather(
-        operator.itemgetter(slice(1)), naive.total(lambda a: a.sum(axis=0), naive.elementwise("exp", naive.gather(np.transpose, n)), 0)
+        operator.itemgetter(slice(1)),
+        naive.total(lambda a: a.sum(axis=0), naive.elementwise("exp", naive.gather(np.transpose, n)), 0),
     )
-    out = naive.total(np.sum, naive.elementwise("divide", naive.elementwise("multiply", naive.elementwise("sin", n), column), below), None)
+    out = naive.total(
+        np.sum,
+        naive.elementwise("divide", naive.elementwise("multiply", naive.elementwise("sin", n), column), below),
+        None,
+    )
     ((gradient, scale),) = naive.gradients(out, [n])
     np.testing.assert_allclose(gradient, naive.complex_step(f, x), rtol=1e-12)
     assert np.all(np.abs(gradient) <= scale * (1 + 1e-12))
@@ -341,7 +380,8 @@ WEAK = {
 @pytest.mark.parametrize("name", WEAK)
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(1)], ids=repr)
 def test_a_python_float_stays_weak(name, policy):
-    """Python arithmetic on a Python float gives one, which takes the dtype of what it meets (NEP 50); NumPy's functions do not."""
+    """Python arithmetic on a Python float gives one, which takes the dtype of what it meets (NEP 50); NumPy's
+    functions do not."""
     a = np.array([1.5, 2.5], np.float32)
     expected = a * WEAK[name](0.5)
     out, pull = pb.vjp(lambda x: a * WEAK[name](x), 0.5, policy=policy)

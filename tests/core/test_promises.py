@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from tests.primitives.case import Case
 
 import pullback as pb
-from pullback.arrays import buffer_of, carries_derivative
-from pullback.forms import FORMS
-from pullback.handles import Handle, plain_value
-from pullback.ledger import tape_holdings
-from pullback.structures import flatten, unflatten
-from pullback.testing.bits import same_bits
-from pullback.testing.differences import random_like
+from pullback.memory.ledger import tape_holdings
+from pullback.recording.handles import Handle, plain_value
+from pullback.rules.forms import FORMS
+from pullback.testing.comparing.bits import same_bits
+from pullback.testing.comparing.differences import random_like
+from pullback.words.specs import buffer_of, carries_derivative
+from pullback.words.structures import flatten, unflatten
 
 TABLES = Path(__file__).parent.parent / "primitives"
 FILES = sorted(path.stem for path in TABLES.glob("cases_*.py"))
@@ -31,7 +31,8 @@ X = np.array([0.3, -0.7, 1.1])
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2))
 
 
-# Declared is enough: every array that a handle of the forward stood for, and that no record holds, is overwritten before the reverse.
+# Declared is enough: every array that a handle of the forward stood for, and that no record holds, is overwritten
+# before the reverse.
 @contextmanager
 def collecting():
     """Every handle made within the block, with its value kept alive."""
@@ -77,7 +78,12 @@ def poison(pull, handles):
     traced = pull._traced
     held = held_buffers(traced.tape.records)
     for chain in pull._chain.chains if pull._chain is not None else ():  # what a checkpoint read at its entry
-        held |= {id(buffer_of(value)) for live in chain.opened.values() for value in live.values.values() if isinstance(value, np.ndarray)}
+        held |= {
+            id(buffer_of(value))
+            for live in chain.opened.values()
+            for value in live.values.values()
+            if isinstance(value, np.ndarray)
+        }
     traced.inputs = [attrs.evolve(x, before=None) for x in traced.inputs]  # the digest of an input would see it
     values = [handle._value for handle in handles if hasattr(handle, "_value")]
     count = 0
@@ -179,7 +185,11 @@ OPERATIONS = {
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8
+    )
+)
 def test_declared_is_enough_in_drawn_programs(steps):
     def f(x, y):
         values = [x * 1.0, y * 1.0]
@@ -379,14 +389,20 @@ def test_plain_xs_of_a_scan_are_no_inputs():
         return pb.scan(lambda u, row: (product(u, row), None), x * 1.0, rows)[0].sum()
 
     _, pull = pb.vjp(f, X)
-    assert pull.report.bytes_by_reason.get("saved", 0) == 0, "each step holds its carry for the cotangent of a plain row"
+    assert pull.report.bytes_by_reason.get("saved", 0) == 0, (
+        "each step holds its carry for the cotangent of a plain row"
+    )
     pull(1.0)
     assert calls == {"x": 6}
 
 
 def test_work_without_tracers_is_not_recorded():
     graph = pb.record(lambda x: np.sum(x * np.sin(np.ones_like(x)) * np.cumsum(X)), X)
-    assert [node.name.removeprefix("operator_") for node in graph.nodes if node.name != "input"] == ["multiply", "multiply", "reduce_sum"]
+    assert [node.name.removeprefix("operator_") for node in graph.nodes if node.name != "input"] == [
+        "multiply",
+        "multiply",
+        "reduce_sum",
+    ]
 
 
 def test_no_warning_and_no_rule_for_integers():

@@ -1,18 +1,20 @@
-"""Random numbers in loops: the legacy generator's state is kept whatever was drawn last, and costs nothing where nothing is drawn."""
+"""Random numbers in loops: the legacy generator's state is kept whatever was drawn last, and costs nothing where
+nothing is drawn."""
 # ruff: noqa: NPY002 - the legacy generator is what is tested
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.randomness import Randomness
+from pullback.loops.randomness import Randomness
 
 X = np.array([0.5, -0.2])
 POLICIES = [pb.Recompute(), pb.Binomial(1), pb.Binomial(3)]
 
 
 def drawn(count):
-    """A loop whose step draws ``count`` normal numbers, of which the legacy generator makes two at a time and keeps one."""
+    """A loop whose step draws ``count`` normal numbers, of which the legacy generator makes two at a time and keeps
+    one."""
 
     def f(x):
         def body(_, u):
@@ -69,7 +71,9 @@ def test_another_kind_of_legacy_generator_is_kept_too():
 
 
 @pytest.mark.parametrize("policy", [pb.SaveAll(), *POLICIES], ids=repr)
-@pytest.mark.parametrize("around", [lambda loop, x: loop(x), lambda loop, x: pb.checkpoint(loop)(x)], ids=["alone", "in a checkpoint"])
+@pytest.mark.parametrize(
+    "around", [lambda loop, x: loop(x), lambda loop, x: pb.checkpoint(loop)(x)], ids=["alone", "in a checkpoint"]
+)
 def test_a_pull_leaves_the_generator_where_it_was(around, policy):
     """Also where it is not the first, and where a step raises."""
     rng, broken = np.random.default_rng(1), []

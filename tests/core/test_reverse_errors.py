@@ -1,4 +1,5 @@
-"""Whatever raises in the reverse pass tells the user's line of the forward, and the step: in our own texts, as a note in any other."""
+"""Whatever raises in the reverse pass tells the user's line of the forward, and the step: in our own texts, as a
+note in any other."""
 
 import re
 
@@ -7,8 +8,15 @@ import pytest
 from attrs import frozen
 
 import pullback as pb
-from pullback.errors import ConstantChangedError, ReplayError, RuleError, ScheduleError, StructureError, TracerError
 from pullback.schedules import Advance, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.words.errors import (
+    ConstantChangedError,
+    ReplayError,
+    RuleError,
+    ScheduleError,
+    StructureError,
+    TracerError,
+)
 
 X = np.array([1.0, 2.0, 3.0])
 POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Recompute(2), pb.Binomial(1), pb.Binomial(2)]
@@ -115,7 +123,9 @@ def test_a_rule_that_fails(program, fault, policy):
     if program in LOOPS:
         loop = re.escape(f"step 2 of {LOOPS[program]}")
         assert re.search(loop, said(caught.value)), said(caught.value)
-        assert re.search(rf"reverse pass of loop, called at {line_of(program, 'pb.')}", said(caught.value)), said(caught.value)
+        assert re.search(rf"reverse pass of loop, called at {line_of(program, 'pb.')}", said(caught.value)), said(
+            caught.value
+        )
     if issubclass(cls, pb.PullbackError):
         assert not getattr(caught.value, "__notes__", ())  # all of it is in the text
         assert str(caught.value).endswith(f"({cls.code}: run pullback explain {cls.code})")
@@ -124,7 +134,9 @@ def test_a_rule_that_fails(program, fault, policy):
 def test_a_joint_rule_with_another_count():
     both = pb.primitive(lambda x, y: x * y, name="both")
     both.vjp("x", "y", fn=lambda ct, x, y: (ct,))
-    with pytest.raises(RuleError, match=rf"joint rule of both returned 1 cotangents, .*\(called at {re.escape(__file__)}:\d+\)"):
+    with pytest.raises(
+        RuleError, match=rf"joint rule of both returned 1 cotangents, .*\(called at {re.escape(__file__)}:\d+\)"
+    ):
         pb.grad(lambda x: np.sum(both(x, x * 1.0)))(X)
 
 
@@ -138,7 +150,7 @@ def test_in_a_gradient_of_a_gradient(program):
     assert re.search(rf"faulty, called at {line_of(program)}", said(caught.value)), said(caught.value)
 
 
-# ------------------------------------------------------------------------------------------------------------- re-running
+# ----------------------------------------------------------------------------------------------------------- re-running
 
 
 class Once:
@@ -174,7 +186,9 @@ def test_a_forward_that_fails_when_it_is_executed_again(program, times, policy):
     after.vjp("x", fn=lambda ct, x: ct * 2.0 * x)
     with pytest.raises(ZeroDivisionError, match="no more") as caught:
         pb.grad(program(lambda u: after(p(u))), policy=policy)(X)
-    assert re.search(rf"as once, called at {re.escape(__file__)}:\d+, was executed again", said(caught.value)), said(caught.value)
+    assert re.search(rf"as once, called at {re.escape(__file__)}:\d+, was executed again", said(caught.value)), said(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=repr)
@@ -186,7 +200,9 @@ def test_a_body_that_fails_when_it_is_called_again(policy):
 
     with pytest.raises(ZeroDivisionError, match="no more") as caught:
         pb.grad(f, policy=policy)(X)
-    assert re.search(rf"reverse pass of loop, called at {line_of(f, 'fori_loop')}", said(caught.value)), said(caught.value)
+    assert re.search(rf"reverse pass of loop, called at {line_of(f, 'fori_loop')}", said(caught.value)), said(
+        caught.value
+    )
 
 
 def test_a_body_that_does_something_else_when_it_is_called_again():
@@ -199,7 +215,9 @@ def test_a_body_that_does_something_else_when_it_is_called_again():
     def f(x):
         return np.sum(pb.fori_loop(0, 9, body, x))
 
-    with pytest.raises(ReplayError, match=rf"other bytes.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)"):
+    with pytest.raises(
+        ReplayError, match=rf"other bytes.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)"
+    ):
         pb.grad(f, policy=pb.Binomial(1))(X)
 
 
@@ -213,7 +231,10 @@ def test_a_carry_that_changes_when_it_is_called_again():
     def f(x):
         return np.sum(pb.fori_loop(0, 6, body, x))
 
-    with pytest.raises(StructureError, match=rf"leaf 0 of the carry.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)"):
+    with pytest.raises(
+        StructureError,
+        match=rf"leaf 0 of the carry.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)",
+    ):
         pb.grad(f, policy=pb.Recompute())(X)
 
 
@@ -222,12 +243,13 @@ def test_a_traced_value_that_appears_late():
         return np.sum(pb.fori_loop(0, 6, lambda k, u: u * x if k == 1 else u * 1.0, x * 1.0))
 
     with pytest.raises(
-        TracerError, match=rf"step 1 uses a traced value.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)"
+        TracerError,
+        match=rf"step 1 uses a traced value.*\(in the reverse pass of loop, called at {line_of(f, 'fori_loop')}\)",
     ):
         pb.grad(f, policy=pb.Binomial(1))(X)
 
 
-# ---------------------------------------------------------------------------------------------------------------- policies
+# ------------------------------------------------------------------------------------------------------------- policies
 
 
 @frozen
@@ -252,19 +274,27 @@ def test_a_policy_that_is_wrong_in_the_reverse_pass():
             pb.grad(program(np.sin), policy=Wrong())(X)
 
 
-# -------------------------------------------------------------------------------------------------------------- the callers
+# ---------------------------------------------------------------------------------------------------------- the callers
 
 
 def test_what_the_caller_of_a_pull_does_wrong():
     mine = X.copy()
     _, pull = pb.vjp(lambda x: np.sum(x**2), mine)
-    with pytest.raises(StructureError, match=rf"the cotangent has shape \(2,\), .*differentiated at {re.escape(__file__)}:\d+ has \(\)"):
+    with pytest.raises(
+        StructureError, match=rf"the cotangent has shape \(2,\), .*differentiated at {re.escape(__file__)}:\d+ has \(\)"
+    ):
         pull(np.ones(2))
-    with pytest.raises(StructureError, match=rf"the cotangent has structure .*differentiated at {re.escape(__file__)}:\d+"):
+    with pytest.raises(
+        StructureError, match=rf"the cotangent has structure .*differentiated at {re.escape(__file__)}:\d+"
+    ):
         pull((1.0, 2.0))
     mine[0] = 7.0
-    with pytest.raises(ConstantChangedError, match=rf"between the forward pass \(at {re.escape(__file__)}:\d+\) and the reverse pass"):
+    with pytest.raises(
+        ConstantChangedError, match=rf"between the forward pass \(at {re.escape(__file__)}:\d+\) and the reverse pass"
+    ):
         pull(1.0)
     pull.close()
-    with pytest.raises(TracerError, match=rf"pull is closed.*differentiated at {re.escape(__file__)}:\d+\); call vjp again"):
+    with pytest.raises(
+        TracerError, match=rf"pull is closed.*differentiated at {re.escape(__file__)}:\d+\); call vjp again"
+    ):
         pull(1.0)

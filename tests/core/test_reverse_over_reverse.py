@@ -1,4 +1,5 @@
-"""Reverse over reverse has the same bits under every pair of policies, and runs no step twice: what is recorded around it is held there."""
+"""Reverse over reverse has the same bits under every pair of policies, and runs no step twice: what is recorded
+around it is held there."""
 
 import numpy as np
 import pytest

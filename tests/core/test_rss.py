@@ -1,4 +1,5 @@
-"""Whole runs: bookkeeping does not grow with the steps, per-step outputs enter no snapshot, the process is as large as the plan says."""
+"""Whole runs: bookkeeping does not grow with the steps, per-step outputs enter no snapshot, the process is as large
+as the plan says."""
 
 import gc
 import subprocess
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.forms import FORMS
+from pullback.rules.forms import FORMS
 
 MIB = 2**20
 
@@ -25,7 +26,8 @@ def test_a_hundred_thousand_steps_keep_twenty_snapshots():
 
 
 def test_bookkeeping_does_not_grow_with_steps():
-    """Counted in blocks of the interpreter's allocator, in the body, so that the peak of Python objects is seen at little cost."""
+    """Counted in blocks of the interpreter's allocator, in the body, so that the peak of Python objects is seen at
+    little cost."""
 
     def most_blocks(n):
         most, calls = 0, 0
@@ -76,11 +78,14 @@ def test_bytes_of_bookkeeping_do_not_grow_with_steps():
 
 
 def test_receivers_enter_no_snapshot():
-    """What scan gives out at each step is written once, outside the state: the peak has it once, not once for each snapshot."""
+    """What scan gives out at each step is written once, outside the state: the peak has it once, not once for each
+    snapshot."""
     size, copies, snapshots, n = 200, 20, 10, 30
 
     def f(x):
-        _, ys = pb.scan(lambda u, _: (np.sin(u) * x, np.concatenate([u] * copies)), x * 1.0, length=n, policy=pb.Binomial(snapshots))
+        _, ys = pb.scan(
+            lambda u, _: (np.sin(u) * x, np.concatenate([u] * copies)), x * 1.0, length=n, policy=pb.Binomial(snapshots)
+        )
         return (ys[:, ::7] ** 2).sum()
 
     x = np.linspace(0.1, 1.0, size)
@@ -98,7 +103,9 @@ def test_receivers_enter_no_snapshot():
         tracemalloc.stop()
     assert report.bytes_by_reason["snapshot"] <= (snapshots + 2) * size * 8
     record = n * size * copies * 8
-    assert measured < 4 * record  # the record, its handing out, its cotangent, the slice of it: ten snapshots would hold five more
+    assert (
+        measured < 4 * record
+    )  # the record, its handing out, its cotangent, the slice of it: ten snapshots would hold five more
 
 
 WAVE = """
@@ -153,9 +160,13 @@ def test_the_process_shrinks_by_what_is_predicted(measured, name):
     (all_rss, all_planned), (rss, planned) = measured["save all"], measured[name]
     saved, predicted = all_rss - rss, all_planned - planned
     assert predicted > 30 * MIB
-    assert abs(saved - predicted) <= 0.25 * predicted, f"RSS fell by {saved / MIB:.0f} MiB, the plans say {predicted / MIB:.0f} MiB"
+    assert abs(saved - predicted) <= 0.25 * predicted, (
+        f"RSS fell by {saved / MIB:.0f} MiB, the plans say {predicted / MIB:.0f} MiB"
+    )
 
 
 def test_the_process_of_each_policy_is_as_large_as_planned(measured):
     for name, (rss, planned) in measured.items():
-        assert 0.9 * planned <= rss <= 1.02 * planned + 24 * MIB, f"{name}: {rss / MIB:.0f} MiB resident, {planned / MIB:.0f} MiB planned"
+        assert 0.9 * planned <= rss <= 1.02 * planned + 24 * MIB, (
+            f"{name}: {rss / MIB:.0f} MiB resident, {planned / MIB:.0f} MiB planned"
+        )

@@ -1,4 +1,5 @@
-"""SciPy's optimisers with ``ravel``, ``fun_and_grad`` and ``jacobian``, on functions whose derivatives are known exactly."""
+"""SciPy's optimisers with ``ravel``, ``fun_and_grad`` and ``jacobian``, on functions whose derivatives are known
+exactly."""
 
 import dataclasses
 
@@ -33,8 +34,13 @@ def drawn(size, seed=0):
     return np.random.default_rng(seed).normal(size=size)
 
 
-# ------------------------------------------------------------------------------------------------------------------ ravel
-TREE = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": [2.5, None, np.array([True])], "n": 7, "z": (np.float64(4.0), "name")}
+# ---------------------------------------------------------------------------------------------------------------- ravel
+TREE = {
+    "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "b": [2.5, None, np.array([True])],
+    "n": 7,
+    "z": (np.float64(4.0), "name"),
+}
 
 
 def test_ravel_and_unravel_undo_each_other():
@@ -130,7 +136,10 @@ def test_another_structure_is_refused():
     np.testing.assert_array_equal(unravel.ravel({"a": np.zeros(2), "b": 3.0}), [0, 0, 3])
     with pytest.raises(pb.StructureError, match=r"'c'.* is to be ravelled as .*'b'"):
         unravel.ravel({"a": np.zeros(2), "c": 3.0})
-    with pytest.raises(pb.StructureError, match=r"the leaf \['a'\] is float64\[3\], in the structure that was ravelled it is float64\[2\]"):
+    with pytest.raises(
+        pb.StructureError,
+        match=r"the leaf \['a'\] is float64\[3\], in the structure that was ravelled it is float64\[2\]",
+    ):
         unravel.ravel({"a": np.zeros(3), "b": 3.0})
 
 
@@ -139,7 +148,7 @@ def test_a_layout_prints():
     assert repr(unravel) == "Layout(float64[7]: ['a']: float32[2,3] at 0:6; ['b']: float64[] at 6:7)"
 
 
-# --------------------------------------------------------------------------------------------------------------- minimize
+# ------------------------------------------------------------------------------------------------------------- minimize
 def test_rosenbrock_value_gradient_and_hessian_product():
     x, p = drawn(N), drawn(N, 1)
     fun = pb.fun_and_grad(rosenbrock, x)
@@ -149,14 +158,22 @@ def test_rosenbrock_value_gradient_and_hessian_product():
     np.testing.assert_allclose(gradient, rosen_der(x), rtol=1e-11, atol=1e-11)
     assert gradient.dtype == np.float64 and gradient.flags.c_contiguous and gradient.flags.owndata
     np.testing.assert_allclose(fun.hessp(x, p), rosen_hess_prod(x, p), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(pb.fun_and_grad(rosenbrock, x[:7]).hess(x[:7]), rosen_hess(x[:7]), rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(
+        pb.fun_and_grad(rosenbrock, x[:7]).hess(x[:7]), rosen_hess(x[:7]), rtol=1e-12, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("method", ["L-BFGS-B", "trust-ncg", "Newton-CG", "trust-krylov"])
 def test_rosenbrock_in_1000_dimensions_is_minimised(method):
     fun = pb.fun_and_grad(rosenbrock, np.linspace(0.7, 1.2, N))
     second = {} if method == "L-BFGS-B" else {"hessp": fun.hessp}
-    options = {"ftol": 1e-15, "gtol": 1e-8} if method == "L-BFGS-B" else {"xtol": 1e-10} if method == "Newton-CG" else {"gtol": 1e-8}
+    options = (
+        {"ftol": 1e-15, "gtol": 1e-8}
+        if method == "L-BFGS-B"
+        else {"xtol": 1e-10}
+        if method == "Newton-CG"
+        else {"gtol": 1e-8}
+    )
     found = minimize(fun, fun.x0, jac=True, method=method, options=options, **second)
     assert found.success
     np.testing.assert_allclose(found.x, 1.0, atol=1e-5)
@@ -191,17 +208,24 @@ ABSCISSAE = np.linspace(0.0, 1.0, 30)
 STRUCTURES = [
     (
         {"slope": 0.0, "offset": np.zeros(2)},
-        lambda q: np.sum((q["slope"] * ABSCISSAE[:, None] + q["offset"] - 2 * ABSCISSAE[:, None] - np.array([1.0, 3.0])) ** 2),
+        lambda q: np.sum(
+            (q["slope"] * ABSCISSAE[:, None] + q["offset"] - 2 * ABSCISSAE[:, None] - np.array([1.0, 3.0])) ** 2
+        ),
         {"slope": 2.0, "offset": np.array([1.0, 3.0])},
     ),
     (
         Line(0.0, np.zeros(2)),
-        lambda q: np.sum((q.slope * ABSCISSAE[:, None] + q.offset - 2 * ABSCISSAE[:, None] - np.array([1.0, 3.0])) ** 2),
+        lambda q: np.sum(
+            (q.slope * ABSCISSAE[:, None] + q.offset - 2 * ABSCISSAE[:, None] - np.array([1.0, 3.0])) ** 2
+        ),
         Line(2.0, np.array([1.0, 3.0])),
     ),
     (
         Wave(np.array([0.7]), 0.1),
-        lambda q: np.sum((q.height * np.sin(q.harmonics * np.pi * ABSCISSAE + q.phase) - 1.5 * np.sin(2 * np.pi * ABSCISSAE + 0.4)) ** 2),
+        lambda q: np.sum(
+            (q.height * np.sin(q.harmonics * np.pi * ABSCISSAE + q.phase) - 1.5 * np.sin(2 * np.pi * ABSCISSAE + 0.4))
+            ** 2
+        ),
         Wave(np.array([1.5]), 0.4),
     ),
 ]
@@ -276,7 +300,7 @@ def test_a_vector_of_another_length_is_refused():
         fun.ravel({"b": np.ones(3)})
 
 
-# ---------------------------------------------------------------------------------------------------- least squares, root
+# -------------------------------------------------------------------------------------------------- least squares, root
 def test_least_squares_takes_the_jacobian():
     times = np.linspace(0.0, 4.0, 40)
     truth = np.array([2.0, 0.7, 3.0, 0.5])
@@ -285,11 +309,15 @@ def test_least_squares_takes_the_jacobian():
     def residuals(x):
         return x[0] * np.exp(-x[1] * times) * np.cos(x[2] * times) + x[3] - data
 
-    found = least_squares(residuals, truth + np.array([0.3, -0.2, 0.1, 0.2]), jac=pb.jacobian(residuals), xtol=1e-14, ftol=1e-14)
+    found = least_squares(
+        residuals, truth + np.array([0.3, -0.2, 0.1, 0.2]), jac=pb.jacobian(residuals), xtol=1e-14, ftol=1e-14
+    )
     np.testing.assert_allclose(found.x, truth, rtol=1e-7)
     x, decay = found.x, np.exp(-found.x[1] * times)
     wave, turned = np.cos(x[2] * times), np.sin(x[2] * times)
-    exact = np.stack([decay * wave, -x[0] * times * decay * wave, -x[0] * times * decay * turned, np.ones_like(times)], axis=1)
+    exact = np.stack(
+        [decay * wave, -x[0] * times * decay * wave, -x[0] * times * decay * turned, np.ones_like(times)], axis=1
+    )
     np.testing.assert_allclose(pb.jacobian(residuals)(x), exact, rtol=1e-12, atol=1e-14)
 
 

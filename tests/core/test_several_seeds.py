@@ -1,4 +1,5 @@
-"""A pull of several seeds: the bits of a call for each, what a policy runs again run once for all, cotangents held for each."""
+"""A pull of several seeds: the bits of a call for each, what a policy runs again run once for all, cotangents held
+for each."""
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ def test_every_seed_has_the_bits_of_a_call_of_its_own(f, policy):
         assert len(together) == len(SEEDS)
         for (got,), (wanted,) in zip(together, alone(f, policy), strict=True):
             assert got.tobytes() == wanted.tobytes()
-            assert got.flags.writeable and not any(np.shares_memory(got, other) for (other,) in together if other is not got)
+            assert got.flags.writeable and not any(
+                np.shares_memory(got, other) for (other,) in together if other is not got
+            )
 
 
 @pytest.mark.parametrize("f", [stepped, looped, scanned, nested], ids=lambda f: f.__name__)
@@ -61,7 +64,7 @@ def test_complex_seeds_in_the_other_convention():
         assert got[0].tobytes() == pb.vjp(f, z, policy=pb.Binomial(1), conj=True)[1](seed)[0].tobytes()
 
 
-# -------------------------------------------------------------------------------------------------- what is run and held
+# ------------------------------------------------------------------------------------------------- what is run and held
 
 
 @pytest.mark.parametrize("f", [stepped, looped, scanned, while_held, plain], ids=lambda f: f.__name__)
@@ -82,7 +85,9 @@ def test_inner_loops_are_run_again_once_for_all_seeds():
             calls.append(1)
             return move(v, x)
 
-        return pb.fori_loop(0, 4, lambda _, u: pb.fori_loop(0, 3, inner, u, policy=pb.Binomial(1)), x, policy=pb.Binomial(1))
+        return pb.fori_loop(
+            0, 4, lambda _, u: pb.fori_loop(0, 3, inner, u, policy=pb.Binomial(1)), x, policy=pb.Binomial(1)
+        )
 
     counts = []
     for seeds in ([np.ones(4)], [np.ones(4), X, 2 * X]):
@@ -102,7 +107,9 @@ def test_the_cotangents_of_each_seed_are_booked_and_nothing_is_left():
         assert 0 < pull.report.live_bytes < held  # the initial state, for another call
         pull.close()
         assert pull.report.live_bytes == 0
-    assert peaks[1] == 3 * peaks[0] == 3 * (X.nbytes + X.nbytes)  # the carry's, and that of sin(x), which the body reads
+    assert (
+        peaks[1] == 3 * peaks[0] == 3 * (X.nbytes + X.nbytes)
+    )  # the carry's, and that of sin(x), which the body reads
 
 
 @pytest.mark.parametrize("rows", ["reverse", "auto"])
@@ -128,7 +135,7 @@ def test_the_rows_of_a_jacobian_share_what_is_run_again(policy, rows):
     assert len(calls) > 2 * gradient
 
 
-# ---------------------------------------------------------------------------------------------------------- marked values
+# -------------------------------------------------------------------------------------------------------- marked values
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
@@ -166,7 +173,7 @@ def test_adjoint_has_one_cotangent_for_each_seed_zeros_where_it_does_not_depend(
     np.testing.assert_array_equal(pull.adjoint("s"), np.full(4, 3.0))
 
 
-# ------------------------------------------------------------------------------------------------- structures and errors
+# ------------------------------------------------------------------------------------------------ structures and errors
 
 
 def test_a_list_with_the_structure_of_the_output_is_one_seed():
@@ -180,7 +187,10 @@ def test_a_list_with_the_structure_of_the_output_is_one_seed():
 
 def test_a_seed_that_does_not_fit_is_named_by_its_number():
     _, pull = pb.vjp(lambda x: (x, np.sum(x)), X)
-    with pytest.raises(pb.StructureError, match=r"the cotangent number 1 has structure .*; give one leaf per output leaf.* list of such"):
+    with pytest.raises(
+        pb.StructureError,
+        match=r"the cotangent number 1 has structure .*; give one leaf per output leaf.* list of such",
+    ):
         pull([(X, 1.0), X])
     with pytest.raises(pb.StructureError, match=r"the cotangent has structure .*or a list of such for several seeds"):
         pull({"a": 1})

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import pullback as pb
-from pullback import patterns
-from pullback.errors import NotDifferentiableError, PullbackError, StructureError
-from pullback.sparse import as_pattern
+from pullback.sparsity.jacobian_by_colours import as_pattern
+from pullback.transforms import name_sets as patterns
+from pullback.words.errors import NotDifferentiableError, PullbackError, StructureError
 
 X = np.random.default_rng(0).standard_normal(12)
 MODES = ("auto", "forward", "reverse")
@@ -43,7 +43,9 @@ def dense_of(f, x):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("f", [burgers, arrow, gather, np.sin, lambda x: np.sum(x**2), lambda x: x.reshape(3, 4).T[::2]])
+@pytest.mark.parametrize(
+    "f", [burgers, arrow, gather, np.sin, lambda x: np.sum(x**2), lambda x: x.reshape(3, 4).T[::2]]
+)
 def test_it_is_the_dense_jacobian(f, mode):
     found = pb.sparse_jacobian(f, mode=mode)(X)
     assert isinstance(found, sparse.csr_array)
@@ -57,7 +59,11 @@ def test_structures_of_arguments_and_results(mode):
     decay = np.exp(-t * 0.5)
     amplitude = PARAMS["amplitude"]
     expected = np.zeros((4, 7))  # amplitude 3, rate 1, t 3; fit 3, prior 1
-    expected[:3, :3], expected[:3, 3], expected[:3, 4:] = np.diag(decay), -t * amplitude * decay, np.diag(-0.5 * amplitude * decay)
+    expected[:3, :3], expected[:3, 3], expected[:3, 4:] = (
+        np.diag(decay),
+        -t * amplitude * decay,
+        np.diag(-0.5 * amplitude * decay),
+    )
     expected[3, 3] = 1.0
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-14)
     assert found.nnz == 10
@@ -76,7 +82,7 @@ def test_the_number_of_derivatives_is_that_of_the_colours(monkeypatch):
             out, push = linearize(f, *primals)
             return out, lambda *tangents: (seen.append(1), push(*tangents))[1]
 
-        monkeypatch.setattr("pullback.sparse.linearize", counted)
+        monkeypatch.setattr("pullback.sparsity.jacobian_by_colours.linearize", counted)
         x = np.random.default_rng(n).standard_normal(n)
         found = pb.sparse_jacobian(burgers)(x)
         monkeypatch.undo()
@@ -102,7 +108,7 @@ def test_auto_takes_the_direction_with_fewer_colours(monkeypatch):
 
         return out, Counted()
 
-    monkeypatch.setattr("pullback.sparse.vjp", counted)
+    monkeypatch.setattr("pullback.sparsity.jacobian_by_colours.vjp", counted)
     wide = lambda x: np.sum(x.reshape(3, 4) ** 3, axis=1)  # noqa: E731 - one pull for all rows, a column for each of four
     np.testing.assert_allclose(pb.sparse_jacobian(wide)(X).toarray(), dense_of(wide, X), rtol=1e-14)
     assert len(pulls) == 1
@@ -152,10 +158,12 @@ def test_a_structure_may_be_given(name, structure, mode):
 def test_the_pattern_of_dependencies_is_a_structure():
     pattern = pb.dependencies(burgers, X, norms=False).matrix
     other = X[::-1].copy()
-    np.testing.assert_allclose(pb.sparse_jacobian(burgers, structure=pattern)(other).toarray(), dense_of(burgers, other), rtol=1e-14)
+    np.testing.assert_allclose(
+        pb.sparse_jacobian(burgers, structure=pattern)(other).toarray(), dense_of(burgers, other), rtol=1e-14
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------------------------------------ bad input
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -173,8 +181,14 @@ def test_an_entry_that_the_structure_misses_is_named(row, column, mode):
 @pytest.mark.parametrize(
     ("structure", "said"),
     [
-        (np.ones((3, 12), bool), r"structure has shape \(3, 12\), the Jacobian at .* has \(12, 12\): elements of the output by"),
-        ((np.array([0, 12]), np.array([0, 0])), r"structure names row 12; the Jacobian at .* has shape \(12, 12\), so rows 0 to 11"),
+        (
+            np.ones((3, 12), bool),
+            r"structure has shape \(3, 12\), the Jacobian at .* has \(12, 12\): elements of the output by",
+        ),
+        (
+            (np.array([0, 12]), np.array([0, 0])),
+            r"structure names row 12; the Jacobian at .* has shape \(12, 12\), so rows 0 to 11",
+        ),
         ((np.array([0]), np.array([-1])), r"structure names column -1"),
         ((np.array([0.5]), np.array([1])), r"is float64\[1\] and int64\[1\]; give two integer arrays of one length"),
         (np.ones((12, 12)), r"structure is float64\[12, 12\]; give a boolean matrix"),
@@ -187,13 +201,19 @@ def test_a_structure_that_is_none_is_refused(structure, said):
 
 
 def test_other_bad_input():
-    with pytest.raises(StructureError, match=r"mode='columns' of sparse_jacobian; choose one of 'auto', 'forward', 'reverse'"):
+    with pytest.raises(
+        StructureError, match=r"mode='columns' of sparse_jacobian; choose one of 'auto', 'forward', 'reverse'"
+    ):
         pb.sparse_jacobian(burgers, mode="columns")
-    with pytest.raises(NotDifferentiableError, match=r"an argument of sparse_jacobian at .* is complex128\[12\]; write f in real"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"an argument of sparse_jacobian at .* is complex128\[12\]; write f in real"
+    ):
         pb.sparse_jacobian(burgers)(X + 0j)
     with pytest.raises(NotDifferentiableError, match=r"the output of sparse_jacobian at .* is complex128\[12\]"):
         pb.sparse_jacobian(lambda x: x * 1j)(X)
-    with pytest.raises(NotDifferentiableError, match=r"argument 1 of sparse_jacobian at .* is int64\[3\], which carries no derivative"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"argument 1 of sparse_jacobian at .* is int64\[3\], which carries no derivative"
+    ):
         pb.sparse_jacobian(np.multiply, (0, 1))(np.ones(3), np.arange(3))
     with pytest.raises(NotDifferentiableError, match=r"is float16\[3\], which scipy.sparse does not hold; convert it"):
         pb.sparse_jacobian(np.sin)(np.ones(3, np.float16))

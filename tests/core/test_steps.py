@@ -10,15 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.context import depth
-from pullback.policies.costs import forward_steps
+from pullback.memory.in_force import depth
+from pullback.policies.closed_forms import forward_steps
 
-POLICIES = (pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50))
+POLICIES = (
+    pb.Recompute(),
+    pb.Recompute(1),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
 X = np.array([0.3, -0.7, 1.1])
 
 
 def same_everywhere(f, *points, policies=POLICIES):
-    """The value and gradient of ``f`` have the bits of save-all under every policy at every point; the gradient is also right."""
+    """The value and gradient of ``f`` have the bits of save-all under every policy at every point; the gradient is
+    also right."""
     for x in points or (X, -1.5 * X):
         value, gradient = pb.value_and_grad(f)(x)
         for policy in policies:
@@ -323,7 +332,11 @@ def test_float32_and_complex():
             u = u * z + np.conj(u) * 0.1
         return np.sum(np.abs(u) ** 2)
 
-    for z in (np.array([0.3 + 0.4j, -0.2j]), np.array([0.3 + 0.4j, -0.2j], np.complex64), np.array([0.5, 0.2], np.float32)):
+    for z in (
+        np.array([0.3 + 0.4j, -0.2j]),
+        np.array([0.3 + 0.4j, -0.2j], np.complex64),
+        np.array([0.5, 0.2], np.float32),
+    ):
         gradient = pb.grad(f)(z)
         for policy in POLICIES:
             found = pb.grad(f, policy=policy)(z)
@@ -413,7 +426,9 @@ def test_large_constants_are_told_of():
         return np.sum(u)
 
     x = np.ones(5000)
-    with pytest.warns(pb.PolicyWarning, match=r"Binomial.* of plain arrays that the steps read.*test_steps\.py:\d+.*fori_loop or scan"):
+    with pytest.warns(
+        pb.PolicyWarning, match=r"Binomial.* of plain arrays that the steps read.*test_steps\.py:\d+.*fori_loop or scan"
+    ):
         gradient = pb.grad(f, policy=pb.Binomial(3))(x)
     assert gradient.tobytes() == pb.grad(f)(x).tobytes()
 
@@ -455,7 +470,11 @@ def test_checkpoint_changes_no_bit():
         return np.sum(u * x)
 
     expected = pb.grad(lambda x: f(x, lambda g: g))(X)
-    for wrap in (pb.checkpoint, lambda g: pb.checkpoint(g, policy=pb.Binomial(1)), lambda g: pb.checkpoint(pb.checkpoint(g))):
+    for wrap in (
+        pb.checkpoint,
+        lambda g: pb.checkpoint(g, policy=pb.Binomial(1)),
+        lambda g: pb.checkpoint(pb.checkpoint(g)),
+    ):
         assert pb.grad(lambda x, wrap=wrap: f(x, wrap))(X).tobytes() == expected.tobytes()
         for policy in POLICIES:
             assert pb.grad(lambda x, wrap=wrap: f(x, wrap), policy=policy)(X).tobytes() == expected.tobytes()
@@ -528,8 +547,10 @@ def test_value_leaves_the_derivative_behind():
 
 @settings(max_examples=100)
 @given(
-    n=st.integers(0, 30), marked=st.booleans(), seed=st.integers(0, 1000), writes=st.booleans(), stop=st.integers(0, 40),
-    policy=st.one_of(st.builds(pb.Recompute, st.integers(1, 12)), st.builds(pb.Binomial, st.integers(1, 12)), st.just(pb.Recompute())),
+    n=st.integers(0, 30), marked=st.booleans(), seed=st.integers(0, 1000), writes=st.booleans(),
+    stop=st.integers(0, 40),
+    policy=st.one_of(st.builds(pb.Recompute, st.integers(1, 12)), st.builds(pb.Binomial, st.integers(1, 12)),
+        st.just(pb.Recompute())),
 )  # fmt: skip
 def test_drawn_steps(n, marked, seed, writes, stop, policy):
     weights = np.random.default_rng(seed).uniform(-1, 1, (max(n, 1), 3))
@@ -552,13 +573,16 @@ def test_drawn_steps(n, marked, seed, writes, stop, policy):
 
 
 def test_an_empty_buffer_of_each_step_is_held_by_nobody():
-    """What ``empty_like`` leaves in memory is no constant of the program: a step that fills a fresh buffer holds none for its replay."""
+    """What ``empty_like`` leaves in memory is no constant of the program: a step that fills a fresh buffer holds
+    none for its replay."""
     x = np.linspace(0.1, 1.0, 5000)
 
     def f(x):
         u = x * 1
         for k in pb.steps(12):
-            np.full(5000, float(k))  # freed at once: memory that the next buffer is given, with other contents at every step
+            np.full(
+                5000, float(k)
+            )  # freed at once: memory that the next buffer is given, with other contents at every step
             v = np.empty_like(u)
             v[1:] = np.sin(u[:-1])
             v[0] = u[-1]

@@ -1,4 +1,5 @@
-"""Loop functions inside marked steps, where a policy runs them again: what they read is what they read the first time, or it is told."""
+"""Loop functions inside marked steps, where a policy runs them again: what they read is what they read the first
+time, or it is told."""
 
 import numpy as np
 import pytest
@@ -71,7 +72,9 @@ def test_an_array_that_is_overwritten_from_step_to_step(solves):
 
             def once(v, m):
                 if solves:
-                    return pb.custom_linear_solve(lambda x: m @ x, v, lambda _, b: np.linalg.solve(m, b), symmetric=True)
+                    return pb.custom_linear_solve(
+                        lambda x: m @ x, v, lambda _, b: np.linalg.solve(m, b), symmetric=True
+                    )
                 return pb.fori_loop(0, 1, lambda _, v: m @ v * 0.1, v)
 
             u = once(u, matrix) + x
@@ -81,7 +84,9 @@ def test_an_array_that_is_overwritten_from_step_to_step(solves):
     assert np.array_equal(pb.grad(f)(X, False), expected)
     for policy in POLICIES:
         assert np.array_equal(pb.grad(f, policy=policy)(X, True), expected), policy
-        with pytest.raises(pb.ReplayError, match="run again, the loop gave other bytes than in the first run, in leaf 0 of its result"):
+        with pytest.raises(
+            pb.ReplayError, match="run again, the loop gave other bytes than in the first run, in leaf 0 of its result"
+        ):
             pb.grad(f, policy=policy)(X, False)
 
 
@@ -101,7 +106,9 @@ def test_a_solver_may_write_to_arrays_of_its_own():
 
 def test_a_solver_that_closes_over_traced_values():
     def solution(a, b):
-        return pb.custom_linear_solve(lambda v: a @ v, b, lambda _, b: np.linalg.solve(a, b), lambda _, b, a=a: np.linalg.solve(a.T, b))
+        return pb.custom_linear_solve(
+            lambda v: a @ v, b, lambda _, b: np.linalg.solve(a, b), lambda _, b, a=a: np.linalg.solve(a.T, b)
+        )
 
     def stepped(a, solve):
         u = X
@@ -110,7 +117,11 @@ def test_a_solver_that_closes_over_traced_values():
         return np.sum(u**2)
 
     a = np.array([[4.0, 1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 0.2, 5.0]])
-    for f in (lambda a, solve: np.sum(np.sin(solve(a, X))), stepped, lambda a, solve: np.sum(pb.checkpoint(lambda a: solve(a, X) ** 2)(a))):
+    for f in (
+        lambda a, solve: np.sum(np.sin(solve(a, X))),
+        stepped,
+        lambda a, solve: np.sum(pb.checkpoint(lambda a: solve(a, X) ** 2)(a)),
+    ):
         gradient, product = pb.grad(f)(a, np.linalg.solve), pb.hvp(lambda a: f(a, np.linalg.solve), (a,), (a.T,))  # noqa: B023 - called at once
         for policy in (pb.SaveAll(), *POLICIES):
             np.testing.assert_allclose(pb.grad(f, policy=policy)(a, solution), gradient, rtol=1e-10)

@@ -1,4 +1,5 @@
-"""Second order of plain code under policies that run steps again, where the steps write to buffers or differentiate inside."""
+"""Second order of plain code under policies that run steps again, where the steps write to buffers or differentiate
+inside."""
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ def _with_a_gradient_inside(x):
 
 @pytest.mark.parametrize("f", [_wave, _filled, _with_a_gradient_inside])
 def test_second_order_where_steps_write_to_buffers(f):
-    """A replay writes values of an outer trace where the first run did, into buffers that were plain before the write."""
+    """A replay writes values of an outer trace where the first run did, into buffers that were plain before the
+    write."""
     x, t = np.array([0.3, 0.7, 1.1, -0.4]), np.array([1.0, -0.5, 0.25, 2.0])
     product = pb.hvp(f, (x,), (t,))
     numbers = [pb.grad(f)(x + e * t) for e in (1e-5, -1e-5)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.arrays import spec_of
-from pullback.settle import added, summed, takes
+from pullback.rules.unbroadcast import added, summed, takes
 from pullback.testing import check_grads
+from pullback.words.specs import spec_of
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.normal(size=(5, 5))
@@ -34,10 +34,14 @@ def test_second_derivatives_have_the_same_bits_under_every_policy(layout):
     gradient = pb.grad(read_often)
     expected = pb.hvp(read_often, (x,), (t,))
     step = 1e-6
-    np.testing.assert_allclose(expected, (gradient(x + step * t) - gradient(x - step * t)) / (2 * step), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(
+        expected, (gradient(x + step * t) - gradient(x - step * t)) / (2 * step), rtol=1e-4, atol=1e-3
+    )
     for policy in POLICIES:
         np.testing.assert_array_equal(pb.hvp(read_often, (x,), (t,), policy=policy), expected, err_msg=repr(policy))
-        np.testing.assert_array_equal(pb.jvp(pb.grad(read_often, policy=policy), (x,), (t,))[1], expected, err_msg=repr(policy))
+        np.testing.assert_array_equal(
+            pb.jvp(pb.grad(read_often, policy=policy), (x,), (t,))[1], expected, err_msg=repr(policy)
+        )
 
 
 @pytest.mark.parametrize("keeps", ["cotangent", "result"])
@@ -115,4 +119,9 @@ def test_operands_that_were_broadcast_get_sums(f):
 
 def test_a_cotangent_may_be_a_python_number():
     assert summed(2.0, spec_of(1.0)) == 2.0
-    assert pb.grad(lambda u: pb.custom_root(lambda x: x - u, pb.value(u), lambda g, x: pb.value(u), lambda g, y: y / g(1.0)))(0.7) == 1.0
+    assert (
+        pb.grad(
+            lambda u: pb.custom_root(lambda x: x - u, pb.value(u), lambda g, x: pb.value(u), lambda g, y: y / g(1.0))
+        )(0.7)
+        == 1.0
+    )

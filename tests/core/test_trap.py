@@ -1,4 +1,5 @@
-"""``pb.trap``: the first NaN or infinity that a primitive produces, named in the forward and in the reverse pass, under every policy."""
+"""``pb.trap``: the first NaN or infinity that a primitive produces, named in the forward and in the reverse pass,
+under every policy."""
 
 import threading
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import NonFiniteError, PolicyError
+from pullback.words.errors import NonFiniteError, PolicyError
 
 X = np.array([1.0, 4.0, -3.0])
 AT_ZERO = np.array([1.0, 0.0, 2.0])
@@ -21,7 +22,7 @@ def _quiet():
         yield
 
 
-# ------------------------------------------------------------------------------------------------------------ the forward
+# ---------------------------------------------------------------------------------------------------------- the forward
 
 
 @every_policy
@@ -37,7 +38,9 @@ def test_the_primitive_the_element_and_the_line(policy):
 def test_an_operator_by_its_name():
     with (
         pb.trap("nan"),
-        pytest.raises(NonFiniteError, match=r"forward: divide, .*from x \(float64\[3\], there 0\.0\), y \(float64, there 0\.0\)"),
+        pytest.raises(
+            NonFiniteError, match=r"forward: divide, .*from x \(float64\[3\], there 0\.0\), y \(float64, there 0\.0\)"
+        ),
     ):
         pb.grad(lambda x: np.sum(x / (x[1] * 0.0)))(AT_ZERO)
 
@@ -46,7 +49,10 @@ def test_an_operator_by_its_name():
     ("f", "said"),
     [
         (lambda x: np.sum(np.exp(x * 1000)), r"forward: exp, .*produced 2 inf among"),
-        (lambda x: np.sum(x) / 0.0, r"forward: divide, .*produced inf as its result, shape \(\), from x \(float64, there 2\.0\)"),
+        (
+            lambda x: np.sum(x) / 0.0,
+            r"forward: divide, .*produced inf as its result, shape \(\), from x \(float64, there 2\.0\)",
+        ),
         (lambda x: np.prod(np.full_like(x, 1e200)) * np.sum(x), r"forward: .*prod.*produced inf as its result"),
     ],
 )
@@ -110,14 +116,14 @@ def test_what_arrives_unsound_is_not_produced(f, policy):
         assert pb.grad(f, policy=policy)(X).tobytes() == expected.tobytes()
 
 
-# ------------------------------------------------------------------------------------------------------------ the reverse
+# ---------------------------------------------------------------------------------------------------------- the reverse
 
 
 @every_policy
 def test_the_pull_that_makes_the_infinity(policy):
     said = (
-        rf"reverse: the pull of sqrt, called at .*{HERE}, produced 1 inf among the 3 elements of the cotangent of operand 'x', "
-        r"shape \(3,\), the first at index \(1,\), from a cotangent that has none"
+        rf"reverse: the pull of sqrt, called at .*{HERE}, produced 1 inf among the 3 elements of the cotangent of "
+        r"operand 'x', shape \(3,\), the first at index \(1,\), from a cotangent that has none"
     )
     with pb.trap("inf"), pytest.raises(NonFiniteError, match=said):
         pb.grad(lambda x: np.sum(3.0 * np.sqrt(x)), policy=policy)(AT_ZERO)
@@ -165,7 +171,7 @@ def test_a_pull_called_outside_the_block_of_its_trace():
     assert np.isinf(pull(1.0)[0][1])
 
 
-# --------------------------------------------------------------------------------------------------------------- the step
+# ------------------------------------------------------------------------------------------------------------- the step
 
 
 def late_root(k, u):
@@ -201,7 +207,10 @@ LOOPS = {"fori_loop": in_fori_loop, "scan": in_scan, "while_loop": in_while_loop
 @pytest.mark.parametrize("name", LOOPS)
 @every_policy
 def test_the_step_in_the_forward(name, policy):
-    with pb.trap("nan"), pytest.raises(NonFiniteError, match=rf"forward: sqrt, called at .*{HERE} in step 3 of {name}, produced 1 NaN"):
+    with (
+        pb.trap("nan"),
+        pytest.raises(NonFiniteError, match=rf"forward: sqrt, called at .*{HERE} in step 3 of {name}, produced 1 NaN"),
+    ):
         pb.grad(LOOPS[name], policy=policy)(X)
 
 
@@ -210,7 +219,9 @@ def test_the_step_in_the_forward(name, policy):
 def test_the_step_in_the_reverse(name, policy):
     with (
         pb.trap("inf"),
-        pytest.raises(NonFiniteError, match=rf"reverse: the pull of sqrt, called at .*{HERE} in step 3 of {name}, produced 1 inf"),
+        pytest.raises(
+            NonFiniteError, match=rf"reverse: the pull of sqrt, called at .*{HERE} in step 3 of {name}, produced 1 inf"
+        ),
     ):
         pb.grad(LOOPS[name], policy=policy)(AT_ZERO)
 
@@ -254,7 +265,7 @@ def test_outside_the_steps_no_step_is_named():
     assert " in step " not in str(caught.value)
 
 
-# ----------------------------------------------------------------------------------------------------- programs of all kinds
+# ------------------------------------------------------------------------------------------------ programs of all kinds
 
 
 def writes_and_views(x):
@@ -327,7 +338,7 @@ def test_nothing_is_left_and_nothing_grows():
     assert pull.report.live_bytes == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------- the block
+# ------------------------------------------------------------------------------------------------------------ the block
 
 
 def test_blocks_nest_and_add_up_and_end():
@@ -360,9 +371,14 @@ def test_a_trap_is_of_its_own_thread():
     assert len(found) == 1
 
 
-@pytest.mark.parametrize(("kinds", "said"), [(("NaN",), "got 'NaN'"), ((), "got nothing"), (("nan", "big"), "got 'big'")])
+@pytest.mark.parametrize(
+    ("kinds", "said"), [(("NaN",), "got 'NaN'"), ((), "got nothing"), (("nan", "big"), "got 'big'")]
+)
 def test_other_words_are_refused(kinds, said):
-    with pytest.raises(PolicyError, match=rf"trap takes 'nan', 'inf' or both, {said}; write trap\('nan'\)"), pb.trap(*kinds):
+    with (
+        pytest.raises(PolicyError, match=rf"trap takes 'nan', 'inf' or both, {said}; write trap\('nan'\)"),
+        pb.trap(*kinds),
+    ):
         pass
 
 

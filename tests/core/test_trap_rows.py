@@ -1,14 +1,16 @@
-"""One test for each trap that other systems fall into, by its number, part 1: shapes, dtypes, kinks, reductions, indexing (1 to 41).
+"""One test for each trap that other systems fall into, by its number, part 1: shapes, dtypes, kinks, reductions,
+indexing (1 to 41).
 
-The rows of linear algebra and Fourier transforms are in ``test_trap_rows_linalg.py``, the others from 42 on in ``test_trap_rows_2.py``.
+The rows of linear algebra and Fourier transforms are in ``test_trap_rows_linalg.py``, the others from 42 on in
+``test_trap_rows_2.py``.
 """
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import UnknownFunctionError
 from pullback.testing import check_grads
+from pullback.words.errors import UnknownFunctionError
 
 X = np.array([0.3, -0.7, 1.1])
 INF, NAN = np.inf, np.nan
@@ -47,7 +49,12 @@ def test_row_2_python_floats_and_scalars_mirror_the_argument():
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_row_3_a_gradient_has_the_dtype_of_its_argument(dtype):
     x = X.astype(dtype)
-    for f in (lambda x: x * np.ones(3), np.mean, lambda x: np.concatenate((x, np.ones(2))), lambda x: np.mean(x, dtype=np.float64)):
+    for f in (
+        lambda x: x * np.ones(3),
+        np.mean,
+        lambda x: np.concatenate((x, np.ones(2))),
+        lambda x: np.mean(x, dtype=np.float64),
+    ):
         assert slope(f, x).dtype == dtype
     out, pull = pb.vjp(np.sin, x)
     assert pull(np.ones(3, out.dtype))[0].dtype == dtype
@@ -65,7 +72,13 @@ def test_row_5_other_leaves_of_a_structure_pass_through():
     tree = {"a": X, "n": 3, "none": None, "text": "no", "empty": (), "flag": True}
     gradient = pb.grad(lambda t: np.sum(t["a"]) * t["n"])(tree)
     same(gradient["a"], np.full(3, 3.0))
-    assert {k: v for k, v in gradient.items() if k != "a"} == {"n": None, "none": None, "text": None, "empty": (), "flag": None}
+    assert {k: v for k, v in gradient.items() if k != "a"} == {
+        "n": None,
+        "none": None,
+        "text": None,
+        "empty": (),
+        "flag": None,
+    }
 
 
 def test_row_6_the_complex_convention():
@@ -97,7 +110,12 @@ def test_row_8_parts_of_complex_numbers():
 def test_row_9_layouts_give_the_same_numbers():
     dense = np.linspace(0.1, 1.2, 12).reshape(3, 4)
     right, ct = slope(lambda x: np.cumsum(np.sin(x), 0), dense), np.linspace(-1, 1, 12).reshape(3, 4)
-    for x in (np.asfortranarray(dense), dense[::-1].copy()[::-1], np.repeat(dense, 2, 1)[:, ::2], np.broadcast_to(dense, (3, 4))):
+    for x in (
+        np.asfortranarray(dense),
+        dense[::-1].copy()[::-1],
+        np.repeat(dense, 2, 1)[:, ::2],
+        np.broadcast_to(dense, (3, 4)),
+    ):
         same(slope(lambda x: np.cumsum(np.sin(x), 0), x), right)
         for seed in (np.asfortranarray(ct), np.repeat(ct, 2, 0)[::2]):
             same(pb.vjp(np.sin, x)[1](seed)[0], ct * np.cos(dense))
@@ -211,7 +229,12 @@ def test_row_23_sort_of_ties_axes_and_nan():
 def test_row_24_medians_and_quantiles():
     x = np.array([4.0, 1.0, 3.0, 2.0])
     same(slope(np.median, x), [0, 0, 0.5, 0.5])
-    for method, right in [("linear", [0, 0, 0.5, 0.5]), ("lower", [0, 0, 0, 1]), ("higher", [0, 0, 1, 0]), ("midpoint", [0, 0, 0.5, 0.5])]:
+    for method, right in [
+        ("linear", [0, 0, 0.5, 0.5]),
+        ("lower", [0, 0, 0, 1]),
+        ("higher", [0, 0, 1, 0]),
+        ("midpoint", [0, 0, 0.5, 0.5]),
+    ]:
         same(slope(lambda x, m=method: np.quantile(x, 0.5, method=m), x), right)
     assert slope(lambda q: np.quantile(x, q), 0.4) == pytest.approx(3.0)  # a gap of 1, three gaps from 0 to 1
     weighted = slope(lambda x: np.quantile(x, 0.5, weights=np.array([1.0, 1, 1, 5]), method="inverted_cdf"), x)
@@ -364,7 +387,9 @@ def test_row_40_copies_are_summed():
     same(slope(lambda x: np.tile(x, (2, 1, 2)), row), np.full((1, 3), 4.0))
     same(slope(lambda x: np.repeat(x, [0, 2, 1]), X), [0, 2, 1])
     same(slope(lambda x: np.resize(x, (2, 4)), X), [3, 3, 2])
-    same(slope(lambda x: np.concatenate([k * part for k, part in enumerate(np.array_split(x, [1, 1, 5]))]), X), [0, 2, 2])
+    same(
+        slope(lambda x: np.concatenate([k * part for k, part in enumerate(np.array_split(x, [1, 1, 5]))]), X), [0, 2, 2]
+    )
     same(slope(lambda x: np.block([[x[None], 2 * x[None]], [np.ones((1, 4)), 3 * x[None, :2]]]), X), [6, 6, 3])
 
 

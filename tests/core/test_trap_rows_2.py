@@ -1,4 +1,5 @@
-"""One test for each trap that other systems fall into, by its number, part 2: differences, special values, tracing itself (42 to 68)."""
+"""One test for each trap that other systems fall into, by its number, part 2: differences, special values, tracing
+itself (42 to 68)."""
 
 import asyncio
 import copy
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ConstantChangedError, PullbackError, RuleError
 from pullback.testing import check_grads
+from pullback.words.errors import ConstantChangedError, PullbackError, RuleError
 
 X = np.array([0.3, -0.7, 1.1])
 INF, NAN = np.inf, np.nan
@@ -106,7 +107,11 @@ class Marked(np.ndarray):
 
 
 def test_row_57_arrays_that_are_not_plain():
-    matrix, masked, structured = np.ones((2, 2)).view(np.matrix), np.ma.masked_array(X, X > 0), np.zeros(2, dtype=[("a", float)])
+    matrix, masked, structured = (
+        np.ones((2, 2)).view(np.matrix),
+        np.ma.masked_array(X, X > 0),
+        np.zeros(2, dtype=[("a", float)]),
+    )
     for x, words in [
         (np.array([1.0, 2.0], dtype=object), "argument 0.*dtype object"),
         (matrix, "argument 0: matrix has an arithmetic of its own"),
@@ -146,7 +151,11 @@ def test_row_59_fan_out_and_long_chains():
 def test_row_60_outputs_that_do_not_depend():
     for x in (X, np.float32(2), np.zeros((0, 2)), X + 1j):
         gradient = pb.grad(lambda x: 3.0)(x)
-        assert (np.shape(gradient), np.asarray(gradient).dtype, np.any(gradient)) == (np.shape(x), np.asarray(x).dtype, False)
+        assert (np.shape(gradient), np.asarray(gradient).dtype, np.any(gradient)) == (
+            np.shape(x),
+            np.asarray(x).dtype,
+            False,
+        )
     gx, gy = slope(lambda x, y: x, X, X)
     same((gx, gy), (np.ones(3), np.zeros(3)))
 

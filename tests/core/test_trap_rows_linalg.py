@@ -1,11 +1,12 @@
-"""One test for each trap that other systems fall into, by its number: the rows of linear algebra and of Fourier transforms."""
+"""One test for each trap that other systems fall into, by its number: the rows of linear algebra and of Fourier
+transforms."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import NotDifferentiableError
 from pullback.testing import check_grads
+from pullback.words.errors import NotDifferentiableError
 
 RNG = np.random.default_rng(4)
 V, W = RNG.normal(size=3), RNG.normal(size=4)
@@ -107,7 +108,9 @@ def test_row_33_norms_of_every_order():
 def test_row_44_symmetric_eigenvalues():
     same(slope(np.linalg.eigvalsh, np.eye(3)), np.eye(3))
     same(slope(lambda a: np.linalg.eigh(a)[0], np.eye(3)), np.eye(3))
-    assert np.isnan(slope(lambda a: np.linalg.eigh(a)[1][0] * V, np.eye(3))).any()  # documented: no derivative, and no number
+    assert np.isnan(
+        slope(lambda a: np.linalg.eigh(a)[1][0] * V, np.eye(3))
+    ).any()  # documented: no derivative, and no number
     for uplo in "LU":
         gradient = slope(lambda a, u=uplo: np.linalg.eigvalsh(a, UPLO=u) * V, A)
         same(gradient, gradient.T)  # documented: the symmetric convention, whichever triangle is read
@@ -119,7 +122,9 @@ def test_row_44_symmetric_eigenvalues():
 def test_row_45_singular_values_and_vectors():
     assert np.isfinite(slope(lambda a: np.linalg.svd(a)[1], np.eye(3))).all()
     same(slope(lambda a: np.linalg.svd(a)[1] ** 2, np.eye(3)), 2 * np.eye(3))
-    right_to_second_order((lambda a: np.linalg.svd(a, compute_uv=False), M), (lambda a: np.linalg.svd(a, compute_uv=False), M.T))
+    right_to_second_order(
+        (lambda a: np.linalg.svd(a, compute_uv=False), M), (lambda a: np.linalg.svd(a, compute_uv=False), M.T)
+    )
 
     def rebuilt(a):
         u, s, vh = np.linalg.svd(a, full_matrices=False)
@@ -166,12 +171,17 @@ def test_row_48_solutions_and_inverses():
         (np.linalg.solve, A, S),
         (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], M.T, W),
         (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], M, V),
-        (lambda t: np.linalg.pinv((np.eye(4) + t * left) @ low @ (np.eye(3) + t * right), rcond=1e-8), np.array(0.1)),  # of rank 2
+        (
+            lambda t: np.linalg.pinv((np.eye(4) + t * left) @ low @ (np.eye(3) + t * right), rcond=1e-8),
+            np.array(0.1),
+        ),  # of rank 2
     )
 
 
 def test_row_49_qr_and_general_eigenvalues():
-    right_to_second_order((lambda a: np.linalg.qr(a)[1], M.T), (lambda a: np.linalg.qr(a, mode="r"), M), (lambda a: np.linalg.qr(a)[0], M))
+    right_to_second_order(
+        (lambda a: np.linalg.qr(a)[1], M.T), (lambda a: np.linalg.qr(a, mode="r"), M), (lambda a: np.linalg.qr(a)[0], M)
+    )
     check_grads(lambda a: np.linalg.qr(a, mode="complete")[0][:, :3], (M.T,), order=1)
     for a in (A, C):
         check_grads(lambda a: np.real(np.linalg.eigvals(a) ** 2).sum(), (a,), order=1)

@@ -11,7 +11,7 @@ import pytest
 from tests.primitives.case import since
 
 import pullback as pb
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 X = np.array([0.3, -0.7, 1.1])
 
@@ -98,7 +98,9 @@ def test_perturbations_are_not_confused():
     assert pb.grad(lambda x: x * pb.grad(lambda y: y * pb.value(x))(2.0))(5.0) == 5.0
     third = pb.grad(pb.grad(pb.grad(lambda x: np.sin(x) * x**3)))(0.7)
     x = 0.7
-    np.testing.assert_allclose(third, 6 * np.sin(x) + 18 * x * np.cos(x) - 9 * x**2 * np.sin(x) - x**3 * np.cos(x), rtol=1e-12)
+    np.testing.assert_allclose(
+        third, 6 * np.sin(x) + 18 * x * np.cos(x) - 9 * x**2 * np.sin(x) - x**3 * np.cos(x), rtol=1e-12
+    )
 
 
 def test_a_shared_closure_in_nested_gradients():
@@ -169,7 +171,9 @@ def test_a_tracer_answers_as_an_array(name):
     for k in range(3):
         e = np.zeros(3)
         e[k] = 1e-6
-        np.testing.assert_allclose(gradient[k], (f(X + e) - f(X - e)) / 2e-6, rtol=1e-4, atol=1e-1 if name == "astype" else 1e-6)
+        np.testing.assert_allclose(
+            gradient[k], (f(X + e) - f(X - e)) / 2e-6, rtol=1e-4, atol=1e-1 if name == "astype" else 1e-6
+        )
 
 
 def test_text_of_a_tracer():
@@ -213,7 +217,9 @@ def test_where_masks_infinities():
         )
         x = np.array([0.0, -1.0, 2.0])
         np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.where(x > 0, np.log(x), 0.0)))(x), [0, 0, 0.5])
-        np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))(x), [0, 0, 0.5 / np.sqrt(2)])
+        np.testing.assert_array_equal(
+            pb.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))(x), [0, 0, 0.5 / np.sqrt(2)]
+        )
 
 
 class Point(NamedTuple):
@@ -233,11 +239,24 @@ class Model:
 
 
 def test_structures_of_every_kind():
-    tree = {"a": X, "b": [1.5, (2.5, None)], "c": Point(X + 1, np.float32(2)), "m": Model(X * 2, bias=X * 3), "e": (), "n": 7, "s": "text"}
+    tree = {
+        "a": X,
+        "b": [1.5, (2.5, None)],
+        "c": Point(X + 1, np.float32(2)),
+        "m": Model(X * 2, bias=X * 3),
+        "e": (),
+        "n": 7,
+        "s": "text",
+    }
 
     def f(t):
         m = t["m"]
-        return np.sum(t["a"] * m.weight) + t["b"][0] * t["b"][1][0] + np.sum(t["c"].x) * t["c"].y + np.sum(m._bias) * t["n"]
+        return (
+            np.sum(t["a"] * m.weight)
+            + t["b"][0] * t["b"][1][0]
+            + np.sum(t["c"].x) * t["c"].y
+            + np.sum(m._bias) * t["n"]
+        )
 
     for policy in (None, pb.Binomial(1)):
         g = pb.grad(f, policy=policy)(tree)
@@ -271,7 +290,13 @@ def test_a_gradient_of_one_array_given_twice():
 
 @pytest.mark.parametrize(
     "layout",
-    [np.asfortranarray, lambda a: a[::-1], lambda a: np.broadcast_to(a[:1], (3, 4)), lambda a: np.repeat(a, 2, 1)[:, ::2], lambda a: a.T],
+    [
+        np.asfortranarray,
+        lambda a: a[::-1],
+        lambda a: np.broadcast_to(a[:1], (3, 4)),
+        lambda a: np.repeat(a, 2, 1)[:, ::2],
+        lambda a: a.T,
+    ],
 )
 def test_layouts_of_inputs_and_cotangents(layout):
     a = layout(np.linspace(0.1, 1.2, 12).reshape(3, 4))

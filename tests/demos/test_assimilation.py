@@ -22,7 +22,7 @@ from pullback.demos.assimilation import (
     strong_constraint,
 )
 from pullback.demos.assimilation_model import Lorenz96, Window, circulant_root
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 lorenz_adjoint = reference("lorenz_adjoint")
 MODEL = Lorenz96()
@@ -77,14 +77,19 @@ def test_the_background_covariance_has_the_variance_asked_for(window):
     root = np.stack([window.spread(row) for row in np.eye(40)])
     covariance = root @ root.T
     np.testing.assert_allclose(np.diag(covariance), 0.16, rtol=1e-13)
-    np.testing.assert_allclose(covariance[0, 1:4] / 0.16, np.exp(-np.arange(1, 4) ** 2 / 2), atol=0.02)
+    np.testing.assert_allclose(covariance[0, 1:4] / 0.16, np.exp(-(np.arange(1, 4) ** 2) / 2), atol=0.02)
     assert len(circulant_root(5, 1.0, 1.0, 9)) == 3
 
 
 def test_both_methods_find_the_minimum_of_one_cost(window):
     settings = evolve(SHORT, iterations=200, outer=12, inner=40)
-    observations = window.model.run(window.background, range(5))[::2], window.model.run(window.background, range(10))[::2]
-    window = evolve(window, observations=np.stack(observations) + 0.1 * np.random.default_rng(7).standard_normal((2, 20)))
+    observations = (
+        window.model.run(window.background, range(5))[::2],
+        window.model.run(window.background, range(10))[::2],
+    )
+    window = evolve(
+        window, observations=np.stack(observations) + 0.1 * np.random.default_rng(7).standard_normal((2, 20))
+    )
     strong, products, *_ = strong_constraint(window, settings)
     by_products, *_ = incremental(window, settings)
     gradient = pb.grad(window.cost)
@@ -144,7 +149,9 @@ def test_the_picture_is_written(report):
 
 
 def test_the_assimilation_command(tmp_path):
-    result = CliRunner().invoke(commands, ["demo", "assimilation", "--cycles", "2", "--policy", "Binomial(3)", "--out", str(tmp_path)])
+    result = CliRunner().invoke(
+        commands, ["demo", "assimilation", "--cycles", "2", "--policy", "Binomial(3)", "--out", str(tmp_path)]
+    )
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("4D-Var on Lorenz-96: 40 variables, 2 windows of 10 steps")
     assert len(re.findall(r"background \d\.\d{3}  analysis \d\.\d{3}", result.stdout)) == 2

@@ -12,7 +12,7 @@ from pullback.cli import commands
 from pullback.demos import pictures, wave_data
 from pullback.demos.digits import PICTURE, load_digits, run_digits
 from pullback.demos.wave import MODELS, TRADE_OFF, WaveMisfit, run_wave, sized
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 TINY = evolve(wave_data.DEFAULT, shape=(44, 56), n_steps=90, border=6, n_shots=2)
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from pullback.demos import wave_data, wave_inversion, wave_model
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 REFERENCES = Path(__file__).resolve().parents[2] / "benchmarks" / "references"
 SMALL = evolve(wave_data.DEFAULT, shape=(44, 56), n_steps=90, border=6)
@@ -85,7 +85,9 @@ def test_the_border_absorbs() -> None:
     damp, gain = wave_model.absorbing_border((81, 81), 20, problem.dx, problem.dt, 1.0)
     closed = evolve(problem, wavelet=wavelet, source_index=(40, 40))
     c = np.ones((81, 81))
-    late = [float(np.max(np.abs(wave_model.simulate(c, p)[300:]))) for p in (closed, evolve(closed, damp=damp, gain=gain))]
+    late = [
+        float(np.max(np.abs(wave_model.simulate(c, p)[300:]))) for p in (closed, evolve(closed, damp=damp, gain=gain))
+    ]
     assert late[1] < 0.05 * late[0]
 
 
@@ -166,7 +168,9 @@ def test_the_section_is_the_same_ground_on_every_grid() -> None:
     terrain = wave_data.load_terrain()
     z, x = np.arange(0.0, 4500.0, 50.0), np.arange(0.0, 6400.0, 50.0)
     coarse, water = wave_data.velocity_section(terrain, z, x, 4500.0, 6400.0)
-    fine, _ = wave_data.velocity_section(terrain, np.arange(0.0, 4500.0, 25.0), np.arange(0.0, 6400.0, 25.0), 4500.0, 6400.0)
+    fine, _ = wave_data.velocity_section(
+        terrain, np.arange(0.0, 4500.0, 25.0), np.arange(0.0, 6400.0, 25.0), 4500.0, 6400.0
+    )
     assert np.array_equal(coarse, fine[::2, ::2])
     assert 1500.0 == coarse.min() == coarse[water].max()
     assert 3500.0 < coarse.max() < 4500.0
@@ -207,7 +211,9 @@ def test_a_schedule_gives_the_same_bits(survey: wave_data.WaveSurvey, snapshots:
     assert np.array_equal(wave_adjoint.value_and_gradient_from_states(c, problem)[1], gradient)
 
 
-@pytest.mark.parametrize(("n", "snapshots", "forward"), [(10, 3, 25), (100, 10, 322), (100, 50, 248), (7, 1, 28), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("n", "snapshots", "forward"), [(10, 3, 25), (100, 10, 322), (100, 50, 248), (7, 1, 28), (1, 1, 1)]
+)
 def test_the_reference_schedule_is_optimal(n: int, snapshots: int, forward: int) -> None:
     actions = schedules.binomial(n, snapshots)
     advanced = sum(action[2] - action[1] for action in actions if action[0] == "Advance")
@@ -249,10 +255,14 @@ def test_the_chain_by_hand(operands: tuple[Any, Any]) -> None:
     value, gradient = chain.constant_operands(x, *operands, rounds=20)
     assert value == chain.program(x, *operands, rounds=20)
     steps = 1e-30j * np.eye(4)
-    np.testing.assert_allclose(gradient, [np.imag(chain.program(x + step, *operands, rounds=20)) / 1e-30 for step in steps], rtol=1e-12)
+    np.testing.assert_allclose(
+        gradient, [np.imag(chain.program(x + step, *operands, rounds=20)) / 1e-30 for step in steps], rtol=1e-12
+    )
 
 
-@pytest.mark.parametrize(("module", "names"), [(chain, ["traced_operands"]), (elementwise, ["traced_operands", "traced_operands_tuned"])])
+@pytest.mark.parametrize(
+    ("module", "names"), [(chain, ["traced_operands"]), (elementwise, ["traced_operands", "traced_operands_tuned"])]
+)
 def test_traced_operands_by_hand(module: ModuleType, names: list[str]) -> None:
     operands = [np.random.default_rng(seed).uniform(0.5, 1.5, 4) for seed in range(3)]
     for name in names:

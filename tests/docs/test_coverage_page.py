@@ -1,6 +1,7 @@
 """docs/coverage.md: every dispatched name of the installed NumPy is classed, and the page says what the registry says.
 
-After a change of what is served, or with a new NumPy: ``python -m tests.docs.test_coverage_page`` writes the tables again.
+After a change of what is served, or with a new NumPy: ``python -m tests.docs.test_coverage_page`` writes the tables
+again.
 """
 
 import re
@@ -36,7 +37,9 @@ def found():
 
 def test_every_name_of_numpy_is_classed(found):
     names = [f"{row.module}.{row.name}" for row in found.rows if row.status == UNCLASSED]
-    assert not names, f"NumPy {np.__version__} dispatches names that nobody has classed: {', '.join(names)}; {WHAT_TO_DO}"
+    assert not names, (
+        f"NumPy {np.__version__} dispatches names that nobody has classed: {', '.join(names)}; {WHAT_TO_DO}"
+    )
 
 
 def test_the_page_says_what_the_registry_says(found):
@@ -44,7 +47,9 @@ def test_the_page_says_what_the_registry_says(found):
     if f"NumPy {np.__version__}:" in tables:
         assert tables == found.markdown(), "docs/coverage.md is out of date: python -m tests.docs.test_coverage_page"
         return
-    listed = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))  # another NumPy than the page's: its names are a subset, or new
+    listed = set(
+        re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE)
+    )  # another NumPy than the page's: its names are a subset, or new
     new = {row.name for row in found.rows} - listed
     assert all(row.status != UNCLASSED for row in found.rows if row.name in new)
 

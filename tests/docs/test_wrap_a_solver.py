@@ -1,4 +1,5 @@
-"""docs/wrap-a-solver.md: the text runs, and what it says is counted: one factorisation, transposed solves, nonzeros only, equal bits."""
+"""docs/wrap-a-solver.md: the text runs, and what it says is counted: one factorisation, transposed solves, nonzeros
+only, equal bits."""
 
 import sys
 import tracemalloc
@@ -112,7 +113,12 @@ def test_nothing_of_the_size_of_the_dense_matrix_is_made(text):
 
 def test_both_primitives_are_declared_as_the_text_says(text):
     assert text.factorize.nondiff == ("indices", "indptr")
-    assert text.factorize.opaque["out"](text.factorize.forward(text.pattern.data, text.pattern.indices, text.pattern.indptr)) > 0
+    assert (
+        text.factorize.opaque["out"](
+            text.factorize.forward(text.pattern.data, text.pattern.indices, text.pattern.indptr)
+        )
+        > 0
+    )
     (rule,) = text.solve.rules["b"]
     assert rule.joint
     assert rule.values == ("factor", "out")

@@ -1,4 +1,5 @@
-"""docs/write-a-plugin.md, followed to the letter: its three files make a distribution that pullback finds, tests and uses."""
+"""docs/write-a-plugin.md, followed to the letter: its three files make a distribution that pullback finds, tests and
+uses."""
 
 import os
 import subprocess
@@ -23,9 +24,13 @@ def plugin(tmp_path):
     project = tomllib.loads(PROJECT)["project"]
     metadata = tmp_path / f"pullback_erf-{project['version']}.dist-info"
     metadata.mkdir()
-    metadata.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", "utf-8")
+    metadata.joinpath("METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", "utf-8"
+    )
     ((group, points),) = project["entry-points"].items()
-    metadata.joinpath("entry_points.txt").write_text(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()), "utf-8")
+    metadata.joinpath("entry_points.txt").write_text(
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()), "utf-8"
+    )
     return tmp_path
 
 
@@ -33,7 +38,12 @@ def run(folder: Path, *arguments: str) -> str:
     """What a Python program in ``folder`` prints; fails with all of it if the program fails."""
     path = os.pathsep.join((str(folder), *filter(None, sys.path)))
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

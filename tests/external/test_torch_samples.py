@@ -1,8 +1,10 @@
-"""Values and gradients against torch's, at torch's own sample inputs, for every operator of torch that NumPy has words for.
+"""Values and gradients against torch's, at torch's own sample inputs, for every operator of torch that NumPy has words
+for.
 
-The samples are those by which torch tests itself (``op_db``, its OpInfo table); what NumPy says in the place of each operator stands in
-torch_twins.py and torch_twins_linear.py. Both sides take the same seed back through the same inputs, in float64 and complex128. Torch's
-gradient of a complex argument is the conjugate of ours: df/dx + i df/dy. Needs torch and expecttest, which no extra for tests has::
+The samples are those by which torch tests itself (``op_db``, its OpInfo table); what NumPy says in the place of each
+operator stands in torch_twins.py and torch_twins_linear.py. Both sides take the same seed back through the same inputs,
+in float64 and complex128. Torch's gradient of a complex argument is the conjugate of ours: df/dx + i df/dy. Needs torch
+and expecttest, which no extra for tests has::
 
     pip install "pullback[bench]" expecttest
     sh .ci/test -m slow tests/external/test_torch_samples.py
@@ -23,7 +25,7 @@ from tests.external.torch_twins import ELEMENTWISE, REDUCTIONS, SHAPING, Untrans
 from tests.external.torch_twins_linear import FOURIER, INDEXING, LINEAR
 
 import pullback as pb
-from pullback.structures import flatten, unflatten
+from pullback.words.structures import flatten, unflatten
 
 TWINS = {**ELEMENTWISE, **REDUCTIONS, **SHAPING, **INDEXING, **LINEAR, **FOURIER}
 DTYPES = ("float64", "complex128")
@@ -53,7 +55,8 @@ def hermitian_part(gradient: Any, options: dict[str, Any]) -> Any:
 
 
 def triangle(gradient: Any, options: dict[str, Any]) -> Any:
-    """Of the factor (the second argument of cholesky_solve) and of the right-hand side, whose shape does not tell them apart."""
+    """Of the factor (the second argument of cholesky_solve) and of the right-hand side, whose shape does not tell
+    them apart."""
     return np.triu(gradient) if options.get("upper") else np.tril(gradient)
 
 
@@ -64,18 +67,24 @@ DIFFERENT = {
     "linalg.cholesky_ex": Difference(HERMITIAN, hermitian_part),
     "cholesky_solve": Difference("torch gives the triangle that is not read a gradient; ours there is 0", triangle),
     "linalg.norm:subgradients_at_zero": Difference(
-        "nuclear norm of the zero matrix: 0, as for every norm at 0; torch takes u v^H, another element of the subdifferential",
+        "nuclear norm of the zero matrix: 0, as for every norm at 0; torch takes u v^H, another element of the "
+        "subdifferential",
         lambda gradient, options: None,
     ),
-    "nextafter": Difference("piecewise constant for us; torch hands the cotangent to the first argument", lambda gradient, options: None),
-    "nn.functional.hardsigmoid": Difference("torch multiplies by 1/6 rounded to single precision", lambda g, options: np.asarray(g, "f4")),
+    "nextafter": Difference(
+        "piecewise constant for us; torch hands the cotangent to the first argument", lambda gradient, options: None
+    ),
+    "nn.functional.hardsigmoid": Difference(
+        "torch multiplies by 1/6 rounded to single precision", lambda g, options: np.asarray(g, "f4")
+    ),
 }
 
-# ------------------------------------------------------------------------------------------------------------ torch's side
+# --------------------------------------------------------------------------------------------------------- torch's side
 
 
 def load_torch() -> tuple[Any, Any]:
-    """Torch and its table of operators, or a skip; not at the top, because it takes ten seconds and the default run leaves it out."""
+    """Torch and its table of operators, or a skip; not at the top, because it takes ten seconds and the default run
+    leaves it out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch = pytest.importorskip("torch", reason="the samples and the gradients compared with are torch's")
@@ -116,7 +125,8 @@ SEEN: dict[str, Callable[[Any], Any]] = {
     "linalg.eigh": lambda out: (out[0], out[1].abs()),
     "linalg.eig": lambda out: (out[0], out[1].abs()),
 }
-# Operators of Hermitian matrices, whose samples are not Hermitian: torch's tests add the conjugate transpose, and so does the twin.
+# Operators of Hermitian matrices, whose samples are not Hermitian: torch's tests add the conjugate transpose, and so
+# does the twin.
 MADE_HERMITIAN = {"linalg.pinv:hermitian"}
 
 
@@ -128,7 +138,9 @@ def samples_of(info: Any, dtype: str) -> list[Any]:
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(info.sample_inputs("cpu", kind, requires_grad=bool(info.supports_autograd and kind in info.backward_dtypes)))
+        return list(
+            info.sample_inputs("cpu", kind, requires_grad=bool(info.supports_autograd and kind in info.backward_dtypes))
+        )
 
 
 def nested(argument: Any) -> Any:
@@ -147,11 +159,12 @@ def as_numpy(leaf: Any) -> Any:
     return torch.empty(0, dtype=leaf).numpy().dtype if isinstance(leaf, torch.dtype) else leaf
 
 
-# -------------------------------------------------------------------------------------------------------------- comparing
+# ------------------------------------------------------------------------------------------------------------ comparing
 
 
 def assert_close(ours: Any, theirs: Any, what: str, tolerance: float = 1e-9) -> None:
-    """Equal shapes; values to ``tolerance``, relatively or of the largest, with NaN and infinities in the same places."""
+    """Equal shapes; values to ``tolerance``, relatively or of the largest, with NaN and infinities in the same
+    places."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     assert ours.shape == theirs.shape, f"{what}: shape {ours.shape}, torch {theirs.shape}"
     finite = np.abs(theirs[np.isfinite(theirs)])
@@ -170,7 +183,8 @@ def seed_of(out: Any, rng: np.random.Generator) -> Any:
 
 @frozen
 class Sample:
-    """One sample as both sides take it: its leaves, which of them carry a derivative, and how they make up the arguments."""
+    """One sample as both sides take it: its leaves, which of them carry a derivative, and how they make up the
+    arguments."""
 
     leaves: list[Any]
     tree: Any
@@ -183,7 +197,12 @@ class Sample:
         dropped = {"device", "layout", "requires_grad", "memory_format", "pin_memory"}
         options = {name: option for name, option in sample.kwargs.items() if name not in dropped}
         leaves, tree = flatten(nested((sample.input, tuple(sample.args), options)))
-        return cls(leaves, tree, [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.requires_grad], options)
+        return cls(
+            leaves,
+            tree,
+            [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.requires_grad],
+            options,
+        )
 
     def arguments(self, leaves: list[Any], carried: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """The first argument, the others and the options, with ``carried`` at the places that carry a derivative."""
@@ -195,7 +214,8 @@ class Sample:
 
 
 def compare(key: str, info: Any, sample: Any, seed: int) -> str:
-    """One sample through both sides: "equal", "value only" (nothing to derive, for torch) or "convention"; raises what differs."""
+    """One sample through both sides: "equal", "value only" (nothing to derive, for torch) or "convention"; raises
+    what differs."""
     torch, _ = load_torch()
     read = Sample.read(sample)
     tensors = [read.leaves[k].detach().clone().requires_grad_() for k in read.carrying]
@@ -241,7 +261,12 @@ def plain_values(key: str, on_numpy: Callable[..., list[Any]], primals: list[Any
 
 
 def both_gradients(
-    on_numpy: Callable[..., list[Any]], primals: list[Any], expected: list[Any], tensors: list[Any], theirs: list[Any], seed: int
+    on_numpy: Callable[..., list[Any]],
+    primals: list[Any],
+    expected: list[Any],
+    tensors: list[Any],
+    theirs: list[Any],
+    seed: int,
 ) -> tuple[list[Any], list[Any]]:
     """Our gradients and torch's (conjugated) for one random seed; asserts that tracing changed no bit of the values."""
     torch, _ = load_torch()
@@ -272,7 +297,9 @@ def judge(key: str, read: Sample, pairs: list[tuple[Any, Any]], tolerance: float
             ours, theirs = (DIFFERENT[key].through(gradient, read.options) for gradient in pair)
             if ours is not None:
                 single = 1e-6 if ours.dtype == "f4" else 0.0
-                assert_close(ours, theirs, f"what is to be compared of the gradient of argument {k}", max(tolerance, single))
+                assert_close(
+                    ours, theirs, f"what is to be compared of the gradient of argument {k}", max(tolerance, single)
+                )
         return "convention"
     return "equal"
 
@@ -289,7 +316,9 @@ def outcomes(key: str) -> Iterator[tuple[str, str]]:
                 except Untranslated:
                     outcome = "untranslated"
                 except Exception as error:
-                    error.add_note(f"{info.name} {info.variant_test_name}, {dtype}, sample {number}: {sample.summary()}")
+                    error.add_note(
+                        f"{info.name} {info.variant_test_name}, {dtype}, sample {number}: {sample.summary()}"
+                    )
                     raise
                 yield dtype, outcome
 
@@ -314,13 +343,23 @@ def figures() -> str:
     kinds = ("equal", "value only", "convention", "untranslated")
     rows = [f"| {dtype} | " + " | ".join(str(total[dtype, kind]) for kind in kinds) + " |" for dtype in DTYPES]
     names = {info.name for key in KEYS for info in operators().get(key, ())}
-    derived = {key.partition(":")[0] for key, count in counted.items() if any(kind in {"equal", "convention"} for _, kind in count)}
+    derived = {
+        key.partition(":")[0]
+        for key, count in counted.items()
+        if any(kind in {"equal", "convention"} for _, kind in count)
+    }
     entries = sum(len(operators().get(key, ())) for key in KEYS)
-    covered = f"{len(names)} operators ({entries} entries) of torch {load_torch()[0].__version__}'s table, of which {len(derived)}"
+    covered = (
+        f"{len(names)} operators ({entries} entries) of torch {load_torch()[0].__version__}'s table, of which "
+        f"{len(derived)}"
+    )
     lines = [
         f"{covered} with gradients; {total.total()} samples.",
         "",
-        "| samples | value and gradients equal | value equal, torch derives nothing | value equal, gradient by convention | not in NumPy |",
+        (
+            "| samples | value and gradients equal | value equal, torch derives nothing | value equal, gradient by "
+            "convention | not in NumPy |"
+        ),
         "|---|---|---|---|---|",
         *rows,
         "",

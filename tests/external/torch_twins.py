@@ -1,7 +1,8 @@
 """For the names of torch's operators, the same mathematics written in NumPy: the table of test_torch_samples.py.
 
-A twin takes the arguments of torch's operator (its names, its order, its defaults) as NumPy arrays and calls NumPy. A sample that NumPy
-has no word for raises :class:`Untranslated`. Nothing here imports torch: arrays and types of arrays arrive translated.
+A twin takes the arguments of torch's operator (its names, its order, its defaults) as NumPy arrays and calls NumPy. A
+sample that NumPy has no word for raises :class:`Untranslated`. Nothing here imports torch: arrays and types of arrays
+arrive translated.
 """
 
 import math
@@ -40,7 +41,7 @@ def shape_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else tuple(sizes)
 
 
-# ------------------------------------------------------------------------------------------------------------- elementwise
+# ---------------------------------------------------------------------------------------------------------- elementwise
 
 
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -102,9 +103,17 @@ def _gelu(x: Any, *, approximate: str = "none") -> Any:
 
 
 ELEMENTWISE: dict[str, Twin] = {
-    **same("abs sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal positive sign sinc i0 angle"),
-    **same("ceil floor trunc deg2rad rad2deg imag real conj copysign hypot logaddexp logaddexp2 maximum minimum fmax fmin"),
-    **same("heaviside fmod remainder float_power isfinite isinf isposinf isneginf isnan isreal signbit logical_not logical_and"),
+    **same(
+        "abs sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal positive sign sinc "
+        "i0 angle"
+    ),
+    **same(
+        "ceil floor trunc deg2rad rad2deg imag real conj copysign hypot logaddexp logaddexp2 maximum minimum fmax fmin"
+    ),
+    **same(
+        "heaviside fmod remainder float_power isfinite isinf isposinf isneginf isnan isreal signbit logical_not "
+        "logical_and"
+    ),
     **same("logical_or logical_xor floor_divide true_divide isclose nextafter"),
     **{name: getattr(np, "arc" + name[1:]) for name in "acos asin atan acosh asinh atanh".split()},
     "add": lambda x, y, alpha=1: np.add(x, y if alpha == 1 else alpha * y),
@@ -160,7 +169,10 @@ ELEMENTWISE: dict[str, Twin] = {
     "contiguous": np.copy,
     "fill": _fill,
     "frexp": np.frexp,
-    **{name: (lambda x, memory_format=None, dt=dt: x.astype(dt)) for name, dt in {"double": "f8", "cdouble": "c16"}.items()},
+    **{
+        name: (lambda x, memory_format=None, dt=dt: x.astype(dt))
+        for name, dt in {"double": "f8", "cdouble": "c16"}.items()
+    },
     "nn.functional.relu": lambda x, inplace=False: np.maximum(x, 0.0),
     "nn.functional.relu6": lambda x, inplace=False: np.clip(x, 0.0, 6.0),
     "nn.functional.hardtanh": lambda x, min_val=-1.0, max_val=1.0, inplace=False: np.clip(x, min_val, max_val),
@@ -168,8 +180,12 @@ ELEMENTWISE: dict[str, Twin] = {
     "nn.functional.hardswish": lambda x, inplace=False: x * np.clip(x + 3, 0.0, 6.0) / 6,
     "nn.functional.leaky_relu": lambda x, negative_slope=0.01, inplace=False: np.where(x > 0, x, negative_slope * x),
     "nn.functional.elu": lambda x, alpha=1.0, inplace=False: _elu(x, alpha),
-    "nn.functional.celu": lambda x, alpha=1.0, inplace=False: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)),
-    "nn.functional.selu": lambda x, inplace=False: _elu(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946),
+    "nn.functional.celu": lambda x, alpha=1.0, inplace=False: np.where(
+        x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)
+    ),
+    "nn.functional.selu": lambda x, inplace=False: _elu(
+        x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    ),
     "nn.functional.gelu": _gelu,
     "nn.functional.silu": lambda x, inplace=False: x * _sigmoid(x),
     "nn.functional.mish": lambda x, inplace=False: x * np.tanh(np.logaddexp(0.0, x)),
@@ -182,7 +198,7 @@ ELEMENTWISE: dict[str, Twin] = {
     "nn.functional.threshold": lambda x, threshold, value, inplace=False: np.where(x > threshold, x, value),
 }
 
-# ------------------------------------------------------------------------------------------------------ reductions and scans
+# ------------------------------------------------------------------------------------------------- reductions and scans
 
 
 def reduction(function: Twin, **fixed: Any) -> Twin:
@@ -203,7 +219,13 @@ def _spread(function: Twin) -> Twin:
     """The variance or deviation; torch names the correction in three ways."""
 
     def twin(
-        x: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, mask: Any = None
+        x: Any,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        mask: Any = None,
     ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -215,7 +237,9 @@ def _spread(function: Twin) -> Twin:
 
 
 def _with_mean(spread: Twin) -> Twin:
-    def twin(x: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None) -> Any:
+    def twin(
+        x: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    ) -> Any:
         of = None if isinstance(dim, bool) else axes(dim)
         return spread(x, dim, unbiased, keepdim, correction=correction), np.mean(x, axis=of, keepdims=keepdim)
 
@@ -237,7 +261,9 @@ def _lower_median(quantile: Twin) -> Twin:
 
 
 def _quantile(function: Twin) -> Twin:
-    return lambda x, q, dim=None, keepdim=False, *, interpolation="linear": function(x, q, axis=dim, keepdims=keepdim, method=interpolation)
+    return lambda x, q, dim=None, keepdim=False, *, interpolation="linear": function(
+        x, q, axis=dim, keepdims=keepdim, method=interpolation
+    )
 
 
 def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
@@ -277,7 +303,9 @@ def _masked_norm(x: Any, ord: Any = 2.0, dim: Any = None, keepdim: bool = False,
 
 def _scan(function: Twin, neutral: float) -> Twin:
     def twin(x: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-        return np.reshape(function(x if mask is None else np.where(mask, x, neutral), axis=dim, dtype=dtype), np.shape(x))
+        return np.reshape(
+            function(x if mask is None else np.where(mask, x, neutral), axis=dim, dtype=dtype), np.shape(x)
+        )
 
     return twin
 
@@ -299,7 +327,10 @@ REDUCTIONS: dict[str, Twin] = {
     "masked.amax": reduction(np.max, initial=-np.inf),
     "masked.amin": reduction(np.min, initial=np.inf),
     "count_nonzero": lambda x, dim=None: np.count_nonzero(x, axis=axes(dim)),
-    "aminmax": lambda x, *, dim=None, keepdim=False: (np.min(x, axis=dim, keepdims=keepdim), np.max(x, axis=dim, keepdims=keepdim)),
+    "aminmax": lambda x, *, dim=None, keepdim=False: (
+        np.min(x, axis=dim, keepdims=keepdim),
+        np.max(x, axis=dim, keepdims=keepdim),
+    ),
     "max": _extreme(np.max, np.argmax),
     "min": _extreme(np.min, np.argmin),
     "median": _lower_median(np.quantile),
@@ -331,10 +362,12 @@ REDUCTIONS: dict[str, Twin] = {
     "cov": _cov,
     "corrcoef": np.corrcoef,
     "linspace": lambda start, end, steps, *, dtype=None: np.linspace(start, end, steps, dtype=dtype),
-    "logspace": lambda start, end, steps, base=10.0, *, dtype=None: np.logspace(start, end, steps, base=base, dtype=dtype),
+    "logspace": lambda start, end, steps, base=10.0, *, dtype=None: np.logspace(
+        start, end, steps, base=base, dtype=dtype
+    ),
 }
 
-# ---------------------------------------------------------------------------------------------------- shaping and joining
+# -------------------------------------------------------------------------------------------------- shaping and joining
 
 
 def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -378,7 +411,10 @@ def _diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 def _block_diag(*parts: Any) -> Any:
     blocks = [np.atleast_2d(part) for part in parts]
-    return np.block([[b if i == j else np.zeros((b.shape[0], c.shape[1])) for j, c in enumerate(blocks)] for i, b in enumerate(blocks)])
+    return np.block([
+        [b if i == j else np.zeros((b.shape[0], c.shape[1])) for j, c in enumerate(blocks)]
+        for i, b in enumerate(blocks)
+    ])
 
 
 def _sum_to_size(x: Any, *sizes: Any) -> Any:
@@ -394,7 +430,11 @@ def _meshgrid(*arrays: Any, indexing: str = "ij") -> Any:
 
 
 def _cartesian(*arrays: Any) -> Any:
-    return arrays[0] + 0 if len(arrays) == 1 else np.stack([g.ravel() for g in np.meshgrid(*arrays, indexing="ij")], axis=-1)
+    return (
+        arrays[0] + 0
+        if len(arrays) == 1
+        else np.stack([g.ravel() for g in np.meshgrid(*arrays, indexing="ij")], axis=-1)
+    )
 
 
 def _combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
@@ -444,7 +484,10 @@ def _pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     *lead, channels, height, width = np.shape(x)
     cells = np.reshape(x, (*lead, channels // r**2, r, r, height, width))
     n = len(lead)
-    return np.reshape(np.transpose(cells, (*range(n), n, n + 3, n + 1, n + 4, n + 2)), (*lead, channels // r**2, height * r, width * r))
+    return np.reshape(
+        np.transpose(cells, (*range(n), n, n + 3, n + 1, n + 4, n + 2)),
+        (*lead, channels // r**2, height * r, width * r),
+    )
 
 
 def _channel_shuffle(x: Any, groups: int) -> Any:
@@ -503,7 +546,9 @@ SHAPING: dict[str, Twin] = {
     "unsafe_chunk": _chunk,
     "tensor_split": _tensor_split,
     "unbind": lambda x, dim=0: list(np.moveaxis(x, dim, 0)),
-    "unbind_copy": lambda x, dim=0: list(np.unstack(x, axis=dim)) if hasattr(np, "unstack") else list(np.moveaxis(x, dim, 0)),
+    "unbind_copy": lambda x, dim=0: (
+        list(np.unstack(x, axis=dim)) if hasattr(np, "unstack") else list(np.moveaxis(x, dim, 0))
+    ),
     "diag": lambda x, diagonal=0: np.diag(x, diagonal),
     "diagonal": lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
     "diagonal_copy": lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),

@@ -1,11 +1,12 @@
-"""The rest of the table of torch_twins: what reads and writes by index, sorts, multiplies, factorises and transforms."""
+"""The rest of the table of torch_twins: what reads and writes by index, sorts, multiplies, factorises and
+transforms."""
 
 from typing import Any
 
 import numpy as np
 from tests.external.torch_twins import Twin, Untranslated, along, axes, same
 
-# ----------------------------------------------------------------------------------------------------- indexing and sorting
+# ------------------------------------------------------------------------------------------------- indexing and sorting
 
 
 def _grid(index: Any, dim: int) -> tuple[Any, ...]:
@@ -30,7 +31,9 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, *, reduce: str | None = Non
     if reduce is None:
         out[_grid(index, dim)] = src
     else:
-        {"add": np.add, "sum": np.add, "multiply": np.multiply, "prod": np.multiply}[reduce].at(out, _grid(index, dim), src)
+        {"add": np.add, "sum": np.add, "multiply": np.multiply, "prod": np.multiply}[reduce].at(
+            out, _grid(index, dim), src
+        )
     return out.reshape(np.shape(x))
 
 
@@ -53,7 +56,11 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 def _index_select(x: Any, dim: int, index: Any) -> Any:
-    return np.take(x, np.atleast_1d(index), axis=dim) if np.ndim(x) else np.reshape(x, (1,))[np.atleast_1d(index)].reshape(())
+    return (
+        np.take(x, np.atleast_1d(index), axis=dim)
+        if np.ndim(x)
+        else np.reshape(x, (1,))[np.atleast_1d(index)].reshape(())
+    )
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
@@ -119,7 +126,9 @@ def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
-    values, places = (np.sort(x, axis=dim), np.argsort(x, axis=dim, stable=True)) if np.ndim(x) else (x + 0, np.zeros((), int))
+    values, places = (
+        (np.sort(x, axis=dim), np.argsort(x, axis=dim, stable=True)) if np.ndim(x) else (x + 0, np.zeros((), int))
+    )
     if not descending or not np.ndim(x):
         return values, places
     down = -x if np.size(x) else x
@@ -167,7 +176,9 @@ def _cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = 
 
 
 INDEXING: dict[str, Twin] = {
-    "__getitem__": lambda x, key: x[tuple(key) if isinstance(key, list) and any(isinstance(k, slice) for k in key) else key],
+    "__getitem__": lambda x, key: x[
+        tuple(key) if isinstance(key, list) and any(isinstance(k, slice) for k in key) else key
+    ],
     "gather": _gather,
     "scatter": _scatter,
     "scatter_add": lambda x, dim, index, src: _scatter(x, dim, index, src, reduce="add"),
@@ -196,7 +207,9 @@ INDEXING: dict[str, Twin] = {
     "kthvalue": _kthvalue,
     "argwhere": np.argwhere,
     "isin": np.isin,
-    "bucketize": lambda x, boundaries, *, out_int32=False, right=False: np.searchsorted(boundaries, x, "right" if right else "left"),
+    "bucketize": lambda x, boundaries, *, out_int32=False, right=False: np.searchsorted(
+        boundaries, x, "right" if right else "left"
+    ),
     "histogram": _histogram,
     "diff": _diff,
     "gradient": _gradient,
@@ -205,7 +218,7 @@ INDEXING: dict[str, Twin] = {
     "cumulative_trapezoid": _cumulative_trapezoid,
 }
 
-# ---------------------------------------------------------------------------------------------------------- linear algebra
+# ------------------------------------------------------------------------------------------------------- linear algebra
 
 
 def transposed(x: Any) -> Any:
@@ -363,7 +376,9 @@ def _huber(d: Any, delta: float = 1.0) -> Any:
     return np.where(np.abs(d) < delta, d**2 / 2, delta * (np.abs(d) - delta / 2))
 
 
-def _conv1d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+def _conv1d(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
     stride, dilation = (v[0] if isinstance(v, tuple | list) else v for v in (stride, dilation))
     if groups != 1 or np.ndim(x) != 3 or isinstance(padding, str):
         raise Untranslated("groups, unbatched signals and named paddings: not one np.einsum of windows")
@@ -446,7 +461,9 @@ LINEAR: dict[str, Twin] = {
     "nn.functional.smooth_l1_loss": _loss(lambda d, beta=1.0: _huber(d, beta) / beta if beta else np.abs(d)),
     "nn.functional.huber_loss": _loss(_huber),
     "nn.functional.cosine_similarity": _cosine_similarity,
-    "nn.functional.normalize": lambda x, p=2.0, dim=1, eps=1e-12: x / np.maximum(np.linalg.norm(x, p, axis=dim, keepdims=True), eps),
+    "nn.functional.normalize": lambda x, p=2.0, dim=1, eps=1e-12: (
+        x / np.maximum(np.linalg.norm(x, p, axis=dim, keepdims=True), eps)
+    ),
     "nn.functional.pairwise_distance": _pairwise_distance,
     "nn.functional.layer_norm": _layer_norm,
     "nn.functional.rms_norm": _rms_norm,
@@ -454,7 +471,7 @@ LINEAR: dict[str, Twin] = {
     "nn.functional.conv1d": _conv1d,
 }
 
-# ---------------------------------------------------------------------------------------------------------------- Fourier
+# -------------------------------------------------------------------------------------------------------------- Fourier
 
 OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
@@ -464,7 +481,8 @@ def _one_axis(name: str) -> Twin:
 
 
 def _several_axes(name: str, default: Any = None) -> Twin:
-    """One of fft2, rfftn ...; those of Hermitian signals, which NumPy has not, by the transform with the signs turned."""
+    """One of fft2, rfftn ...; those of Hermitian signals, which NumPy has not, by the transform with the signs
+    turned."""
     hermitian = {"hfft": "irfftn", "ihff": "rfftn"}.get(name[:4])
 
     def twin(x: Any, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:

@@ -1,7 +1,8 @@
-"""NumPy's namespace with every function traced: floating and complex arrays go in as tracers, a pullback is run, the value comes back.
+"""NumPy's namespace with every function traced: floating and complex arrays go in as tracers, a pullback is run, the
+value comes back.
 
-For the test suite of the Array API standard (data-apis/array-api-tests), which takes the name of a module and tests its functions. From a
-copy of that suite, with the root of this project on the path::
+For the test suite of the Array API standard (data-apis/array-api-tests), which takes the name of a module and tests its
+functions. From a copy of that suite, with the root of this project on the path::
 
     PYTHONPATH=/path/to/pullback ARRAY_API_TESTS_MODULE=tests.external.traced_numpy pytest array_api_tests
 
@@ -17,12 +18,22 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback.structures import flatten, unflatten
+from pullback.words.structures import flatten, unflatten
 
 __name__ = "traced_numpy"  # the name that the suite prints
 TRACED = os.environ.get("PULLBACK_TRACED", "1") != "0"
 # Constructors of types and questions about them, and what hands out the memory itself.
-PLAIN = {"from_dlpack", "isdtype", "finfo", "iinfo", "broadcast_shapes", "__array_namespace_info__", "set_printoptions", "dtype", "asarray"}
+PLAIN = {
+    "from_dlpack",
+    "isdtype",
+    "finfo",
+    "iinfo",
+    "broadcast_shapes",
+    "__array_namespace_info__",
+    "set_printoptions",
+    "dtype",
+    "asarray",
+}
 
 
 def _carries(leaf: Any) -> bool:
@@ -49,7 +60,10 @@ def _traced(function: Any) -> Any:
 
         out, pull = pb.vjp(on_tracers, *(leaves[k] for k in places))
         results, shape = flatten(out)
-        with np.errstate(all="ignore"), suppress(pb.NotDifferentiableError):  # a point without a derivative, such as qr of a zero matrix
+        with (
+            np.errstate(all="ignore"),
+            suppress(pb.NotDifferentiableError),
+        ):  # a point without a derivative, such as qr of a zero matrix
             pull(unflatten(shape, [np.ones_like(leaf) if _carries(leaf) else None for leaf in results]))
         return out
 
@@ -61,7 +75,13 @@ def _namespace(module: Any) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name in dir(module):
         thing = getattr(module, name)
-        usable = TRACED and callable(thing) and not isinstance(thing, type) and name not in PLAIN and not name.startswith("_")
+        usable = (
+            TRACED
+            and callable(thing)
+            and not isinstance(thing, type)
+            and name not in PLAIN
+            and not name.startswith("_")
+        )
         names[name] = _traced(thing) if usable else thing
     return names
 

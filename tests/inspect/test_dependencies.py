@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
 PARAMS = {"w": np.ones(3), "b": 2.0, "n": 3}
@@ -59,7 +59,10 @@ def test_without_norms_nothing_is_differentiated(monkeypatch):
 
 def test_a_bare_result_and_a_signature_that_tells_nothing():
     found = pb.dependencies(lambda *xs: xs[0][0] * xs[1][1], X, X)
-    assert [(link.source, link.output, link.reaching) for link in found] == [("argument 0", "", 1), ("argument 1", "", 1)]
+    assert [(link.source, link.output, link.reaching) for link in found] == [
+        ("argument 0", "", 1),
+        ("argument 1", "", 1),
+    ]
     assert "result" in str(found)
 
 
@@ -78,7 +81,9 @@ def test_complex_programs_have_a_pattern_and_no_norms():
 
 
 def test_an_unknown_pair_is_refused_with_the_pairs_there_are():
-    with pytest.raises(PullbackError, match=r"model has no link from 'y' to 'fit'; there are \(\"params\['b'\]\", \"\['fit'\]\"\)"):
+    with pytest.raises(
+        PullbackError, match=r"model has no link from 'y' to 'fit'; there are \(\"params\['b'\]\", \"\['fit'\]\"\)"
+    ):
         pb.dependencies(model, PARAMS, X, X).of("y", "fit")
 
 

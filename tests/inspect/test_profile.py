@@ -9,11 +9,11 @@ import pytest
 from attrs import evolve
 
 import pullback as pb
-from pullback.errors import PullbackError, StructureError
 from pullback.inspect import measuring
 from pullback.inspect.inputs import load_function
 from pullback.inspect.measuring import peak_rss
 from pullback.inspect.profiling import Profile, Row, profile
+from pullback.words.errors import PullbackError, StructureError
 
 N = 30
 
@@ -42,7 +42,14 @@ def row(**changes):
     return evolve(full, **changes)
 
 
-BINOMIAL = {"policy": "Binomial(3)", "snapshots": 3, "n_forward": 114, "recompute_factor": 3.8, "seconds": 0.5, "ratio": 10.0}
+BINOMIAL = {
+    "policy": "Binomial(3)",
+    "snapshots": 3,
+    "n_forward": 114,
+    "recompute_factor": 3.8,
+    "seconds": 0.5,
+    "ratio": 10.0,
+}
 
 GOLDEN = """\
 gradient of growth, by memory policy
@@ -89,11 +96,15 @@ def test_golden_transposed_table_shows_only_what_was_measured():
 
 
 def test_every_figure_of_a_loop():
-    found = profile(growth, np.linspace(0.1, 1.0, 50), policies=[pb.SaveAll(), pb.Recompute(), pb.Binomial(3)], repeat=2)
+    found = profile(
+        growth, np.linspace(0.1, 1.0, 50), policies=[pb.SaveAll(), pb.Recompute(), pb.Binomial(3)], repeat=2
+    )
     by_policy = {r.policy: r for r in found.rows}
     assert list(by_policy) == ["SaveAll()", "Recompute()", "Binomial(3)"]
     assert [r.snapshots for r in found.rows] == [0, by_policy["Recompute()"].snapshots, 3]
-    assert [r.n_forward for r in found.rows] == [r.n_forward for r in (pb.plan(growth, np.ones(50), policy=p) for p in POLICIES)]
+    assert [r.n_forward for r in found.rows] == [
+        r.n_forward for r in (pb.plan(growth, np.ones(50), policy=p) for p in POLICIES)
+    ]
     assert by_policy["SaveAll()"].n_forward == N
     # revolve, n = 30 and s = 3: (t + 1) n - C(s + t, t - 1) forward steps with t = 4.
     assert by_policy["Binomial(3)"].n_forward == 5 * N - 35
@@ -135,7 +146,14 @@ def test_a_loop_of_unknown_length():
 
 
 def test_a_right_gradient_passes_both_tests():
-    found = profile(growth, np.linspace(0.1, 1.0, 20), policies=[pb.SaveAll(), pb.Binomial(2)], repeat=1, taylor=True, dot_product=True)
+    found = profile(
+        growth,
+        np.linspace(0.1, 1.0, 20),
+        policies=[pb.SaveAll(), pb.Binomial(2)],
+        repeat=1,
+        taylor=True,
+        dot_product=True,
+    )
     assert found.derivative == "complex step"
     assert found.rows[0].taylor_rate == pytest.approx(2, abs=0.1)
     assert found.rows[0].taylor_rate == found.rows[1].taylor_rate
@@ -151,13 +169,22 @@ def test_a_wrong_gradient_fails_both_tests():
     def _(ct, x):
         return ct * 2.0 * x * x
 
-    found = profile(lambda x: np.sum(cube(x)), np.array([0.5, 1.5]), policies=[pb.SaveAll()], repeat=1, taylor=True, dot_product=True)
+    found = profile(
+        lambda x: np.sum(cube(x)),
+        np.array([0.5, 1.5]),
+        policies=[pb.SaveAll()],
+        repeat=1,
+        taylor=True,
+        dot_product=True,
+    )
     assert found.rows[0].taylor_rate == pytest.approx(1, abs=0.1)
     assert found.rows[0].dot_product_error > 0.1
 
 
 def test_the_complex_step_is_not_believed_where_it_says_nothing():
-    found = profile(lambda x: np.sum(np.abs(x) ** 3), np.array([0.5, -1.5]), policies=[pb.SaveAll()], repeat=1, dot_product=True)
+    found = profile(
+        lambda x: np.sum(np.abs(x) ** 3), np.array([0.5, -1.5]), policies=[pb.SaveAll()], repeat=1, dot_product=True
+    )
     assert found.derivative == "central differences"
     assert found.rows[0].dot_product_error < 1e-8
 
@@ -216,7 +243,9 @@ def test_nothing_to_do_is_refused():
 
 def test_progress_counts_to_the_end():
     seen = []
-    profile(growth, np.ones(3), policies=[pb.Binomial(2)], repeat=2, taylor=True, progress=lambda *part: seen.append(part))
+    profile(
+        growth, np.ones(3), policies=[pb.Binomial(2)], repeat=2, taylor=True, progress=lambda *part: seen.append(part)
+    )
     assert [done for _, done, _ in seen] == [0, 1, 2, 3, 4, 5]
     assert {total for _, _, total in seen} == {5}
     assert seen[1][0] == "Binomial(2): forecast"
@@ -230,7 +259,7 @@ def test_json_keeps_every_figure():
     assert read["rows"][0] == json.loads(json.dumps({name: getattr(found.rows[0], name) for name in read["rows"][0]}))
 
 
-# -------------------------------------------------------------------------------------------------------- within a block
+# ------------------------------------------------------------------------------------------------------- within a block
 
 
 def test_a_block_observes_the_gradients_within_it():
@@ -246,7 +275,9 @@ def test_a_block_observes_the_gradients_within_it():
     assert p.n_forward == 5 * N - 35 + N
     assert p.seconds > 0
     assert p.peak_bytes == sum(p.bytes_by_reason.values())
-    assert 0.9 * pull.report.peak_bytes < p.peak_bytes <= pull.report.peak_bytes  # a pull that may be called again holds a little more
+    assert (
+        0.9 * pull.report.peak_bytes < p.peak_bytes <= pull.report.peak_bytes
+    )  # a pull that may be called again holds a little more
     assert str(p).startswith(f"2 reverse passes, {p.n_forward} forward steps, ")
 
 
@@ -271,7 +302,7 @@ def test_blocks_nest_and_end_with_an_error():
     assert str(profile()) == "0 reverse passes, 0 forward steps, 0 s; the largest held 0 B (nothing)"
 
 
-# ------------------------------------------------------------------------------------------------------------------- RSS
+# ------------------------------------------------------------------------------------------------------------------ RSS
 
 
 def written(folder: Path, text: str) -> Path:
@@ -301,7 +332,9 @@ def test_rss_is_read_in_a_process_of_its_own(tmp_path):
 
 def test_rss_needs_a_function_that_travels():
     program = measuring.make_program(lambda x: x @ x, (np.ones(3),), 0)
-    with pytest.raises(PullbackError, match=r"<lambda> with its arguments cannot be pickled.*define it at the top level of a module"):
+    with pytest.raises(
+        PullbackError, match=r"<lambda> with its arguments cannot be pickled.*define it at the top level of a module"
+    ):
         peak_rss(program, pb.SaveAll())
 
 

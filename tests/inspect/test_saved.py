@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.errors import PullbackError
 from pullback.inspect.looking import record, saved
+from pullback.words.errors import PullbackError
 
 X = np.linspace(0.1, 1.0, 100)
 
@@ -54,7 +54,12 @@ def test_the_sum_is_what_the_report_says(name: str) -> None:
     f, n = PROGRAMS[name]
     table = saved(f, *[X.copy() for _ in range(n)])
     report = pb.vjp(f, *[X.copy() for _ in range(n)])[1].report
-    assert table.total_bytes == report.peak_bytes == report.live_bytes == record(f, *[X.copy() for _ in range(n)]).saved_bytes
+    assert (
+        table.total_bytes
+        == report.peak_bytes
+        == report.live_bytes
+        == record(f, *[X.copy() for _ in range(n)]).saved_bytes
+    )
     assert {group.key: group.nbytes for group in table.group("reason")} == report.bytes_by_reason
 
 
@@ -75,14 +80,18 @@ def test_the_sum_is_what_the_allocator_says(name: str) -> None:
         pull.close()
         return grown
 
-    grown = min(growth() for _ in range(3))  # what others leave behind in one round, a worker's messages for one, is in no other
+    grown = min(
+        growth() for _ in range(3)
+    )  # what others leave behind in one round, a worker's messages for one, is in no other
     table = saved(f, *args)
     assert grown == pytest.approx(table.total_bytes - table.argument_bytes, rel=0.01)
 
 
 STEPS = (
-    lambda a, b: a * b, lambda a, b: a + b, lambda a, b: np.exp(-a * a), lambda a, b: np.tanh(a)[::-1], lambda a, b: np.where(a > b, a, b),
-    lambda a, b: np.cumsum(a) / (1.0 + b * b), lambda a, b: a.reshape(2, -1).T.ravel() * b, lambda a, b: np.sqrt(a * a + 1.0),
+    lambda a, b: a * b, lambda a, b: a + b, lambda a, b: np.exp(-a * a), lambda a, b: np.tanh(a)[::-1], lambda a,
+    b: np.where(a > b, a, b),
+    lambda a, b: np.cumsum(a) / (1.0 + b * b), lambda a, b: a.reshape(2, -1).T.ravel() * b, lambda a,
+    b: np.sqrt(a * a + 1.0),
 )  # fmt: skip
 
 
@@ -160,11 +169,15 @@ def test_groups_add_up_and_print() -> None:
     groups = table.group("reason")
     assert groups["constant"] == 900
     assert str(groups).splitlines()[0] == f"held by reason: {table.total_bytes / 1024:.3g} KiB"
-    assert [group.nbytes for group in table.group("primitive")] == sorted((g.nbytes for g in table.group("primitive")), reverse=True)
+    assert [group.nbytes for group in table.group("primitive")] == sorted(
+        (g.nbytes for g in table.group("primitive")), reverse=True
+    )
 
 
 def test_an_unknown_grouping_names_the_known_ones() -> None:
-    with pytest.raises(PullbackError, match="saved values are not grouped by 'size'; take one of 'line', 'primitive', 'reason'"):
+    with pytest.raises(
+        PullbackError, match="saved values are not grouped by 'size'; take one of 'line', 'primitive', 'reason'"
+    ):
         saved(chain, X).group("size")
 
 
@@ -209,7 +222,7 @@ def test_nothing_is_held_and_no_array_stays() -> None:
     assert saved(lambda x: np.sum(x + 1.0), X).total_bytes == 0
 
 
-# ------------------------------------------------------------------------------------------------------------------ loops
+# ---------------------------------------------------------------------------------------------------------------- loops
 
 
 def body(k, u):
@@ -246,7 +259,9 @@ def test_a_loop_with_a_policy_of_its_own_holds_snapshots() -> None:
 
     table = saved(f, X)
     snapshots = [row for row in table if row.reason == "snapshot"]
-    assert [(row.primitive, row.name, row.steps, row.bytes_per_step) for row in snapshots] == [("fori_loop", "state[0]", 4, 800)]
+    assert [(row.primitive, row.name, row.steps, row.bytes_per_step) for row in snapshots] == [
+        ("fori_loop", "state[0]", 4, 800)
+    ]
     assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes == record(f, X).saved_bytes
 
 

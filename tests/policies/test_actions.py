@@ -32,5 +32,7 @@ def test_actions_of_different_kinds_are_different():
 
 
 def test_an_action_cannot_be_changed():
-    with pytest.raises(FrozenInstanceError, match=r"can't set attribute|^$"):  # the oldest attrs served leave the text out
+    with pytest.raises(
+        FrozenInstanceError, match=r"can't set attribute|^$"
+    ):  # the oldest attrs served leave the text out
         Advance(0, 3).stop = 4

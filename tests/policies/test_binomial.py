@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.errors import PolicyError
 from pullback.policies.binomial import Binomial
-from pullback.policies.costs import forward_steps
+from pullback.policies.closed_forms import forward_steps
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
+from pullback.words.errors import PolicyError
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "revolve_binomial.json").read_text("utf-8"))
 ROWS = ORACLE["trajectory"]["maximum"]
 
-# The oracle counts an advance with the save before it as one action, a load with the delete after it as one, and the rest as
-# we do: its count is ours without Save and Delete.
+# The oracle counts an advance with the save before it as one action, a load with the delete after it as one, and the
+# rest as we do: its count is ours without Save and Delete.
 FUSED = (Advance, Record, Reverse, Load, EndForward, EndReverse)
 
 
@@ -115,7 +115,13 @@ def test_it_is_a_value():
 @pytest.mark.parametrize(
     ("snapshots", "message"),
     [
-        (0, "snapshots must be at least 1, got 0. Pass the number of snapshots to hold at once, at least 1: x_0 takes one"),
+        (
+            0,
+            (
+                "snapshots must be at least 1, got 0. Pass the number of snapshots to hold at once, at least 1: x_0 "
+                "takes one"
+            ),
+        ),
         (-3, "snapshots must be at least 1, got -3"),
         (2.0, "snapshots must be a whole number, got 2.0 of type float"),
         ("20", "snapshots must be a whole number, got '20' of type str"),

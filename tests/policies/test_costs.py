@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.errors import PolicyError
-from pullback.policies import costs
+from pullback.policies import closed_forms as costs
+from pullback.words.errors import PolicyError
 
 # checkpointing by hand: rows of forward steps for s = 1, 2, 3, 5, 10, 50
 BY_HAND = {
@@ -51,7 +51,9 @@ def test_split_is_the_farthest_optimal_one_with_fewest_writes(n):
         if s >= n - 1:
             assert costs.split(n, s) == 1
             continue
-        best = [m for m in range(1, n) if m + least_advances(n - m, s - 1) + least_advances(m, s) == least_advances(n, s)]
+        best = [
+            m for m in range(1, n) if m + least_advances(n - m, s - 1) + least_advances(m, s) == least_advances(n, s)
+        ]
         wrote = {m: (m < n - 1) + least_writes(n - m, s - 1) + least_writes(m, s) for m in best}
         assert costs.split(n, s) == max(m for m in best if wrote[m] == min(wrote.values())), (n, s)
 
@@ -89,7 +91,9 @@ def test_beta_outside_its_range_is_zero():
 @given(n=st.integers(2, 300), bound=st.integers(3, 4000))
 def test_snapshots_for_is_the_fewest(n, bound):
     if bound < 2 * n - 1:
-        with pytest.raises(PolicyError, match=f"{n} steps take at least {2 * n - 1} forward steps.*got {bound}.*SaveAll"):
+        with pytest.raises(
+            PolicyError, match=f"{n} steps take at least {2 * n - 1} forward steps.*got {bound}.*SaveAll"
+        ):
             costs.snapshots_for(n, bound)
         return
     s = costs.snapshots_for(n, bound)

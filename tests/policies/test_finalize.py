@@ -2,15 +2,24 @@
 
 import pytest
 
-from pullback.errors import PolicyError, ScheduleError
 from pullback.policies.binomial import Binomial
-from pullback.policies.costs import held_forward_steps
+from pullback.policies.closed_forms import held_forward_steps
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import machine_for, play
 from pullback.schedules import Advance, EndForward, EndReverse, Machine, Record, simulate
+from pullback.words.errors import PolicyError, ScheduleError
 
-POLICIES = [SaveAll(), Recompute(), Recompute(1), Recompute(4), Binomial(1), Binomial(3), Binomial(30), Binomial(3, online="wmi")]
+POLICIES = [
+    SaveAll(),
+    Recompute(),
+    Recompute(1),
+    Recompute(4),
+    Binomial(1),
+    Binomial(3),
+    Binomial(30),
+    Binomial(3, online="wmi"),
+]
 STEPS = 14
 
 
@@ -94,12 +103,16 @@ def test_finalize_after_the_sweep_is_refused():
     schedule = Binomial(2).schedule(6)
     while next(schedule) != EndForward():
         pass
-    with pytest.raises(ScheduleError, match=r"finalize\(3\) came after EndForward of <schedule of Binomial\(2\) for n=6"):
+    with pytest.raises(
+        ScheduleError, match=r"finalize\(3\) came after EndForward of <schedule of Binomial\(2\) for n=6"
+    ):
         schedule.finalize(3)
 
 
 def test_finalize_beyond_the_known_length_is_refused():
-    with pytest.raises(PolicyError, match=r"the loop ran 7 steps and <schedule of Binomial\(2\) for n=6.*was made for 6"):
+    with pytest.raises(
+        PolicyError, match=r"the loop ran 7 steps and <schedule of Binomial\(2\) for n=6.*was made for 6"
+    ):
         Binomial(2).schedule(6).finalize(7)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from pullback.errors import ScheduleError
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Machine, Record, Reverse, Save, Transfer
+from pullback.words.errors import ScheduleError
 
 RECORDED = [Save("state", 0), Advance(0, 1), Record(1)]
 SWEPT = [*RECORDED, EndForward()]
@@ -15,22 +15,42 @@ REFUSED = {
         Load("state", 0),
         r"Load\('state', 0\) does not fit: no state 0 is stored in 'memory' \(x_0 live.*Save\('state', 0",
     ),
-    "load other tier": (2, [Save("state", 0)], Load("state", 0, "disk"), "no state 0 is stored in 'disk'.*stored: state 0 in 'memory'"),
+    "load other tier": (
+        2,
+        [Save("state", 0)],
+        Load("state", 0, "disk"),
+        "no state 0 is stored in 'disk'.*stored: state 0 in 'memory'",
+    ),
     "load deleted": (2, [Save("state", 0), Delete("state", 0)], Load("state", 0), "no state 0 is stored"),
     "load tape on tape": (3, [Record(0), Save("tape", 0), Record(1)], Load("tape", 0), "WORK holds the tape of step 1"),
     "double save": (2, [Save("state", 0)], Save("state", 0), "saved already.*Delete it in between"),
     "save not live": (2, [Advance(0, 1)], Save("state", 0), r"x_0 is not live \(x_1 live"),
     "save no tape": (2, [], Save("tape", 0), r"the tape of step 0 is not in WORK.*Record\(0\) first"),
-    "save saved tape": (2, [Record(0), Save("tape", 0), Delete("tape", 0)], Save("tape", 0), "the tape of step 0 is not in WORK"),
+    "save saved tape": (
+        2,
+        [Record(0), Save("tape", 0), Delete("tape", 0)],
+        Save("tape", 0),
+        "the tape of step 0 is not in WORK",
+    ),
     "unknown kind": (2, [], Save("snapshot", 0), "there is no kind 'snapshot'.*'state' and 'tape'"),
     "unknown kind loaded": (2, [], Load("snapshot", 0), "there is no kind 'snapshot'"),
-    "advance not live": (4, [Advance(0, 2)], Advance(1, 3), r"Advance\(1, 3\) does not fit: x_1 is not live.*Load\('state', 1\)"),
+    "advance not live": (
+        4,
+        [Advance(0, 2)],
+        Advance(1, 3),
+        r"Advance\(1, 3\) does not fit: x_1 is not live.*Load\('state', 1\)",
+    ),
     "advance nothing": (4, [], Advance(0, 0), "it runs no step"),
     "advance back": (4, [Advance(0, 2)], Advance(2, 1), "it runs no step"),
     "advance past the end": (4, [], Advance(0, 5), r"the steps left end at x_4.*Advance to x_4 at most"),
     "advance reversed steps": (2, [*SWEPT, Reverse(1), Load("state", 0)], Advance(0, 2), "the steps left end at x_1"),
     "record not live": (4, [], Record(1), "x_1 is not live"),
-    "record on a tape": (4, [Record(0)], Record(1), r"WORK holds the tape of step 0.*Reverse\(0\) or Save\('tape', 0\) first"),
+    "record on a tape": (
+        4,
+        [Record(0)],
+        Record(1),
+        r"WORK holds the tape of step 0.*Reverse\(0\) or Save\('tape', 0\) first",
+    ),
     "record past the end": (1, [Record(0), Save("tape", 0)], Record(1), "the steps left end at x_1"),
     "no lookback where n is known": (4, [Advance(0, 1)], Record(0), "x_0 is not live"),
     "reverse in the sweep": (2, RECORDED, Reverse(1), "the forward sweep has not ended"),
@@ -46,7 +66,12 @@ REFUSED = {
     ),
     "end of sweep too early": (2, [Advance(0, 1)], EndForward(), "x_2 is not reached"),
     "end of sweep twice": (2, SWEPT, EndForward(), "ended already"),
-    "end of sweep, length unknown": (None, [Advance(0, 1)], EndForward(), r"the length is unknown.*follows finalize\(n\)"),
+    "end of sweep, length unknown": (
+        None,
+        [Advance(0, 1)],
+        EndForward(),
+        r"the length is unknown.*follows finalize\(n\)",
+    ),
     "end with steps left": (2, SWEPT, EndReverse(), "steps are left to reverse"),
     "end without sweep": (0, [], EndReverse(), "steps are left to reverse"),
     "action after the end": (2, [*REVERSED, EndReverse()], Load("state", 0), "the schedule has ended.*fresh schedule"),
@@ -76,7 +101,9 @@ def test_entries_left_at_the_end_are_refused():
         machine.apply(Load("state", k))
         machine.apply(Record(k))
         machine.apply(Reverse(k))
-    with pytest.raises(ScheduleError, match=r"entries are still stored.*state 5 in 'memory', and 3 more.*Delete every entry"):
+    with pytest.raises(
+        ScheduleError, match=r"entries are still stored.*state 5 in 'memory', and 3 more.*Delete every entry"
+    ):
         machine.apply(EndReverse())
 
 
@@ -138,7 +165,9 @@ def test_the_last_step_is_recorded_from_the_lookback_state():
 
 
 def test_finalize_refuses_another_position():
-    with pytest.raises(ScheduleError, match=r"finalize\(3\): the loop stands at x_0, not x_3.*Apply the steps run first"):
+    with pytest.raises(
+        ScheduleError, match=r"finalize\(3\): the loop stands at x_0, not x_3.*Apply the steps run first"
+    ):
         Machine(None).finalize(3)
 
 

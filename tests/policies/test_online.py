@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback.policies.binomial import Binomial
-from pullback.policies.costs import forward_steps, held_forward_steps, repetitions
+from pullback.policies.closed_forms import forward_steps, held_forward_steps, repetitions
 from pullback.policies.online import greedy
 from pullback.policies.simulator import machine_for, play
 from pullback.schedules import Advance, EndForward, simulate
@@ -31,8 +31,8 @@ def played(policy, n):
     return held, advanced
 
 
-# The oracle's lookback convention: the tape of the last step comes out of the sweep. Ours says the same in `n_forward` and
-# counts in `n_lookback` the one step more that an executor runs which keeps only the state.
+# The oracle's lookback convention: the tape of the last step comes out of the sweep. Ours says the same in `n_forward`
+# and counts in `n_lookback` the one step more that an executor runs which keeps only the state.
 @pytest.mark.parametrize("s", SLOTS)
 def test_every_greedy_row_of_the_oracle(s):
     for row in (row for row in ROWS if row["s"] == s):
@@ -93,13 +93,16 @@ def test_wang_moin_iaccarino_repeats_no_step_more_often_than_a_known_length(n, s
 
 @given(s=st.integers(1, 12), x=st.integers(0, 200))
 def test_greedy_takes_the_cheapest_of_all_choices(s, x):
-    """Against every choice, priced by the closed form: keep, then replace the smallest index; a free slot is always taken."""
+    """Against every choice, priced by the closed form: keep, then replace the smallest index; a free slot is always
+    taken."""
     rule, held = greedy(s), []
     for step in range(x + 1):
         evicted, kept = rule(step)
         n = step + 2
         candidates = [held] if held else []
-        candidates += [[*held[:j], *held[j + 1 :], step] for j in range(1, len(held))] if len(held) == s else [[*held, step]]
+        candidates += (
+            [[*held[:j], *held[j + 1 :], step] for j in range(1, len(held))] if len(held) == s else [[*held, step]]
+        )
         prices = [held_forward_steps(candidate, n, s, lookback=True) for candidate in candidates]
         best = candidates[prices.index(min(prices))]
         held = [p for p in held if p != evicted] + [step] * kept

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.errors import PolicyError
-from pullback.policies.costs import best_segments
+from pullback.policies.closed_forms import best_segments
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
+from pullback.words.errors import PolicyError
 
 
 def test_save_all_keeps_every_tape_and_the_last_in_work():
@@ -80,7 +80,9 @@ def test_sqrt_segments(n):
 def test_sqrt_segments_follow_the_sizes():
     def held(state_bytes, tape_bytes):
         return [
-            a for a in Recompute().schedule(100, state_bytes=state_bytes, tape_bytes=tape_bytes) if type(a) is Save and a.kind == "state"
+            a
+            for a in Recompute().schedule(100, state_bytes=state_bytes, tape_bytes=tape_bytes)
+            if type(a) is Save and a.kind == "state"
         ]
 
     assert len(held(1, 100)) == 99  # a tape is dear: segments of one step

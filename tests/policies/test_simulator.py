@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.errors import ScheduleError
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
@@ -19,6 +18,7 @@ from pullback.schedules import (
     draw,
     simulate,
 )
+from pullback.words.errors import ScheduleError
 
 TWO_TIERS = [
     Save("state", 0),
@@ -70,7 +70,8 @@ def test_one_price_for_all_tiers():
 def test_peak_bytes_of_binomial(n, s, state, tape):
     simulation = simulate(Binomial(s).schedule(n), n, state_bytes=state, tape_bytes=tape)
     held = min(s, n - 1)
-    # The slot of a snapshot is free again when its own step is recorded, but the first tape is made with all slots full.
+    # The slot of a snapshot is free again when its own step is recorded, but the first tape is made with all slots
+    # full.
     assert simulation.peak_bytes == held * state + tape
     assert simulation.working_bytes == state
 
@@ -82,15 +83,8 @@ def test_unknown_length_keeps_two_states_live():
 
 def test_a_simulation_prints_as_a_table():
     assert str(simulate(Binomial(2).schedule(None), 6, state_bytes=800, tape_bytes=100)) == (
-        "schedule of 6 steps, 36 actions\n"
-        "  cost           14\n"
-        "  n_forward      14  (2.33 per step)\n"
-        "  n_lookback     1\n"
-        "  peak_slots     2\n"
-        "  n_writes       4\n"
-        "  n_reads        5\n"
-        "  peak_bytes     1700\n"
-        "  working_bytes  1600"
+        "schedule of 6 steps, 36 actions\n  cost           14\n  n_forward      14  (2.33 per step)\n  n_lookback     "
+        "1\n  peak_slots     2\n  n_writes       4\n  n_reads        5\n  peak_bytes     1700\n  working_bytes  1600"
     )
     assert "  n_writes       memory 2, disk 1\n" in str(simulate(TWO_TIERS, 3))
     assert str(simulate(SaveAll().schedule(0), 0)).startswith("schedule of 0 steps, 2 actions\n  cost           0\n")
@@ -141,7 +135,16 @@ def test_segments_drawn():
 
 def test_tapes_reversed_in_a_later_row_are_drawn_as_recorded():
     actions = [Record(0), Save("tape", 0), Save("state", 1), Advance(1, 2), Record(2), EndForward(), Reverse(2)]
-    actions += [Load("state", 1), Delete("state", 1), Record(1), Reverse(1), Load("tape", 0), Delete("tape", 0), Reverse(0), EndReverse()]
+    actions += [
+        Load("state", 1),
+        Delete("state", 1),
+        Record(1),
+        Reverse(1),
+        Load("tape", 0),
+        Delete("tape", 0),
+        Reverse(0),
+        EndReverse(),
+    ]
     assert draw(actions, 3).splitlines() == ["0", " rS. <", " <X<", LEGEND]
 
 

@@ -5,9 +5,9 @@ import inspect
 import pytest
 from attrs import frozen
 
-from pullback.errors import PolicyError, ScheduleError
 from pullback.policies.base import MemoryPolicy
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
+from pullback.words.errors import PolicyError, ScheduleError
 
 
 @frozen
@@ -39,7 +39,9 @@ def test_it_is_short():
     assert len(inspect.getsource(Every).splitlines()) < 40
 
 
-@pytest.mark.parametrize(("n", "period", "n_forward", "peak"), [(0, 3, 0, 0), (1, 3, 2, 1), (10, 3, 10 + 6 * 3 + 1, 4), (9, 9, 9 + 45, 1)])
+@pytest.mark.parametrize(
+    ("n", "period", "n_forward", "peak"), [(0, 3, 0, 0), (1, 3, 2, 1), (10, 3, 10 + 6 * 3 + 1, 4), (9, 9, 9 + 45, 1)]
+)
 def test_it_is_simulated_like_ours(n, period, n_forward, peak):
     simulation = simulate(Every(period).schedule(n), n)
     assert (simulation.n_forward, simulation.peak_slots) == (n_forward, peak)
@@ -51,7 +53,9 @@ def test_it_is_a_value():
 
 
 def test_it_needs_a_known_length():
-    with pytest.raises(PolicyError, match=r"Every\(period=3\) needs a known length and this loop does not know its own.*steps\(n\)"):
+    with pytest.raises(
+        PolicyError, match=r"Every\(period=3\) needs a known length and this loop does not know its own.*steps\(n\)"
+    ):
         Every(3).schedule(None)
 
 
@@ -60,7 +64,8 @@ def test_it_cannot_end_early():
     next(schedule)
     next(schedule)
     with pytest.raises(
-        PolicyError, match=r"Every\(period=3\) needs a known length: it was planned for n=10 and the loop ended after 2 steps"
+        PolicyError,
+        match=r"Every\(period=3\) needs a known length: it was planned for n=10 and the loop ended after 2 steps",
     ):
         schedule.finalize(2)
     schedule.finalize(10)

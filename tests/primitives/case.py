@@ -22,8 +22,8 @@ ROUGH = {
 class Case:
     """``fn(*args)`` is checked with every inexact array among ``args`` as an input.
 
-    ``covers`` are the primitives and composites it exercises. ``rough`` is a word of :data:`ROUGH` where differences say nothing about its
-    derivatives. ``dtypes`` are those in which the case is run.
+    ``covers`` are the primitives and composites it exercises. ``rough`` is a word of :data:`ROUGH` where differences
+    say nothing about its derivatives. ``dtypes`` are those in which the case is run.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""Conformance cases of sampled functions: gradient, trapezoid, differences, interp, convolution, ranges, grids, and functions by pieces."""
+"""Conformance cases of sampled functions: gradient, trapezoid, differences, interp, convolution, ranges, grids, and
+functions by pieces."""
 
 from functools import partial
 from typing import Any
@@ -27,7 +28,12 @@ SLOPES: tuple[tuple[Any, ...], ...] = (
     ("coordinates", np.gradient, (LINE, GRID), BOTH),
     ("even coordinates", np.gradient, (LINE, EVEN), ("float64",)),
     ("a list of coordinates", lambda f, **k: np.gradient(f, [0.0, 1.0, 3.0, 4.5, 5.0, 7.0, 8.0], **k), (LINE,), BOTH),
-    ("integer coordinates", lambda f, **k: np.gradient(f, np.array([0, 1, 3, 4, 6, 7, 9], np.uint8), **k), (LINE,), BOTH),
+    (
+        "integer coordinates",
+        lambda f, **k: np.gradient(f, np.array([0, 1, 3, 4, 6, 7, 9], np.uint8), **k),
+        (LINE,),
+        BOTH,
+    ),
     ("of a constant", lambda x, **k: np.gradient(LINE, x, **k), (GRID,), BOTH),
     ("of integers", lambda x, **k: np.gradient([1, 4, 2, 8, 5, 7, 1], x, **k), (GRID,), BOTH),
     ("plane", np.gradient, (PLANE,), BOTH),
@@ -35,14 +41,25 @@ SLOPES: tuple[tuple[Any, ...], ...] = (
     ("plane, a spacing each", np.gradient, (PLANE, STEP, GRID[:5]), ("float64",)),
     ("plane along 0", lambda f, x, **k: np.gradient(f, x, axis=0, **k), (PLANE, GRID[1:5]), BOTH),
     ("plane along -1", lambda f, x, **k: np.gradient(f, x, axis=-1, **k), (PLANE, GRID[:5]), ("float64",)),
-    ("box along (2, 0)", lambda f, x, h, **k: np.gradient(f, x, h, axis=(2, 0), **k), (BOX, GRID[:5], STEP), ("float64",)),
+    (
+        "box along (2, 0)",
+        lambda f, x, h, **k: np.gradient(f, x, h, axis=(2, 0), **k),
+        (BOX, GRID[:5], STEP),
+        ("float64",),
+    ),
     ("box, two outputs used", lambda f, **k: np.gradient(f, axis=(0, 2), **k)[1], (BOX,), ("float64",)),
     ("complex", np.gradient, (WAVE, GRID[:6]), BOTH),
     ("strided", lambda f, **k: np.gradient(f[::-1, ::2].T, **k), (BOX[0, :3],), ("float64",)),
 )
 GRADIENT: tuple[Case, ...] = (
     *(
-        Case(f"gradient {name}, edge_order={order}", partial(f, edge_order=order), args, ("gradient", "slope_along"), dtypes=dtypes)
+        Case(
+            f"gradient {name}, edge_order={order}",
+            partial(f, edge_order=order),
+            args,
+            ("gradient", "slope_along"),
+            dtypes=dtypes,
+        )
         for order in (1, 2)
         for name, f, args, dtypes in SLOPES
     ),
@@ -60,7 +77,13 @@ TRAPEZOID: tuple[Case, ...] = (
     Case("trapezoid along 0", lambda y, x: np.trapezoid(y, x, axis=0), (PLANE, GRID[:4]), ("trapezoid",)),
     Case("trapezoid along -2", lambda y, x: np.trapezoid(y, x=x, axis=-2), (BOX, GRID[:4]), ("trapezoid",)),
     Case("trapezoid by a plane", np.trapezoid, (PLANE, PLANE * PLANE), ("trapezoid",)),
-    Case("trapezoid of a constant", lambda x: np.trapezoid([1.0, 3.0, 2.0, 5.0, 1.0, 0.5, 2.0], x), (GRID,), ("trapezoid",), dtypes=BOTH),
+    Case(
+        "trapezoid of a constant",
+        lambda x: np.trapezoid([1.0, 3.0, 2.0, 5.0, 1.0, 0.5, 2.0], x),
+        (GRID,),
+        ("trapezoid",),
+        dtypes=BOTH,
+    ),
     Case("trapezoid of a line by a plane", lambda x: np.trapezoid(LINE[:5], x, axis=-1), (PLANE,), ("trapezoid",)),
     Case("trapezoid of one", np.trapezoid, (LINE[:1],), ("trapezoid",)),
     Case("trapezoid of nothing", lambda y: np.trapezoid(y, axis=0), (np.zeros((0, 3)),), ("trapezoid",)),
@@ -82,7 +105,12 @@ DIFFERENCES: tuple[Case, ...] = (
         ("diff", "difference_of_neighbours", "undone_differences"),
         dtypes=BOTH,
     ),
-    Case("diff, prepend an array", lambda x, p: np.diff(x, prepend=p, append=[[9.0]] * 4), (PLANE, PLANE[:, :1]), ("diff",)),
+    Case(
+        "diff, prepend an array",
+        lambda x, p: np.diff(x, prepend=p, append=[[9.0]] * 4),
+        (PLANE, PLANE[:, :1]),
+        ("diff",),
+    ),
     Case("diff of a constant", lambda p: np.diff(PLANE, n=3, axis=-1, prepend=p), (STEP,), ("diff",)),
     Case("diff, n beyond the length", lambda x: np.diff(x, n=9), (LINE[:3],), ("diff",)),
     Case("diff of an empty line", lambda x: np.diff(x, n=2), (LINE[:0],), ("diff",)),
@@ -99,12 +127,25 @@ INTERP: tuple[Case, ...] = (
     Case("interp of xp", lambda xp: np.interp(POINTS, xp, CURVE), (GRID,), ("interp",), dtypes=BOTH),
     Case("interp of lists", lambda x: np.interp(x, [0, 1, 2, 4], [3, 1, 5, 2]), (POINTS,), ("interp",)),
     Case("interp at a list", lambda fp: np.interp([0.3, 1.7, 9.0], GRID, fp), (CURVE,), ("interp",)),
-    Case("interp, left and right", np.interp, (POINTS, GRID, CURVE, STEP, np.array(-2.0)), ("interp", "interp_between"), dtypes=BOTH),
-    Case("interp, left a number", lambda x, fp: np.interp(x, GRID, fp, left=-1, right=7.5), (POINTS, CURVE), ("interp",)),
+    Case(
+        "interp, left and right",
+        np.interp,
+        (POINTS, GRID, CURVE, STEP, np.array(-2.0)),
+        ("interp", "interp_between"),
+        dtypes=BOTH,
+    ),
+    Case(
+        "interp, left a number", lambda x, fp: np.interp(x, GRID, fp, left=-1, right=7.5), (POINTS, CURVE), ("interp",)
+    ),
     Case("interp by keyword", lambda x, r: np.interp(x=x, fp=CURVE, xp=GRID, right=r), (POINTS, STEP), ("interp",)),
     Case("interp 0-d", np.interp, (STEP, GRID, CURVE), ("interp",)),
     Case("interp complex", np.interp, (POINTS, GRID, OUTER), ("interp",), dtypes=BOTH),
-    Case("interp complex, ends", np.interp, (POINTS, GRID, OUTER, np.complex128(1 - 2j), np.complex128(0.5j)), ("interp",)),
+    Case(
+        "interp complex, ends",
+        np.interp,
+        (POINTS, GRID, OUTER, np.complex128(1 - 2j), np.complex128(0.5j)),
+        ("interp",),
+    ),
     Case(
         "interp periodic",
         lambda x, xp, fp: np.interp(x, xp, fp, period=5.0),
@@ -123,7 +164,13 @@ INTERP: tuple[Case, ...] = (
     Case("interp, two knots", np.interp, (POINTS, GRID[1:3], CURVE[:2]), ("interp",)),
     Case("interp at nothing", np.interp, (POINTS[:, :0], GRID, CURVE), ("interp",)),
     Case("interp at knots", np.interp, (GRID, GRID, CURVE), ("interp",), rough="kink"),
-    Case("interp, knots that coincide", np.interp, (GRID, np.array([0.0, 0.4, 0.4, 1.5, 4.0, 4.0, 4.0]), CURVE), ("interp",), rough="kink"),
+    Case(
+        "interp, knots that coincide",
+        np.interp,
+        (GRID, np.array([0.0, 0.4, 0.4, 1.5, 4.0, 4.0, 4.0]), CURVE),
+        ("interp",),
+        rough="kink",
+    ),
     Case("interp at NaN", np.interp, (np.array([np.nan, 0.3]), GRID, CURVE), ("interp",), rough="nan"),
 )
 
@@ -136,16 +183,21 @@ def _pairs(line):
 
 CONVOLUTION: tuple[Case, ...] = (
     *(
-        Case(f"{f.__name__} {mode}, {len(a)} and {len(v)}, {kind}", partial(f, mode=mode), (a, v), covers, dtypes=dtypes)
-        for f, covers in ((np.convolve, ("convolve", "convolve_lines")), (np.correlate, ("correlate", "correlate_lines")))
+        Case(f"{f.__name__} {mode}, {len(a)} and {len(v)}, {kind}", partial(f, mode=mode), (a, v), covers,
+            dtypes=dtypes)
+        for f,
+        covers in ((np.convolve, ("convolve", "convolve_lines")), (np.correlate, ("correlate", "correlate_lines")))
         for mode in ("full", "same", "valid")
         for kind, line, dtypes in (("real", LINE, BOTH), ("complex", WAVE, ("float64",)))
         for a, v in _pairs(line)
     ),
-    *(Case(f"convolve, mode {n}", lambda a, v, n=n: np.convolve(a, v, n), (LINE, LINE[:4]), ("convolve",)) for n in range(3)),
-    *(Case(f"correlate, mode {n}", lambda a, v, n=n: np.correlate(a, v, n), (LINE[:2], LINE), ("correlate",)) for n in range(3)),
+    *(Case(f"convolve, mode {n}", lambda a, v, n=n: np.convolve(a, v, n), (LINE, LINE[:4]),
+        ("convolve",)) for n in range(3)),
+    *(Case(f"correlate, mode {n}", lambda a, v, n=n: np.correlate(a, v, n), (LINE[:2], LINE),
+        ("correlate",)) for n in range(3)),
     Case("convolve with itself", lambda a: np.convolve(a, a), (LINE,), ("convolve",), dtypes=ALL),
-    Case("convolve with integers", lambda a: np.convolve([1, 2, 1], a, mode="same"), (LINE,), ("convolve",), dtypes=BOTH),
+    Case("convolve with integers", lambda a: np.convolve([1, 2, 1], a, mode="same"), (LINE,), ("convolve",),
+        dtypes=BOTH),
     Case("convolve 0-d", np.convolve, (STEP, LINE), ("convolve",)),
     Case("correlate by default", np.correlate, (LINE, LINE[:3]), ("correlate",), dtypes=BOTH),
     Case("correlate real with complex", np.correlate, (LINE, WAVE[:3]), ("correlate",)),
@@ -154,32 +206,42 @@ CONVOLUTION: tuple[Case, ...] = (
 
 ENDS = np.array([[0.5], [2.0]]), np.array([3.0, 4.5, -1.0])
 RANGES: tuple[Case, ...] = (
-    Case("linspace", lambda a, b: np.linspace(a, b, 6), (np.array(0.3), np.array(2.1)), ("linspace", "linear_range"), dtypes=ALL),
+    Case("linspace", lambda a, b: np.linspace(a, b, 6), (np.array(0.3), np.array(2.1)), ("linspace", "linear_range"),
+        dtypes=ALL),
     Case("linspace of arrays", lambda a, b: np.linspace(a, b, 5), ENDS, ("linspace",), dtypes=BOTH),
     Case("linspace, axis", lambda a, b: np.linspace(a, b, 4, axis=-1), ENDS, ("linspace",)),
     Case("linspace, axis 1, no endpoint", lambda a, b: np.linspace(a, b, 4, False, axis=1), ENDS, ("linspace",)),
     Case("linspace, step", lambda a, b: np.linspace(a, b, 4, retstep=True), ENDS, ("linspace",), dtypes=BOTH),
-    Case("linspace, step, no endpoint", lambda a: np.linspace(0, a, 7, False, retstep=True), (np.array(2.5),), ("linspace",), dtypes=BOTH),
+    Case("linspace, step, no endpoint", lambda a: np.linspace(0, a, 7, False, retstep=True), (np.array(2.5),),
+        ("linspace",), dtypes=BOTH),
     Case("linspace, dtype", lambda a, b: np.linspace(a, b, 4, dtype=np.float32), ENDS, ("linspace",)),
     Case("linspace, dtype complex", lambda a, b: np.linspace(a, b, 4, dtype=complex), ENDS, ("linspace",), dtypes=BOTH),
     Case("linspace, dtype int", lambda a: a * np.linspace(a, 9, 4, dtype=int), (np.array(2.2),), ("linspace",)),
-    Case("linspace, dtype int, step", lambda a: np.linspace(a, 9, 4, retstep=True, dtype=int), (np.array(2.2),), ("linspace",)),
+    Case("linspace, dtype int, step", lambda a: np.linspace(a, 9, 4, retstep=True, dtype=int), (np.array(2.2),),
+        ("linspace",)),
     Case("linspace of one", lambda a, b: np.linspace(a, b, 1), ENDS, ("linspace",)),
-    Case("linspace of one, no endpoint", lambda a, b: np.linspace(a, b, 1, endpoint=False, retstep=True), ENDS, ("linspace",)),
+    Case("linspace of one, no endpoint", lambda a, b: np.linspace(a, b, 1, endpoint=False, retstep=True), ENDS,
+        ("linspace",)),
     Case("linspace of nothing", lambda a, b: np.linspace(a, b, 0), ENDS, ("linspace",)),
     Case("linspace to a list", lambda a: np.linspace(a, [1, 2, 3]), (np.array(0.5),), ("linspace",)),
     Case("linspace, equal ends", lambda a, b: np.linspace(a, b, 5), (LINE[:2], LINE[:2]), ("linspace",)),
     Case("linspace complex", lambda a, b: np.linspace(a, b, 5), (WAVE[0], LINE[1]), ("linspace",), dtypes=BOTH),
     Case("logspace", lambda a, b: np.logspace(a, b, 5), (np.array(0.3), np.array(1.1)), ("logspace",), dtypes=BOTH),
-    Case("logspace, base", lambda a, b, c: np.logspace(a, b, 5, base=c), (*ENDS, np.array(2.5)), ("logspace",), dtypes=BOTH),
-    Case("logspace, bases", lambda a, c: np.logspace(a, 2.0, 4, base=c, axis=-1), (STEP, np.array([2.0, 3.0])), ("logspace",)),
-    Case("logspace, base alone", lambda c: np.logspace(0, 3, 4, False, c), (np.array([2.0, 3.0]),), ("logspace",), dtypes=BOTH),
+    Case("logspace, base", lambda a, b, c: np.logspace(a, b, 5, base=c), (*ENDS, np.array(2.5)), ("logspace",),
+        dtypes=BOTH),
+    Case("logspace, bases", lambda a, c: np.logspace(a, 2.0, 4, base=c, axis=-1), (STEP, np.array([2.0, 3.0])),
+        ("logspace",)),
+    Case("logspace, base alone", lambda c: np.logspace(0, 3, 4, False, c), (np.array([2.0, 3.0]),), ("logspace",),
+        dtypes=BOTH),
     Case("logspace, axis, dtype", lambda a, b: np.logspace(a, b, 3, axis=1, dtype=np.float32), ENDS, ("logspace",)),
     Case("logspace, dtype int", lambda a: a * np.logspace(a, 2, 4, dtype=int), (np.array(0.3),), ("logspace",)),
-    Case("geomspace", lambda a, b: np.geomspace(a, b, 5), (np.array(0.3), np.array(7.0)), ("geomspace", "geometric_range"), dtypes=BOTH),
-    Case("geomspace of arrays", lambda a, b: np.geomspace(a, b, 4, False, axis=-1), (ENDS[0], abs(ENDS[1])), ("geomspace",), dtypes=BOTH),
+    Case("geomspace", lambda a, b: np.geomspace(a, b, 5), (np.array(0.3), np.array(7.0)),
+        ("geomspace", "geometric_range"), dtypes=BOTH),
+    Case("geomspace of arrays", lambda a, b: np.geomspace(a, b, 4, False, axis=-1), (ENDS[0], abs(ENDS[1])),
+        ("geomspace",), dtypes=BOTH),
     Case("geomspace, negative", lambda a, b: np.geomspace(a, b, 4), (np.array(-2.0), np.array(-5.0)), ("geomspace",)),
-    Case("geomspace complex", lambda a, b: np.geomspace(a, b, 5), (np.array(1 + 2j), np.array(-3 + 0.5j)), ("geomspace",), dtypes=BOTH),
+    Case("geomspace complex", lambda a, b: np.geomspace(a, b, 5), (np.array(1 + 2j), np.array(-3 + 0.5j)),
+        ("geomspace",), dtypes=BOTH),
     Case("geomspace to complex", lambda a: np.geomspace(a, 3j, 4, axis=1), (np.array([1.5, 2.5]),), ("geomspace",)),
     Case("geomspace, dtype", lambda a: np.geomspace(a, 100, 4, dtype=np.float32), (np.array(1.5),), ("geomspace",)),
     Case("geomspace, dtype int", lambda a: a * np.geomspace(a, 100, 4, dtype=int), (np.array(1.5),), ("geomspace",)),
@@ -189,7 +251,8 @@ RANGES: tuple[Case, ...] = (
     Case("meshgrid of three", np.meshgrid, (LINE[:3], LINE[:4], LINE[:2]), ("meshgrid",)),
     Case("meshgrid sparse", lambda *x: np.meshgrid(*x, sparse=True), (LINE[:3], STEP), ("meshgrid",)),
     Case("meshgrid views", lambda *x: np.meshgrid(*x, copy=False), (PLANE, LINE[:2]), ("meshgrid",)),
-    Case("meshgrid sparse views", lambda *x: np.meshgrid(*x, sparse=True, copy=False, indexing="ij"), (LINE[:3], LINE), ("meshgrid",)),
+    Case("meshgrid sparse views", lambda *x: np.meshgrid(*x, sparse=True, copy=False, indexing="ij"), (LINE[:3], LINE),
+        ("meshgrid",)),
     Case("meshgrid with a list", lambda x: np.meshgrid([1, 2], x), (LINE,), ("meshgrid",)),
     Case("meshgrid of one", np.meshgrid, (LINE,), ("meshgrid",)),
     Case("vander", np.vander, (LINE,), ("vander", "powers_of_line"), dtypes=ALL),
@@ -207,23 +270,56 @@ def _scaled(line, factor=2.0):
 
 PIECES: tuple[Case, ...] = (
     Case(
-        "piecewise", lambda x: np.piecewise(x, [x < 0, x > 0.5], [lambda v: v * v, np.exp, np.sin]), (PLANE,), ("piecewise",), dtypes=BOTH
+        "piecewise",
+        lambda x: np.piecewise(x, [x < 0, x > 0.5], [lambda v: v * v, np.exp, np.sin]),
+        (PLANE,),
+        ("piecewise",),
+        dtypes=BOTH,
     ),
-    Case("piecewise, values", lambda x, c: np.piecewise(x, [x < 0, x >= 0], [c * c, lambda v: v * c]), (PLANE, STEP), ("piecewise",)),
     Case(
-        "piecewise, arguments", lambda x, c: np.piecewise(x, [x < 0], [lambda v, a, b: v * a * b, 1], c, b=c), (LINE, STEP), ("piecewise",)
+        "piecewise, values",
+        lambda x, c: np.piecewise(x, [x < 0, x >= 0], [c * c, lambda v: v * c]),
+        (PLANE, STEP),
+        ("piecewise",),
     ),
-    Case("piecewise, later wins", lambda x: np.piecewise(x, [x < 0.7, x > -0.7], [np.sin, np.cos]), (LINE,), ("piecewise",)),
+    Case(
+        "piecewise, arguments",
+        lambda x, c: np.piecewise(x, [x < 0], [lambda v, a, b: v * a * b, 1], c, b=c),
+        (LINE, STEP),
+        ("piecewise",),
+    ),
+    Case(
+        "piecewise, later wins",
+        lambda x: np.piecewise(x, [x < 0.7, x > -0.7], [np.sin, np.cos]),
+        (LINE,),
+        ("piecewise",),
+    ),
     Case("piecewise, a condition alone", lambda x: np.piecewise(x, x < 0, [np.sin, np.cos]), (LINE,), ("piecewise",)),
     Case("piecewise, none holds", lambda x: np.piecewise(x, [x > 99], [np.log]), (LINE,), ("piecewise",)),
     Case("piecewise 0-d", lambda x: np.piecewise(x, x > 0, [np.sin, np.cos]), (STEP,), ("piecewise",)),
     Case("piecewise 0-d, a list", lambda x: np.piecewise(x, [x < 0, x > 0], [np.sin, np.exp]), (STEP,), ("piecewise",)),
     Case("apply_along_axis", lambda x: np.apply_along_axis(_scaled, 1, x), (BOX,), ("apply_along_axis",), dtypes=BOTH),
     Case("apply_along_axis, number", lambda x: np.apply_along_axis(np.sum, -1, x), (PLANE,), ("apply_along_axis",)),
-    Case("apply_along_axis, arguments", lambda x, c: np.apply_along_axis(_scaled, 0, x, factor=c), (PLANE, STEP), ("apply_along_axis",)),
+    Case(
+        "apply_along_axis, arguments",
+        lambda x, c: np.apply_along_axis(_scaled, 0, x, factor=c),
+        (PLANE, STEP),
+        ("apply_along_axis",),
+    ),
     Case("apply_along_axis, line", lambda x: np.apply_along_axis(np.cumsum, 0, x), (LINE,), ("apply_along_axis",)),
-    Case("apply_along_axis, list", lambda x: np.apply_along_axis(lambda v: [v[0] * v[1], 1.0], 0, x), (PLANE,), ("apply_along_axis",)),
-    Case("apply_over_axes", lambda x: np.apply_over_axes(np.sum, x * x, [0, -1]), (BOX,), ("apply_over_axes",), dtypes=BOTH),
+    Case(
+        "apply_along_axis, list",
+        lambda x: np.apply_along_axis(lambda v: [v[0] * v[1], 1.0], 0, x),
+        (PLANE,),
+        ("apply_along_axis",),
+    ),
+    Case(
+        "apply_over_axes",
+        lambda x: np.apply_over_axes(np.sum, x * x, [0, -1]),
+        (BOX,),
+        ("apply_over_axes",),
+        dtypes=BOTH,
+    ),
     Case("apply_over_axes, one", lambda x: np.apply_over_axes(np.cumsum, x, 1), (BOX,), ("apply_over_axes",)),
 )
 

@@ -18,8 +18,10 @@ FRAME = np.pad(_rng.normal(size=(2, 2)), ((1, 2), (0, 3)))
 BOTH = ("float32", "float64")
 
 PLACES: dict[str, Any] = {
-    "a number": 1, "a negative number": -1, "the end": 5, "a list of one": [2], "a list": [1, 3], "unordered repeats": [3, 1, 1, 0],
-    "negative places": np.array([-1, 0]), "a slice": slice(1, 4), "backwards": slice(4, 0, -2), "a NumPy number": np.int64(2),
+    "a number": 1, "a negative number": -1, "the end": 5, "a list of one": [2], "a list": [1, 3],
+    "unordered repeats": [3, 1, 1, 0],
+    "negative places": np.array([-1, 0]), "a slice": slice(1, 4), "backwards": slice(4, 0, -2),
+    "a NumPy number": np.int64(2),
     "0-d": np.array(2), "nothing": [],
 }  # fmt: skip
 MASK = np.array([True, False, True, False, False])
@@ -31,13 +33,26 @@ def _one(name: str, function: Any, *arrays: Any, covers: tuple[str, ...], **kwar
 
 def _insert() -> tuple[Case, ...]:
     covers = ("insert", "insert_along")
-    values = {"a number": LINE[:2], "a list of one": LINE[:2], "a list": LINE[:2], "unordered repeats": LINE[:4], "a slice": LINE[:3]}
+    values = {
+        "a number": LINE[:2],
+        "a list of one": LINE[:2],
+        "a list": LINE[:2],
+        "unordered repeats": LINE[:4],
+        "a slice": LINE[:3],
+    }
     rows = [
         _one(f"insert at {name}", lambda x, v, o=obj: np.insert(x, o, v), LINE, values.get(name, NUMBER), covers=covers)
         for name, obj in PLACES.items()
     ]
     rows += [
-        _one(f"insert {name} axis={axis}", lambda x, v, o=obj, a=axis: np.insert(x, o, v, a), PLANE, NUMBER, covers=covers, dtypes=BOTH)
+        _one(
+            f"insert {name} axis={axis}",
+            lambda x, v, o=obj, a=axis: np.insert(x, o, v, a),
+            PLANE,
+            NUMBER,
+            covers=covers,
+            dtypes=BOTH,
+        )
         for name, obj in (("one", 1), ("two", [0, 2]))
         for axis in (None, 0, -1)
     ]
@@ -45,11 +60,19 @@ def _insert() -> tuple[Case, ...]:
         *rows,
         _one("insert a row", lambda x, v: np.insert(x, 1, v, axis=0), PLANE, LINE[:4], covers=covers),
         _one("insert a column", lambda x, v: np.insert(x, -1, v, axis=1), PLANE, LINE[:3], covers=covers),
-        _one("insert columns at one place", lambda x, v: np.insert(x, [1], v, axis=1), PLANE, PLANE[:, :2], covers=covers),
+        _one(
+            "insert columns at one place", lambda x, v: np.insert(x, [1], v, axis=1), PLANE, PLANE[:, :2], covers=covers
+        ),
         _one("insert columns at two", lambda x, v: np.insert(x, [3, 0], v, axis=1), PLANE, PLANE[:, :2], covers=covers),
         _one("insert planes", lambda x, v: np.insert(x, 1, v, axis=1), CUBE, CUBE[:, 0], covers=covers),
         _one("insert into strides", lambda x, v: np.insert(x, [0, 1], v, axis=2), BACK, NUMBER, covers=covers),
-        _one("insert a value of more axes", lambda x, v: np.insert(x, [0, 1], v), LINE, LINE[:2].reshape(1, 2), covers=covers),
+        _one(
+            "insert a value of more axes",
+            lambda x, v: np.insert(x, [0, 1], v),
+            LINE,
+            LINE[:2].reshape(1, 2),
+            covers=covers,
+        ),
         _one("insert into a constant", lambda v: np.insert(np.ones(3), 1, v), LINE, covers=covers),
         _one("insert a constant", lambda x: np.insert(x, [0, 5], 3), LINE, covers=covers),
         _one("insert a list", lambda x, v: np.insert(x, 1, [v, v * v]), LINE, NUMBER, covers=covers),
@@ -63,9 +86,18 @@ def _insert() -> tuple[Case, ...]:
 
 def _delete() -> tuple[Case, ...]:
     inside = {name: obj for name, obj in PLACES.items() if name != "the end"}
-    rows = [_one(f"delete {name}", lambda x, o=obj: np.delete(x, o), LINE, covers=("delete",)) for name, obj in inside.items()]
+    rows = [
+        _one(f"delete {name}", lambda x, o=obj: np.delete(x, o), LINE, covers=("delete",))
+        for name, obj in inside.items()
+    ]
     rows += [
-        _one(f"delete {name} axis={axis}", lambda x, o=obj, a=axis: np.delete(x, o, a), x, covers=("delete",), dtypes=BOTH)
+        _one(
+            f"delete {name} axis={axis}",
+            lambda x, o=obj, a=axis: np.delete(x, o, a),
+            x,
+            covers=("delete",),
+            dtypes=BOTH,
+        )
         for name, obj in (("one", 1), ("two", [0, 2]), ("every other", slice(None, None, 2)))
         for axis, x in ((None, CUBE), (1, CUBE), (-2, BACK))
     ]
@@ -80,7 +112,10 @@ def _delete() -> tuple[Case, ...]:
 def _resize() -> tuple[Case, ...]:
     covers = ("resize", "cycle")
     shapes = (3, (2, 3), (4, 5), (2, 2, 7), (0, 3), (), [5], 12)
-    rows = [_one(f"resize to {shape}", lambda x, s=shape: np.resize(x, s), PLANE, covers=covers, dtypes=BOTH) for shape in shapes]
+    rows = [
+        _one(f"resize to {shape}", lambda x, s=shape: np.resize(x, s), PLANE, covers=covers, dtypes=BOTH)
+        for shape in shapes
+    ]
     return (
         *rows,
         _one("resize strides", lambda x: np.resize(x, 29), BACK, covers=covers),
@@ -93,7 +128,10 @@ def _resize() -> tuple[Case, ...]:
 def _trim() -> tuple[Case, ...]:
     covers = ("trim_zeros",)
     return (
-        *(_one(f"trim_zeros {t}", lambda x, t=t: np.trim_zeros(x, t) * 2.0, GAPS, covers=covers, rough="jump") for t in ("fb", "f", "B")),
+        *(
+            _one(f"trim_zeros {t}", lambda x, t=t: np.trim_zeros(x, t) * 2.0, GAPS, covers=covers, rough="jump")
+            for t in ("fb", "f", "B")
+        ),
         _one("trim_zeros of a product", lambda x: np.trim_zeros(x * GAPS), GAPS + 1, covers=covers),
         _one("trim_zeros of zeros", lambda x: np.trim_zeros(x * 0.0), LINE, covers=covers),
     )
@@ -102,11 +140,23 @@ def _trim() -> tuple[Case, ...]:
 def _reads() -> tuple[Case, ...]:
     along = ("take_along_axis",)
     rows = [
-        _one(f"compress axis={a}", lambda x, a=a, c=c: np.compress(c, x, a), PLANE, covers=("numpy.compress",), dtypes=BOTH)
+        _one(
+            f"compress axis={a}",
+            lambda x, a=a, c=c: np.compress(c, x, a),
+            PLANE,
+            covers=("numpy.compress",),
+            dtypes=BOTH,
+        )
         for a, c in ((None, [True, False, True]), (0, [0, 1, 1]), (-1, [True, True, False]))
     ]
     rows += [
-        _one(f"take_along_axis axis={a}", lambda x, a=a: np.take_along_axis(x, np.argsort(x, a), a), CUBE, covers=along, dtypes=BOTH)
+        _one(
+            f"take_along_axis axis={a}",
+            lambda x, a=a: np.take_along_axis(x, np.argsort(x, a), a),
+            CUBE,
+            covers=along,
+            dtypes=BOTH,
+        )
         for a in (0, 1, -1)
     ]
     return (
@@ -115,11 +165,33 @@ def _reads() -> tuple[Case, ...]:
         _one("compress by the value", lambda x: np.compress(x > 0, x), LINE, covers=("numpy.compress",)),
         _one("extract", lambda x: np.extract(x > 0, x * x), PLANE, covers=("extract",), dtypes=BOTH),
         _one("extract by numbers", lambda x: np.extract([1, 0, 2], x), PLANE, covers=("extract",)),
-        _one("take_along_axis flat", lambda x: np.take_along_axis(x, np.array([0, 7, 7, -1]), None), PLANE, covers=along),
-        _one("take_along_axis repeats", lambda x: np.take_along_axis(x, np.array([[0, 0], [1, -1], [3, 3]]), 1), PLANE, covers=along),
-        _one("take_along_axis broadcast", lambda x: np.take_along_axis(x, np.array([[0], [2], [2]]), axis=1), PLANE, covers=along),
-        _one("take_along_axis broadcast rows", lambda x: np.take_along_axis(x, np.array([[1, 0, 0, 1]]), axis=0), PLANE, covers=along),
-        _one("take_along_axis strides", lambda x: np.take_along_axis(x, np.argsort(x, axis=2)[:, :1], axis=2), BACK, covers=along),
+        _one(
+            "take_along_axis flat", lambda x: np.take_along_axis(x, np.array([0, 7, 7, -1]), None), PLANE, covers=along
+        ),
+        _one(
+            "take_along_axis repeats",
+            lambda x: np.take_along_axis(x, np.array([[0, 0], [1, -1], [3, 3]]), 1),
+            PLANE,
+            covers=along,
+        ),
+        _one(
+            "take_along_axis broadcast",
+            lambda x: np.take_along_axis(x, np.array([[0], [2], [2]]), axis=1),
+            PLANE,
+            covers=along,
+        ),
+        _one(
+            "take_along_axis broadcast rows",
+            lambda x: np.take_along_axis(x, np.array([[1, 0, 0, 1]]), axis=0),
+            PLANE,
+            covers=along,
+        ),
+        _one(
+            "take_along_axis strides",
+            lambda x: np.take_along_axis(x, np.argsort(x, axis=2)[:, :1], axis=2),
+            BACK,
+            covers=along,
+        ),
         _one("take_along_axis complex", lambda z: np.take_along_axis(z, np.argsort(z.real, 0), 0), WAVE, covers=along),
         _one("take repeated rows", lambda x: np.take(x, [0, 2, 0, 0], axis=0), PLANE, covers=("take",), dtypes=BOTH),
         _one("take repeated columns", lambda x: np.take(x, [[2, 2], [0, -1]], axis=1), CUBE, covers=("take",)),
@@ -128,8 +200,15 @@ def _reads() -> tuple[Case, ...]:
         _one("read a mask of the first axes", lambda x: x[CUBE[..., 0] > 0], CUBE, covers=("getitem",)),
         _one("read a mask after a slice", lambda x: x[:, CUBE[0] > 0], CUBE, covers=("getitem",)),
         _one("read repeats about a slice", lambda x: x[[0, 1, 1], :, [2, 2, 2]], CUBE, covers=("getitem",)),
-        _one("read repeats and a new axis", lambda x: x[None, [0, 1, 0], None, 1:, [3, 3, 3]], CUBE, covers=("getitem",)),
-        _one("read a mask beside a list", lambda x: x[CUBE[..., 0] > 0, [1] * int((CUBE[..., 0] > 0).sum())], CUBE, covers=("getitem",)),
+        _one(
+            "read repeats and a new axis", lambda x: x[None, [0, 1, 0], None, 1:, [3, 3, 3]], CUBE, covers=("getitem",)
+        ),
+        _one(
+            "read a mask beside a list",
+            lambda x: x[CUBE[..., 0] > 0, [1] * int((CUBE[..., 0] > 0).sum())],
+            CUBE,
+            covers=("getitem",),
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""Conformance cases of the elementwise functions, complex numbers and zero-derivative functions, each on a domain where it is smooth."""
+"""Conformance cases of the elementwise functions, complex numbers and zero-derivative functions, each on a domain
+where it is smooth."""
 
 import operator
 from typing import Any
@@ -6,10 +7,10 @@ from typing import Any
 import numpy as np
 from tests.primitives.case import Case
 
-from pullback.primitives.elementwise import i1
-from pullback.primitives.masked import masked_divide, masked_multiply
-from pullback.primitives.operators import OPERATORS
-from pullback.primitives.versions import available
+from pullback.primitives.elementwise.functions import i1
+from pullback.primitives.elementwise.operators import OPERATORS
+from pullback.primitives.shared.masked import masked_divide, masked_multiply
+from pullback.primitives.shared.versions import available
 
 _rng = np.random.default_rng(11)
 ANY = np.array([[-1.3, -0.4, 0.35], [0.6, 1.7, -2.2]])
@@ -21,11 +22,27 @@ PLANE = ANY + 1j * np.array([[0.4, -0.8, 1.1], [-0.3, 0.5, 0.9]])
 OTHER = np.array([[0.7, -1.1, 2.3], [-0.9, 0.8, 1.4]])
 COLUMN, LINE = np.array([[0.7], [-1.6], [2.3]]), np.array([1.2, -0.45, 0.9, 2.6])
 EMPTY, NUMBER = np.zeros((0, 3)), np.array(0.6)
-STRIDED = np.asfortranarray(_rng.uniform(0.1, 0.9, size=(4, 6)))[::-1, ::2]  # Fortran order, a negative stride, and gaps
+STRIDED = np.asfortranarray(_rng.uniform(0.1, 0.9, size=(4, 6)))[
+    ::-1, ::2
+]  # Fortran order, a negative stride, and gaps
 BOTH = ("float32", "float64")
 
 UNARY: tuple[tuple[Any, Any], ...] = (
-    *((f, ANY) for f in (np.absolute, np.fabs, np.negative, np.positive, np.conjugate, np.exp, np.exp2, np.expm1, np.square, np.cbrt)),
+    *(
+        (f, ANY)
+        for f in (
+            np.absolute,
+            np.fabs,
+            np.negative,
+            np.positive,
+            np.conjugate,
+            np.exp,
+            np.exp2,
+            np.expm1,
+            np.square,
+            np.cbrt,
+        )
+    ),
     *((f, ANY) for f in (np.reciprocal, np.sin, np.cos, np.sinh, np.cosh, np.tanh, np.arctan, np.arcsinh)),
     *((f, ANY) for f in (np.deg2rad, np.radians, np.rad2deg, np.degrees, np.sinc, np.i0, i1)),
     *((f, POSITIVE) for f in (np.sqrt, np.log, np.log2, np.log10, np.log1p)),
@@ -35,8 +52,35 @@ UNARY: tuple[tuple[Any, Any], ...] = (
     (np.tan, ANGLES),
 )
 HOLOMORPHIC = (
-    *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.square, np.reciprocal, np.negative, np.positive),
-    *(np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.sinc),
+    *(
+        np.exp,
+        np.exp2,
+        np.expm1,
+        np.log,
+        np.log2,
+        np.log10,
+        np.log1p,
+        np.sqrt,
+        np.square,
+        np.reciprocal,
+        np.negative,
+        np.positive,
+    ),
+    *(
+        np.sin,
+        np.cos,
+        np.tan,
+        np.sinh,
+        np.cosh,
+        np.tanh,
+        np.arcsin,
+        np.arccos,
+        np.arctan,
+        np.arcsinh,
+        np.arccosh,
+        np.arctanh,
+        np.sinc,
+    ),
 )
 
 
@@ -55,14 +99,30 @@ def _unary() -> tuple[Case, ...]:
             Case(f"{name} of nothing", f, (EMPTY,), (name,)),
             Case(f"{name} strided", f, (STRIDED,), (name,)),
         ]
-    for f in (np.exp, np.exp2, np.sqrt, np.cbrt, np.reciprocal, np.tan, np.tanh):  # x is held already: the other alternative
-        rows.append(Case(f"{name_of(f)} of a held operand", lambda x, f=f: (x * x) * f(x), (UNIT + 1.1,), (name_of(f),)))
+    for f in (
+        np.exp,
+        np.exp2,
+        np.sqrt,
+        np.cbrt,
+        np.reciprocal,
+        np.tan,
+        np.tanh,
+    ):  # x is held already: the other alternative
+        rows.append(
+            Case(f"{name_of(f)} of a held operand", lambda x, f=f: (x * x) * f(x), (UNIT + 1.1,), (name_of(f),))
+        )
     return tuple(rows)
 
 
 _SMOOTH_PAIRS: tuple[tuple[Any, Any, Any], ...] = (
-    *((f, ANY, OTHER) for f in (np.add, np.subtract, np.multiply, np.divide, np.logaddexp, np.logaddexp2, np.arctan2, np.hypot)),
-    *((f, ANY, OTHER) for f in (np.maximum, np.minimum, np.fmax, np.fmin, np.copysign, np.remainder, np.fmod, np.heaviside)),
+    *(
+        (f, ANY, OTHER)
+        for f in (np.add, np.subtract, np.multiply, np.divide, np.logaddexp, np.logaddexp2, np.arctan2, np.hypot)
+    ),
+    *(
+        (f, ANY, OTHER)
+        for f in (np.maximum, np.minimum, np.fmax, np.fmin, np.copysign, np.remainder, np.fmod, np.heaviside)
+    ),
     *((f, POSITIVE, OTHER) for f in (np.power, np.float_power)),
     *((f, POSITIVE, OTHER) for f in OPERATORS if len(f.operands) == 2),
     *((f, ANY, OTHER) for f in (masked_multiply, masked_divide)),
@@ -100,15 +160,27 @@ def _exponents() -> tuple[Case, ...]:
     """x ** n at every kind of n, and x at 0 where it is smooth there."""
     at_zero, whole = np.array([0.0, 1.3, -0.7]), np.array([3, 1, 2])
     exponents = (0, 1, 2, 3, -1, -2, 0.0, 2.0, np.int64(3))
-    rows = [Case(f"power {n!r}", lambda x, n=n: x**n, (ANY,), ("power", "operator_power"), dtypes=BOTH) for n in exponents]
+    rows = [
+        Case(f"power {n!r}", lambda x, n=n: x**n, (ANY,), ("power", "operator_power"), dtypes=BOTH) for n in exponents
+    ]
     rows += [
         Case("power 0.5", lambda x: x**0.5, (POSITIVE,), ("power", "operator_power"), dtypes=BOTH),
         Case("power at 0", lambda x: np.power(x, 2) + x**3, (at_zero,), ("power",)),
-        Case("power, array of exponents at 0", lambda x: np.power(x, np.array([[0.0], [2.0], [3.0]])), (at_zero,), ("power",)),
+        Case(
+            "power, array of exponents at 0",
+            lambda x: np.power(x, np.array([[0.0], [2.0], [3.0]])),
+            (at_zero,),
+            ("power",),
+        ),
         Case("power, integer exponents", lambda x: x ** np.array([0, 2, 3], np.uint8), (ANY,), ("power",), dtypes=BOTH),
         Case("power of an integer", lambda y: 2**y + whole**y, (ANY,), ("power", "operator_power")),
         *(
-            Case(f"{name_of(f)} backwards in place", lambda x, y, f=f: f((x * 1.0)[::-1], y), (POSITIVE, OTHER), (f"in_place_{name}",))
+            Case(
+                f"{name_of(f)} backwards in place",
+                lambda x, y, f=f: f((x * 1.0)[::-1], y),
+                (POSITIVE, OTHER),
+                (f"in_place_{name}",),
+            )
             for f, name in ((operator.imul, "multiply"), (operator.ipow, "power"))
         ),
         Case("power in place", lambda x: operator.ipow(x * 1.0, 2), (ANY,), ("power", "operator_power")),
@@ -124,9 +196,14 @@ def _kinks() -> tuple[Case, ...]:
     at_0 = {np.absolute: "kink", np.fabs: "kink", np.sqrt: "pole", np.cbrt: "pole", np.sinc: "", np.i0: ""}
     rows = [Case(f"{f.__name__} at 0", f, (zeros,), (f.__name__,), rough=word) for f, word in at_0.items()]
     rows += [Case(f"{f.__name__} at 1", f, (ones,), (f.__name__,), rough="pole") for f in (np.arcsin, np.arccos)]
-    rows += [Case(f"{f.__name__} ties", f, tied, (f.__name__,), rough="tie") for f in (np.maximum, np.minimum, np.fmax, np.fmin)]
+    rows += [
+        Case(f"{f.__name__} ties", f, tied, (f.__name__,), rough="tie")
+        for f in (np.maximum, np.minimum, np.fmax, np.fmin)
+    ]
     origin = (zeros, zeros[::-1] - 1)
-    rows += [Case(f"{f.__name__} at the origin", f, origin, (f.__name__,), rough="kink") for f in (np.hypot, np.arctan2)]
+    rows += [
+        Case(f"{f.__name__} at the origin", f, origin, (f.__name__,), rough="kink") for f in (np.hypot, np.arctan2)
+    ]
     rows += [
         Case("absolute complex at 0", np.absolute, (np.array([0j, 3 + 4j]),), ("absolute",), rough="kink"),
         Case("logaddexp at infinities", np.logaddexp, far, ("logaddexp",), rough="nan"),
@@ -143,7 +220,9 @@ def _several_outputs() -> tuple[Case, ...]:
         Case("modf, whole part only", lambda x: np.modf(x)[1] * x, (ANY,), ("modf",)),
         Case("frexp", lambda x: np.frexp(x)[0], (ANY,), ("frexp",), dtypes=BOTH),
         Case("divmod", np.divmod, (ANY, OTHER), ("divmod",), dtypes=BOTH),
-        Case("divmod, one output", lambda x, y: np.divmod(x, y)[0] * x + np.divmod(x, y)[1], (COLUMN, LINE), ("divmod",)),
+        Case(
+            "divmod, one output", lambda x, y: np.divmod(x, y)[0] * x + np.divmod(x, y)[1], (COLUMN, LINE), ("divmod",)
+        ),
         Case("ldexp", lambda x: np.ldexp(x, whole), (ANY,), ("ldexp",), dtypes=BOTH),
         Case("ldexp broadcast", lambda x: np.ldexp(x, whole[:, :1]), (ANY[:1],), ("ldexp",)),
     )
@@ -172,10 +251,41 @@ def _complexes() -> tuple[Case, ...]:
 
 
 _ROUNDING = (np.ceil, np.floor, np.trunc, np.rint, *available("fix"), np.round, np.around, np.spacing)
-_TESTS = (np.signbit, np.isfinite, np.isinf, np.isnan, np.isneginf, np.isposinf, np.isreal, np.iscomplex, np.logical_not, np.all, np.any)
+_TESTS = (
+    np.signbit,
+    np.isfinite,
+    np.isinf,
+    np.isnan,
+    np.isneginf,
+    np.isposinf,
+    np.isreal,
+    np.iscomplex,
+    np.logical_not,
+    np.all,
+    np.any,
+)
 _TESTS_OF_TWO = (
-    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or, np.logical_xor),
-    *(np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isin, np.floor_divide, np.may_share_memory, np.shares_memory),
+    *(
+        np.equal,
+        np.not_equal,
+        np.less,
+        np.less_equal,
+        np.greater,
+        np.greater_equal,
+        np.logical_and,
+        np.logical_or,
+        np.logical_xor,
+    ),
+    *(
+        np.allclose,
+        np.isclose,
+        np.array_equal,
+        np.array_equiv,
+        np.isin,
+        np.floor_divide,
+        np.may_share_memory,
+        np.shares_memory,
+    ),
 )
 _COUNTS = (
     *(np.argmax, np.argmin, np.nanargmax, np.nanargmin, np.argsort, np.flatnonzero, np.count_nonzero, np.ndim, np.size),
@@ -187,7 +297,9 @@ def _zero() -> tuple[Case, ...]:
     """Each as a constant factor or index of something that does depend on x."""
     line = LINE
     rows = [Case(f.__name__, lambda x, f=f: x * f(x), (ANY,), (f.__name__,)) for f in (*_ROUNDING, *_TESTS)]
-    rows += [Case(f.__name__, lambda x, f=f: x * f(x, OTHER) + f(OTHER, x), (ANY,), (f.__name__,)) for f in _TESTS_OF_TWO]
+    rows += [
+        Case(f.__name__, lambda x, f=f: x * f(x, OTHER) + f(OTHER, x), (ANY,), (f.__name__,)) for f in _TESTS_OF_TWO
+    ]
     rows += [Case(f.__name__, lambda x, f=f: x * f(x), (line,), (f.__name__,)) for f in _COUNTS]
     rows += [
         Case("argpartition", lambda x: x * np.argpartition(x, 1), (line,), ("argpartition",)),
@@ -198,7 +310,9 @@ def _zero() -> tuple[Case, ...]:
         Case("nonzero", lambda x: x[np.nonzero(x)], (line,), ("nonzero",)),
         Case("argwhere", lambda x: x * len(np.argwhere(x)), (line,), ("argwhere",)),
         Case("shape", lambda x: x * np.shape(x)[0], (ANY,), ("shape",)),
-        Case("result_type", lambda x: x * np.zeros(1, np.result_type(x, np.float32)).itemsize, (ANY,), ("result_type",)),
+        Case(
+            "result_type", lambda x: x * np.zeros(1, np.result_type(x, np.float32)).itemsize, (ANY,), ("result_type",)
+        ),
         Case("common_type", lambda x: x * np.common_type(x, x)(2), (ANY,), ("common_type",)),
         Case("min_scalar_type", lambda x: x * np.min_scalar_type(x).itemsize, (ANY,), ("min_scalar_type",)),
         Case("can_cast", lambda x: x * np.can_cast(x.dtype, "f8"), (ANY,), ("can_cast",)),
@@ -214,4 +328,12 @@ def _zero() -> tuple[Case, ...]:
     return tuple(rows)
 
 
-CASES: tuple[Case, ...] = (*_unary(), *_binary(), *_exponents(), *_kinks(), *_several_outputs(), *_complexes(), *_zero())
+CASES: tuple[Case, ...] = (
+    *_unary(),
+    *_binary(),
+    *_exponents(),
+    *_kinks(),
+    *_several_outputs(),
+    *_complexes(),
+    *_zero(),
+)

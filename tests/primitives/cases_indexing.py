@@ -1,4 +1,5 @@
-"""Conformance cases of reading by index, of writes and views, and of creation: each function runs the same on arrays and on tracers."""
+"""Conformance cases of reading by index, of writes and views, and of creation: each function runs the same on arrays
+and on tracers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +52,9 @@ KEYS: dict[str, Any] = {
 
 
 def _reads() -> tuple[Case, ...]:
-    rows = [Case(f"read {name}", lambda x, k=key: x[k], (CUBE,), ("getitem",), dtypes=BOTH) for name, key in KEYS.items()]
+    rows = [
+        Case(f"read {name}", lambda x, k=key: x[k], (CUBE,), ("getitem",), dtypes=BOTH) for name, key in KEYS.items()
+    ]
     rows += [Case(f"read {name}, strided", lambda x, k=key: x[k], (BACK,), ("getitem",)) for name, key in KEYS.items()]
     rows += [
         Case("read mask", lambda x: x[MASK], (PLANE,), ("getitem",), dtypes=BOTH),
@@ -170,7 +173,12 @@ def _creation() -> tuple[Case, ...]:
         Case("full_like of a number", lambda x: np.full_like(x, 2.5) * x, (PLANE,), ("full_like",)),
         Case("full_like of a value", lambda x, y: np.full_like(x, y) * x, (PLANE, LINE), ("full_like",)),
         Case("full_like in another shape", lambda x: np.full_like(x, x[0, 0], shape=(2, 3)), (PLANE,), ("full_like",)),
-        Case("zeros_like of another dtype", lambda x: np.zeros_like(x, dtype=np.complex128) + x, (PLANE,), ("zeros_like",)),
+        Case(
+            "zeros_like of another dtype",
+            lambda x: np.zeros_like(x, dtype=np.complex128) + x,
+            (PLANE,),
+            ("zeros_like",),
+        ),
         Case("copyto where", _copied, (PLANE, LINE), ("copyto",), dtypes=BOTH),
     )
 

@@ -36,7 +36,13 @@ MODES: dict[str, tuple[str, dict[str, Any], str]] = {
     "median": ("median", {}, "pad_statistic"),
     "median of some": ("median", {"stat_length": (2, 3)}, "pad_statistic"),
 }
-WIDTHS: dict[str, Any] = {"none": 0, "short": (2, 1), "one side": ((0, 2),), "longer than the array": (5, 9), "many times": (17, 40)}
+WIDTHS: dict[str, Any] = {
+    "none": 0,
+    "short": (2, 1),
+    "one side": ((0, 2),),
+    "longer than the array": (5, 9),
+    "many times": (17, 40),
+}
 
 
 def _one(name: str, function: Any, *arrays: Any, covers: tuple[str, ...], **kwargs: Any) -> Case:
@@ -68,10 +74,20 @@ def _planes() -> tuple[Case, ...]:
 def _values() -> tuple[Case, ...]:
     """Constants and ends that are traced."""
     rows = []
-    for mode, option, covers in (("constant", "constant_values", "pad_constant"), ("linear_ramp", "end_values", "pad_ramp")):
+    for mode, option, covers in (
+        ("constant", "constant_values", "pad_constant"),
+        ("linear_ramp", "end_values", "pad_ramp"),
+    ):
         pad = lambda x, w, v, m=mode, o=option: np.pad(x, w, m, **{o: v})  # noqa: E731 - used below
         rows += [
-            _one(f"{mode} {what}", lambda x, v, p=pad: p(x, ((1, 2), (3, 0)), v), PLANE, values, covers=(covers,), dtypes=BOTH)
+            _one(
+                f"{mode} {what}",
+                lambda x, v, p=pad: p(x, ((1, 2), (3, 0)), v),
+                PLANE,
+                values,
+                covers=(covers,),
+                dtypes=BOTH,
+            )
             for what, values in (
                 ("a value", NUMBER),
                 ("one value", LINE[:1]),
@@ -81,7 +97,9 @@ def _values() -> tuple[Case, ...]:
             )
         ]
         rows += [
-            _one(f"{mode} list of values", lambda x, v, p=pad: p(x, 2, [v[0], v[1] * v[2]]), LINE, LINE, covers=(covers,)),
+            _one(
+                f"{mode} list of values", lambda x, v, p=pad: p(x, 2, [v[0], v[1] * v[2]]), LINE, LINE, covers=(covers,)
+            ),
             _one(f"{mode} values of the array", lambda x, p=pad: p(x, 1, x[0]), LINE, covers=(covers,)),
             _one(f"{mode} value beside nothing", lambda x, v, p=pad: p(x, 0, v), PLANE, NUMBER, covers=(covers,)),
         ]
@@ -110,8 +128,10 @@ def _others() -> tuple[Case, ...]:
         _one("nothing, edge", lambda x: np.pad(x, ((0, 0), (1, 2)), "edge"), empty, covers=("pad_edge",)),
         _one("nothing, maximum", lambda x: np.pad(x, ((0, 0), (1, 2)), "maximum"), empty, covers=("pad_statistic",)),
         _one("list of widths", lambda x: np.pad(x, [[1, 2], [0, 1]], "wrap"), PLANE, covers=("pad_wrap",)),
-        _one("wide and complex constant", lambda z, v: np.pad(z, 1, constant_values=v), WAVE, np.array(1 + 2j), covers=covers),
-        *since("2.3.0", _one("widths by axis", lambda x: np.pad(x, {-1: (1, 4), 0: 2}, "reflect"), PLANE, covers=("pad_mirror",))),
+        _one("wide and complex constant", lambda z, v: np.pad(z, 1, constant_values=v), WAVE, np.array(1 + 2j),
+            covers=covers),
+        *since("2.3.0",
+            _one("widths by axis", lambda x: np.pad(x, {-1: (1, 4), 0: 2}, "reflect"), PLANE, covers=("pad_mirror",))),
     )  # fmt: skip
 
 

@@ -21,7 +21,12 @@ VALUES: tuple[Case, ...] = (
     Case("polyval of nothing", np.polyval, (P[:0], X), ("polyval",)),
     Case("polyval of rows", np.polyval, (RNG.normal(size=(3, 2, 1)), X), ("polyval",)),
     Case("polyval complex", np.polyval, (COMPLEX, X), ("polyval",), dtypes=BOTH),
-    Case("polyval of poly1d", lambda p, x: np.polyval(np.poly1d([1.0, 2.0, 0.5]), x) + np.polyval(p, x), (P, X), ("polyval",)),
+    Case(
+        "polyval of poly1d",
+        lambda p, x: np.polyval(np.poly1d([1.0, 2.0, 0.5]), x) + np.polyval(p, x),
+        (P, X),
+        ("polyval",),
+    ),
     Case(
         "polyval2d",
         np.polynomial.polynomial.polyval2d,
@@ -29,23 +34,55 @@ VALUES: tuple[Case, ...] = (
         ("polyval2d", "power_series"),
         dtypes=BOTH,
     ),
-    Case("polyval2d, more axes", np.polynomial.polynomial.polyval2d, (X, X * X, RNG.normal(size=(2, 3, 2))), ("polyval2d",)),
-    Case("polyval2d of a list", lambda x: np.polynomial.polynomial.polyval2d(x, 2.0, [[1, 2], [3, 4]]), (STEP,), ("polyval2d",)),
-    Case("polygrid2d", np.polynomial.polynomial.polygrid2d, (X, PLANE, RNG.normal(size=(3, 4))), ("polygrid2d",), dtypes=BOTH),
-    Case("polygrid2d of integers", lambda x, y: np.polynomial.polynomial.polygrid2d(x, y, [[1, 2], [3, 4]]), (X, STEP), ("polygrid2d",)),
+    Case(
+        "polyval2d, more axes",
+        np.polynomial.polynomial.polyval2d,
+        (X, X * X, RNG.normal(size=(2, 3, 2))),
+        ("polyval2d",),
+    ),
+    Case(
+        "polyval2d of a list",
+        lambda x: np.polynomial.polynomial.polyval2d(x, 2.0, [[1, 2], [3, 4]]),
+        (STEP,),
+        ("polyval2d",),
+    ),
+    Case(
+        "polygrid2d",
+        np.polynomial.polynomial.polygrid2d,
+        (X, PLANE, RNG.normal(size=(3, 4))),
+        ("polygrid2d",),
+        dtypes=BOTH,
+    ),
+    Case(
+        "polygrid2d of integers",
+        lambda x, y: np.polynomial.polynomial.polygrid2d(x, y, [[1, 2], [3, 4]]),
+        (X, STEP),
+        ("polygrid2d",),
+    ),
 )
 
 ARITHMETIC: tuple[Case, ...] = (
     *(
         Case(f"{f.__name__} {name}", f, args, (f.__name__,), dtypes=BOTH)
         for f in (np.polyadd, np.polysub, np.polymul)
-        for name, args in (("longer", (P, Q)), ("shorter", (Q, P)), ("equal", (Q, Q * Q)), ("number", (P, STEP)), ("complex", (COMPLEX, Q)))
+        for name, args in (
+            ("longer", (P, Q)),
+            ("shorter", (Q, P)),
+            ("equal", (Q, Q * Q)),
+            ("number", (P, STEP)),
+            ("complex", (COMPLEX, Q)),
+        )
     ),
-    *(Case(f"{f.__name__} a list", lambda p, f=f: f([1, 2], p), (P,), (f.__name__,)) for f in (np.polyadd, np.polysub, np.polymul)),
+    *(
+        Case(f"{f.__name__} a list", lambda p, f=f: f([1, 2], p), (P,), (f.__name__,))
+        for f in (np.polyadd, np.polysub, np.polymul)
+    ),
     Case("polymul of itself", lambda p: np.polymul(p, p), (P,), ("multiply_polynomials",), dtypes=ALL),
     Case("polydiv", np.polydiv, (P, Q), ("polydiv", "divide_polynomials")),
     Case("polydiv, by a line", np.polydiv, (P, Q[:2]), ("polydiv",)),
-    Case("polydiv in single precision", np.polydiv, (P, Q), ("polydiv",), rough="rounding", dtypes=BOTH),  # which decides the length of r
+    Case(
+        "polydiv in single precision", np.polydiv, (P, Q), ("polydiv",), rough="rounding", dtypes=BOTH
+    ),  # which decides the length of r
     Case("polydiv, by a number", np.polydiv, (P, Q[:1]), ("polydiv",)),
     Case("polydiv, quotient alone", lambda u, v: np.polydiv(u, v)[0], (P, Q[:2]), ("polydiv",)),
     Case("polydiv, remainder alone", lambda u, v: np.polydiv(u, v)[1], (np.append(P, X), Q), ("polydiv",)),
@@ -65,7 +102,9 @@ ROOTS: tuple[Case, ...] = (
     Case("poly of one", np.poly, (X[:1],), ("poly",)),
     Case("poly of a number", lambda x: np.poly(np.reshape(x, 1)), (STEP,), ("poly",)),
     Case("poly complex", np.poly, (COMPLEX,), ("poly",), dtypes=BOTH),
-    Case("poly of conjugates", lambda z: np.poly(np.stack([z, np.conj(z)])), (np.array(1 + 2j),), ("poly",), dtypes=BOTH),
+    Case(
+        "poly of conjugates", lambda z: np.poly(np.stack([z, np.conj(z)])), (np.array(1 + 2j),), ("poly",), dtypes=BOTH
+    ),
     Case("roots, real", np.roots, (np.array([1.0, -2.0, -5.0, 6.0]),), ("roots", "roots_of_polynomial"), dtypes=BOTH),
     Case("roots, pairs", np.roots, (np.array([1.0, 0.3, 2.0, 1.1, 0.7]),), ("roots",), dtypes=BOTH),
     Case("roots complex", np.roots, (COMPLEX,), ("roots",), dtypes=BOTH),
@@ -84,14 +123,32 @@ FITS: tuple[Case, ...] = (
     Case("polyfit of y", lambda y: np.polyfit(T, y, 3), (Y,), FIT, dtypes=BOTH),
     Case("polyfit of integers", lambda y: np.polyfit([0, 1, 2, 3, 4, 5, 6], y, 2), (Y,), FIT),
     Case("polyfit at x", lambda x: np.polyfit(x, [1, 2, 2, 4, 3, 5, 7], deg=1), (T,), FIT),
-    Case("polyfit, weights", lambda x, y, w: np.polyfit(x, y, 2, w=w), (T, Y, W), (*FIT, "weighted_polynomial_fit"), dtypes=BOTH),
+    Case(
+        "polyfit, weights",
+        lambda x, y, w: np.polyfit(x, y, 2, w=w),
+        (T, Y, W),
+        (*FIT, "weighted_polynomial_fit"),
+        dtypes=BOTH,
+    ),
     Case("polyfit, weights alone", lambda w: np.polyfit(T, Y, 2, None, False, w), (W,), FIT),
     Case("polyfit of columns", lambda x, y, w: np.polyfit(x, y, 2, w=w), (T, YS, W), FIT),
     Case("polyfit, a constant", lambda x, y: np.polyfit(x, y, 0), (T, Y), FIT),
     Case("polyfit through all", lambda x, y: np.polyfit(x, y, 3), (T[:4], Y[:4]), FIT),
-    Case("polyfit full", lambda x, y, w: tuple(v for v in np.polyfit(x, y, 2, full=True, w=w) if np.ndim(v)), (T, Y, W), FIT, dtypes=BOTH),
+    Case(
+        "polyfit full",
+        lambda x, y, w: tuple(v for v in np.polyfit(x, y, 2, full=True, w=w) if np.ndim(v)),
+        (T, Y, W),
+        FIT,
+        dtypes=BOTH,
+    ),
     Case("polyfit full of columns", lambda x, y: np.polyfit(x, y, 1, full=True, rcond=1e-9)[:2], (T, YS), FIT),
-    Case("polyfit cov", lambda x, y, w: np.polyfit(x, y, 2, w=w, cov=True), (T, Y, W), (*FIT, "polynomial_fit_covariance"), dtypes=BOTH),
+    Case(
+        "polyfit cov",
+        lambda x, y, w: np.polyfit(x, y, 2, w=w, cov=True),
+        (T, Y, W),
+        (*FIT, "polynomial_fit_covariance"),
+        dtypes=BOTH,
+    ),
     Case("polyfit cov of columns", lambda x, y: np.polyfit(x, y, 1, cov=True), (T, YS), FIT),
     Case("polyfit cov unscaled", lambda x, y: np.polyfit(x, y, 1, cov="unscaled"), (T, YS), FIT),
     Case("polyfit complex", lambda x, y: np.polyfit(x, y, 1), (T[:4], COMPLEX), FIT),

@@ -59,7 +59,13 @@ def _medians() -> tuple[Case, ...]:
     rows += [
         Case("median complex", lambda x: np.median(x, 1), (CUBE[0] + 1j * CUBE[1],), ("median",), dtypes=BOTH),
         Case("median with NaN", lambda x: np.median(x, 1), (HOLES,), ("median",), rough="nan"),
-        Case("nanmedian of NaN", quiet(lambda x: np.nanmedian(x, 2)), (np.where(CUBE < 0, np.nan, CUBE),), ("nanmedian",), rough="nan"),
+        Case(
+            "nanmedian of NaN",
+            quiet(lambda x: np.nanmedian(x, 2)),
+            (np.where(CUBE < 0, np.nan, CUBE),),
+            ("nanmedian",),
+            rough="nan",
+        ),
     ]
     return tuple(rows)
 
@@ -73,26 +79,36 @@ def _quantiles() -> tuple[Case, ...]:
         for method in METHODS:
             rows += [
                 Case(f"{name} {method}", lambda x, f=function, m=method, q=some: f(x, q, 1, method=m), (cube,), covers),
-                Case(f"{name} {method} traced q", lambda x, q, f=function, m=method: f(x, q, method=m), (cube, some), covers),
+                Case(
+                    f"{name} {method} traced q",
+                    lambda x, q, f=function, m=method: f(x, q, method=m),
+                    (cube, some),
+                    covers,
+                ),
             ]
         rows += [
             *(
-                Case(f"{name} axis={axis}", lambda x, f=function, axis=axis, q=some: f(x, q, axis), (cube,), covers, dtypes=BOTH)
+                Case(f"{name} axis={axis}", lambda x, f=function, axis=axis, q=some: f(x, q, axis), (cube,), covers,
+                    dtypes=BOTH)
                 for axis in (None, 0, -1, (0, 2), (-1, 1))
             ),
             Case(f"{name} float q", lambda x, f=function, s=scale: f(x, 0.37 * s), (cube,), covers, dtypes=ALL),
-            Case(f"{name} matrix q", lambda x, q, f=function: f(x, q, 0), (cube, np.stack([some, some[::-1] * 0.9])), covers),
+            Case(f"{name} matrix q", lambda x, q, f=function: f(x, q, 0), (cube, np.stack([some, some[::-1] * 0.9])),
+                covers),
             Case(f"{name} many q", lambda x, q, f=function: f(x, q), (cube, MANY * scale), covers),
             Case(f"{name} traced q alone", lambda q, f=function, c=cube: f(c, q, (0, 1)), (q,), covers, dtypes=BOTH),
             Case(f"{name} keepdims", lambda x, q, f=function: f(x, q, (0, 2), keepdims=True), (cube, some), covers),
             Case(f"{name} keepdims of all", lambda x, q, f=function: f(x, q, keepdims=True), (cube, q), covers),
-            Case(f"{name} overwrite_input", lambda x, f=function, q=q: f(2 * x, q, overwrite_input=True), (cube,), covers),
+            Case(f"{name} overwrite_input", lambda x, f=function, q=q: f(2 * x, q, overwrite_input=True), (cube,),
+                covers),
             Case(f"{name} list of q", lambda x, f=function, s=scale: f(x, [0.1 * s, 0.6 * s], 2), (cube,), covers),
             Case(f"{name} ends", lambda x, f=function, s=scale: f(x, [0.0, 1.0 * s]), (cube,), covers),
             Case(f"{name} of integers", lambda q, f=function: f(np.arange(7), q), (q,), covers),
-            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x, 0.5, 0)), (np.zeros((3, 0)),), (name,), rough="nan"),
+            Case(f"{name} of nothing", quiet(lambda x, f=function: f(x, 0.5, 0)), (np.zeros((3, 0)),), (name,),
+                rough="nan"),
             Case(
-                f"{name} weights", lambda x, w, f=function, q=some: f(x, q, 1, method="inverted_cdf", weights=w), (cube, WEIGHTS), heavy,
+                f"{name} weights", lambda x, w, f=function, q=some: f(x, q, 1, method="inverted_cdf", weights=w),
+                (cube, WEIGHTS), heavy,
             ),
             Case(
                 f"{name} weights of all",
@@ -101,12 +117,17 @@ def _quantiles() -> tuple[Case, ...]:
                 heavy,
             ),
         ]  # fmt: skip
-    for function, scale in ((np.quantile, 1), (np.percentile, 100)):  # of the others NumPy 2.4 refuses these weights with an IndexError
+    for function, scale in (
+        (np.quantile, 1),
+        (np.percentile, 100),
+    ):  # of the others NumPy 2.4 refuses these weights with an IndexError
         name = function.__name__
         rows += [
             Case(
                 f"{name} weights along an axis",
-                lambda x, f=function, q=Q * scale: f(x, q, axis=2, method="inverted_cdf", weights=WEIGHTS[0, 0], keepdims=True),
+                lambda x, f=function, q=Q * scale: f(
+                    x, q, axis=2, method="inverted_cdf", weights=WEIGHTS[0, 0], keepdims=True
+                ),
                 (CUBE,),
                 (name, "weighted_order_statistic"),
                 dtypes=BOTH,

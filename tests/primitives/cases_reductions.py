@@ -1,11 +1,12 @@
-"""Conformance cases of the reductions and scans: every option, at points where they are smooth unless said otherwise."""
+"""Conformance cases of the reductions and scans: every option, at points where they are smooth unless said
+otherwise."""
 
 from typing import Any
 
 import numpy as np
 from tests.primitives.case import Case
 
-from pullback.primitives.versions import available
+from pullback.primitives.shared.versions import available
 
 _rng = np.random.default_rng(7)
 LINE = _rng.normal(size=5)
@@ -22,7 +23,12 @@ AXES: tuple[Any, ...] = (None, 0, -1, (0, 2), (-1, 1))
 
 def _each_axis(name: str, function: Any, covers: tuple[str, ...], x: Any = CUBE, **kwargs: Any) -> tuple[Case, ...]:
     return tuple(
-        Case(f"{name} axis={a} keepdims={keep}", lambda x, a=a, k=keep: function(x, axis=a, keepdims=k, **kwargs), (x,), covers)
+        Case(
+            f"{name} axis={a} keepdims={keep}",
+            lambda x, a=a, k=keep: function(x, axis=a, keepdims=k, **kwargs),
+            (x,),
+            covers,
+        )
         for a in AXES
         for keep in (False, True)
     )
@@ -49,7 +55,13 @@ def _reductions() -> tuple[Case, ...]:
             Case(f"{name} 0-d", f, (np.array(1.5),), covers),
             Case(f"{name} of nothing", f, (EMPTY,), covers),
             Case(f"{name} of nothing along an axis", lambda x, f=f: f(x, axis=0), (EMPTY,), covers),
-            Case(f"{name} dtype", lambda x, f=f: f(x, axis=0, dtype=np.float64), (CUBE.astype(np.float32),), covers, dtypes=("float32",)),
+            Case(
+                f"{name} dtype",
+                lambda x, f=f: f(x, axis=0, dtype=np.float64),
+                (CUBE.astype(np.float32),),
+                covers,
+                dtypes=("float32",),
+            ),
         ]
     return tuple(rows)
 
@@ -72,7 +84,9 @@ def _masked() -> tuple[Case, ...]:
 
 
 def _moments() -> tuple[Case, ...]:
-    rows: list[Case] = list(_each_axis("mean where", np.mean, ("mean", "reduce_mean_where"), where=MASK | np.array([[[True]], [[False]]])))
+    rows: list[Case] = list(
+        _each_axis("mean where", np.mean, ("mean", "reduce_mean_where"), where=MASK | np.array([[[True]], [[False]]]))
+    )
     for f in (np.var, np.std):
         name = f.__name__
         plain, about = (name, f"reduce_{name}"), (name, f"reduce_{name}_about")
@@ -81,11 +95,26 @@ def _moments() -> tuple[Case, ...]:
             Case(f"{name} fractional ddof", lambda x, f=f: f(x, ddof=0.5, keepdims=True), (CUBE,), plain),
             Case(f"{name} correction", lambda x, f=f: f(x, axis=(0, 1), correction=1), (CUBE,), plain),
             Case(f"{name} where", lambda x, f=f: f(x, axis=(0, 2), where=ROW), (CUBE,), about),
-            Case(f"{name} where ddof", lambda x, f=f: f(x, axis=(0, 2), where=MASK, ddof=1, keepdims=True), (CUBE,), about),
+            Case(
+                f"{name} where ddof",
+                lambda x, f=f: f(x, axis=(0, 2), where=MASK, ddof=1, keepdims=True),
+                (CUBE,),
+                about,
+            ),
             Case(f"{name} complex where", lambda x, f=f: f(x, axis=(0, 2), where=ROW), (WAVE,), about),
             Case(f"{name} mean=", lambda x, m, f=f: f(x, axis=1, mean=m), (CUBE, CUBE[:, :1] + 0.3), about),
-            Case(f"{name} its own mean", lambda x, f=f: f(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)), (CUBE,), about),
-            Case(f"{name} mean= where", lambda x, m, f=f: f(x, axis=2, mean=m, where=ROW, ddof=1), (CUBE, CUBE[:, :, :1] * 0.3), about),
+            Case(
+                f"{name} its own mean",
+                lambda x, f=f: f(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)),
+                (CUBE,),
+                about,
+            ),
+            Case(
+                f"{name} mean= where",
+                lambda x, m, f=f: f(x, axis=2, mean=m, where=ROW, ddof=1),
+                (CUBE, CUBE[:, :, :1] * 0.3),
+                about,
+            ),
         ]
     return tuple(rows)
 
@@ -93,12 +122,22 @@ def _moments() -> tuple[Case, ...]:
 def _ufunc_methods() -> tuple[Case, ...]:
     return (
         Case("add.reduce", np.add.reduce, (CUBE,), ("add.reduce", "reduce_sum")),
-        Case("add.reduce axis=None where", lambda x: np.add.reduce(x, axis=None, where=MASK), (CUBE,), ("add.reduce", "reduce_sum_where")),
+        Case(
+            "add.reduce axis=None where",
+            lambda x: np.add.reduce(x, axis=None, where=MASK),
+            (CUBE,),
+            ("add.reduce", "reduce_sum_where"),
+        ),
         Case("multiply.reduce", lambda x: np.multiply.reduce(x, 1), (CUBE,), ("multiply.reduce", "reduce_prod")),
         Case("maximum.reduce", lambda x: np.maximum.reduce(x, -1), (CUBE,), ("maximum.reduce", "reduce_max")),
         Case("minimum.reduce", lambda x: np.minimum.reduce(x, axis=(0, 1)), (CUBE,), ("minimum.reduce", "reduce_min")),
         Case("logaddexp.reduce", np.logaddexp.reduce, (CUBE,), ("logaddexp.reduce", "reduce_logaddexp")),
-        Case("logaddexp.reduce of 1000s", lambda x: np.logaddexp.reduce(x + 1000.0), (LINE,), ("logaddexp.reduce", "reduce_logaddexp")),
+        Case(
+            "logaddexp.reduce of 1000s",
+            lambda x: np.logaddexp.reduce(x + 1000.0),
+            (LINE,),
+            ("logaddexp.reduce", "reduce_logaddexp"),
+        ),
         Case(
             "logaddexp.reduce where initial",
             lambda x: np.logaddexp.reduce(x, axis=1, where=MASK, initial=0.2),
@@ -106,7 +145,12 @@ def _ufunc_methods() -> tuple[Case, ...]:
             ("logaddexp.reduce", "reduce_logaddexp_where"),
         ),
         Case("add.accumulate", np.add.accumulate, (CUBE,), ("add.accumulate", "scan_sum")),
-        Case("multiply.accumulate", lambda x: np.multiply.accumulate(x, -1), (CUBE,), ("multiply.accumulate", "scan_prod")),
+        Case(
+            "multiply.accumulate",
+            lambda x: np.multiply.accumulate(x, -1),
+            (CUBE,),
+            ("multiply.accumulate", "scan_prod"),
+        ),
         Case("multiply.accumulate of many", np.multiply.accumulate, (LONG,), ("scan_prod", "scan_recurrence")),
     )
 
@@ -117,7 +161,13 @@ def _kinks() -> tuple[Case, ...]:
         Case("amax and amin", lambda x: np.amax(x, axis=1) * np.amin(x), (CUBE,), ("max", "min")),
         Case("max ties", lambda x: np.max(x, axis=1), (ties,), ("max", "reduce_max"), rough="tie"),
         Case("min ties", np.min, (ties,), ("min", "reduce_min"), rough="tie"),
-        Case("amax with NaN", lambda x: np.amax(x, axis=0), (np.array([[1.0, np.nan], [2.0, 0.0]]),), ("max", "reduce_max"), rough="nan"),
+        Case(
+            "amax with NaN",
+            lambda x: np.amax(x, axis=0),
+            (np.array([[1.0, np.nan], [2.0, 0.0]]),),
+            ("max", "reduce_max"),
+            rough="nan",
+        ),
         Case("std of equal numbers", np.std, (np.ones(3),), ("std", "reduce_std"), rough="kink"),
         Case("std of one number", np.std, (np.ones(1),), ("std", "reduce_std")),
     )
@@ -127,7 +177,10 @@ def _scans() -> tuple[Case, ...]:
     rows: list[Case] = []
     for f, scan in ((np.cumsum, "scan_sum"), (np.cumprod, "scan_prod")):
         covers = (f.__name__, scan)
-        rows += [Case(f"{f.__name__} axis={axis}", lambda x, f=f, a=axis: f(x, axis=a), (CUBE,), covers) for axis in (None, 0, 1, -1)]
+        rows += [
+            Case(f"{f.__name__} axis={axis}", lambda x, f=f, a=axis: f(x, axis=a), (CUBE,), covers)
+            for axis in (None, 0, 1, -1)
+        ]
         rows += [
             Case(f"{f.__name__} zeros", lambda x, f=f: f(x, axis=1), (ZEROS,), covers),
             Case(f"{f.__name__} complex", f, (WAVE,), covers),
@@ -146,9 +199,18 @@ def _scans() -> tuple[Case, ...]:
             Case(f"{f.__name__} axis", lambda x, f=f: f(x, axis=-2), (CUBE,), covers),
             Case(f"{f.__name__} initial", lambda x, f=f: f(x, axis=1, include_initial=True), (CUBE,), covers),
         ]
-    rows += [Case(f"diff n={n} axis={a}", lambda x, n=n, a=a: np.diff(x, n, a), (CUBE,), ("diff",)) for n in (0, 1, 2, 9) for a in (0, -1)]
     rows += [
-        Case("diff prepend append", lambda x, p, a: np.diff(x, prepend=p, append=a), (CUBE, CUBE[:, :, :2], LINE[0]), ("diff",)),
+        Case(f"diff n={n} axis={a}", lambda x, n=n, a=a: np.diff(x, n, a), (CUBE,), ("diff",))
+        for n in (0, 1, 2, 9)
+        for a in (0, -1)
+    ]
+    rows += [
+        Case(
+            "diff prepend append",
+            lambda x, p, a: np.diff(x, prepend=p, append=a),
+            (CUBE, CUBE[:, :, :2], LINE[0]),
+            ("diff",),
+        ),
         Case("diff of nothing", lambda x: np.diff(x, axis=0), (EMPTY,), ("diff",)),
     ]
     return tuple(rows)

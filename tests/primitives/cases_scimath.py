@@ -1,4 +1,5 @@
-"""Conformance cases of numpy.emath, with every element inside, some outside and all on complex ground; of sliding windows; of unwrap."""
+"""Conformance cases of numpy.emath, with every element inside, some outside and all on complex ground; of sliding
+windows; of unwrap."""
 
 import numpy as np
 from tests.primitives.case import Case
@@ -10,7 +11,11 @@ BOTH = ("float32", "float64")
 BASES = np.array([2.0, 10.0])
 emath = np.emath
 windows = np.lib.stride_tricks.sliding_window_view
-LINE, PAGE, CUBE = np.cos(np.arange(7.0)), np.sin(np.arange(20.0)).reshape(4, 5), np.sin(np.arange(24.0)).reshape(2, 3, 4)
+LINE, PAGE, CUBE = (
+    np.cos(np.arange(7.0)),
+    np.sin(np.arange(20.0)).reshape(4, 5),
+    np.sin(np.arange(24.0)).reshape(2, 3, 4),
+)
 ANGLES = np.array([[0.1, 2.9, -2.8, 0.43, -3.0], [1.0, -2.5, 2.6, 2.75, -0.3]])
 
 UNARY: tuple[Case, ...] = tuple(
@@ -38,7 +43,13 @@ BINARY: tuple[Case, ...] = (
     Case("emath.power by keyword", lambda p: emath.power(x=MIXED, p=p), (INSIDE,), POWER),
 )
 EDGE: tuple[Case, ...] = tuple(
-    Case(f"emath.{name} at the edge", getattr(emath, name), (np.array([-1.0, 0.0, 1.0, 2.0]),), (f"emath.{name}",), rough="pole")
+    Case(
+        f"emath.{name} at the edge",
+        getattr(emath, name),
+        (np.array([-1.0, 0.0, 1.0, 2.0]),),
+        (f"emath.{name}",),
+        rough="pole",
+    )
     for name in "sqrt log log2 log10 arccos arcsin arctanh".split()
 )
 
@@ -70,9 +81,17 @@ PHASES: tuple[Case, ...] = (
     Case("unwrap discont", lambda p: np.unwrap(p, 5.5, -1), (ANGLES,), ("unwrap", "unwrapped")),
     Case("unwrap period", lambda p: np.unwrap(p, period=2.0), (ANGLES,), ("unwrap", "unwrapped"), dtypes=BOTH),
     Case("unwrap, integer period", lambda p: np.unwrap(p, period=3), (ANGLES,), ("unwrap", "unwrapped"), dtypes=BOTH),
-    Case("unwrap, traced period", lambda p, t: np.unwrap(p, period=t), (ANGLES, np.array(2.3)), ("unwrap", "unwrapped"), dtypes=BOTH),
+    Case(
+        "unwrap, traced period",
+        lambda p, t: np.unwrap(p, period=t),
+        (ANGLES, np.array(2.3)),
+        ("unwrap", "unwrapped"),
+        dtypes=BOTH,
+    ),
     Case("unwrap of nothing", np.unwrap, (np.zeros((2, 0)),), ("unwrap", "unwrapped")),
-    Case("unwrap half a period", np.unwrap, (np.array([0.0, np.pi, 0.0, -np.pi]),), ("unwrap", "unwrapped"), rough="jump"),
+    Case(
+        "unwrap half a period", np.unwrap, (np.array([0.0, np.pi, 0.0, -np.pi]),), ("unwrap", "unwrapped"), rough="jump"
+    ),
 )
 
 CASES: tuple[Case, ...] = (*UNARY, *BINARY, *EDGE, *WINDOWS, *PHASES)

@@ -1,4 +1,5 @@
-"""Conformance cases of where, select, choose, clip and nan_to_num: every option, broadcasting, ties, and what masks hide."""
+"""Conformance cases of where, select, choose, clip and nan_to_num: every option, broadcasting, ties, and what masks
+hide."""
 
 import numpy as np
 from tests.primitives.case import Case, since
@@ -27,7 +28,9 @@ WHERE: tuple[Case, ...] = (
 
 # At 0 and -1 the masked branch has an infinite or undefined slope; the gradient there is exactly 0.
 MASKED: tuple[Case, ...] = tuple(
-    Case(f"masked {name}", lambda x, f=f: np.where(x > 0, f(x), 0.0), (np.array([-1.0, 0.0, 0.5, 2.0]),), ("where", name))
+    Case(
+        f"masked {name}", lambda x, f=f: np.where(x > 0, f(x), 0.0), (np.array([-1.0, 0.0, 0.5, 2.0]),), ("where", name)
+    )
     for name, f in (
         ("log", np.log),
         ("log2", np.log2),
@@ -59,8 +62,20 @@ CLIP: tuple[Case, ...] = (
     Case("clip, traced bounds", lambda x, y: np.clip(x, y - 1, y + 0.5), (X, Y), ("clip", "clamp"), dtypes=BOTH),
     Case("clip broadcast", np.clip, (X, X[:, :1] - 0.3, np.array(1.1)), ("clamp",)),
     Case("clip of a constant", lambda y: np.clip(X, y, 9.0) + np.clip(X, None, y), (Y,), ("clamp", "at_most")),
-    Case("clip below", lambda x: np.clip(x, -0.5, None) + np.clip(x, a_min=0.4, a_max=None), (X,), ("clip", "at_least"), dtypes=BOTH),
-    Case("clip above", lambda x: np.clip(x, None, 0.5) + np.clip(x, None, a_max=1.5), (X,), ("clip", "at_most"), dtypes=BOTH),
+    Case(
+        "clip below",
+        lambda x: np.clip(x, -0.5, None) + np.clip(x, a_min=0.4, a_max=None),
+        (X,),
+        ("clip", "at_least"),
+        dtypes=BOTH,
+    ),
+    Case(
+        "clip above",
+        lambda x: np.clip(x, None, 0.5) + np.clip(x, None, a_max=1.5),
+        (X,),
+        ("clip", "at_most"),
+        dtypes=BOTH,
+    ),
     Case("clip, traced lower bound alone", lambda x, y: np.clip(x, y, None), (X, Y), ("at_least",)),
     Case("clip, traced upper bound alone", lambda x, y: np.clip(x, None, y), (X, Y), ("at_most",)),
     *since(
@@ -74,7 +89,13 @@ CLIP: tuple[Case, ...] = (
     Case("clip 0-d", lambda x: np.clip(x, -1.0, 1.0), (np.array(0.3),), ("clamp",)),
     Case("clip of nothing", lambda x: np.clip(x, -1.0, 1.0), (np.zeros((0, 3)),), ("clamp",)),
     Case("clip at its bounds", lambda x: np.clip(x, 0.0, 1.0), (EDGES,), ("clamp",), rough="kink"),
-    Case("clip at one bound", lambda x: np.clip(x, 0.0, None) + np.clip(x, None, 1.0), (EDGES,), ("at_least", "at_most"), rough="kink"),
+    Case(
+        "clip at one bound",
+        lambda x: np.clip(x, 0.0, None) + np.clip(x, None, 1.0),
+        (EDGES,),
+        ("at_least", "at_most"),
+        rough="kink",
+    ),
 )
 
 NAN_TO_NUM: tuple[Case, ...] = (

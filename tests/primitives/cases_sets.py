@@ -14,7 +14,9 @@ FIRST = np.array([0.3, 1.2, -0.7])
 BOTH = ("float32", "float64")
 
 UNIQUE: tuple[Case, ...] = (
-    Case("unique", np.unique, (LINE,), ("unique", "drawn_values"), dtypes=("float16", "float32", "float64", "longdouble")),
+    Case(
+        "unique", np.unique, (LINE,), ("unique", "drawn_values"), dtypes=("float16", "float32", "float64", "longdouble")
+    ),
     Case("unique of a table", np.unique, (TABLE,), ("unique",), dtypes=BOTH),
     Case("unique with all", lambda x: np.unique(x, True, True, True), (TABLE,), ("unique",)),
     Case("unique inverse", lambda x: np.unique(x, return_inverse=True), (TABLE,), ("unique",)),
@@ -32,7 +34,13 @@ UNIQUE: tuple[Case, ...] = (
     Case("unique_counts", np.unique_counts, (TABLE,), ("unique_counts",)),
     Case("unique_inverse", np.unique_inverse, (TABLE,), ("unique_inverse",)),
     Case("unique_values", np.unique_values, (TABLE,), ("unique_values",)),
-    Case("unique_values of ties and NaN", np.unique_values, (np.concatenate((TIES, GAPS)),), ("unique_values",), rough="nan"),
+    Case(
+        "unique_values of ties and NaN",
+        np.unique_values,
+        (np.concatenate((TIES, GAPS)),),
+        ("unique_values",),
+        rough="nan",
+    ),
 )
 # Values that two operands share stay equal only if both move: no differences there.
 OPERATIONS: tuple[Case, ...] = (
@@ -41,8 +49,16 @@ OPERATIONS: tuple[Case, ...] = (
     Case("union1d with a list", lambda x: np.union1d(x, [9.0, 8.0]), (LINE,), ("union1d",)),
     Case("union1d, mixed precision", lambda x: np.union1d(x, FIRST.astype("f4")), (LINE,), ("union1d",)),
     Case("intersect1d", np.intersect1d, (LEFT, RIGHT), ("intersect1d",), rough="tie", dtypes=BOTH),
-    Case("intersect1d indices", lambda x, y: np.intersect1d(x, y, return_indices=True), (LEFT, RIGHT), ("intersect1d",), rough="tie"),
-    Case("intersect1d unique", lambda x, y: np.intersect1d(x, y, True), (LEFT[:4], RIGHT), ("intersect1d",), rough="tie"),
+    Case(
+        "intersect1d indices",
+        lambda x, y: np.intersect1d(x, y, return_indices=True),
+        (LEFT, RIGHT),
+        ("intersect1d",),
+        rough="tie",
+    ),
+    Case(
+        "intersect1d unique", lambda x, y: np.intersect1d(x, y, True), (LEFT[:4], RIGHT), ("intersect1d",), rough="tie"
+    ),
     Case("intersect1d with itself", lambda x: np.intersect1d(x, x), (LINE,), ("intersect1d",)),
     Case("setdiff1d", lambda x: np.setdiff1d(x, RIGHT), (FIRST[:2],), ("setdiff1d",), dtypes=BOTH),
     Case("setdiff1d, both traced", np.setdiff1d, (LEFT, RIGHT), ("setdiff1d",), rough="tie"),
@@ -61,23 +77,49 @@ COUNTS, EVEN = ("histogram", "weighted_histogram"), ("histogram", "even_edges")
 PLANE = ("histogramdd", "weighted_histogram_nd")
 HISTOGRAMS: tuple[Case, ...] = (
     Case("bincount", lambda w: np.bincount(NUMBERS, w), (HEAVY[:6],), ("bincount", "count_weights"), dtypes=BOTH),
-    Case("bincount minlength", lambda w: np.bincount(NUMBERS, weights=w, minlength=7), (HEAVY[:6],), ("bincount", "count_weights")),
+    Case(
+        "bincount minlength",
+        lambda w: np.bincount(NUMBERS, weights=w, minlength=7),
+        (HEAVY[:6],),
+        ("bincount", "count_weights"),
+    ),
     Case("histogram weights", lambda w: np.histogram(DATA, weights=w), (HEAVY,), COUNTS, dtypes=BOTH),
     Case("histogram weights range", lambda w: np.histogram(DATA, 6, (-1, 2), weights=w), (HEAVY,), COUNTS),
     Case("histogram weights edges", lambda w: np.histogram(DATA, EDGES, weights=w), (HEAVY,), COUNTS, dtypes=BOTH),
     Case("histogram weights density", lambda w: np.histogram(DATA, EDGES, density=True, weights=w), (HEAVY,), COUNTS),
     Case("histogram complex weights", lambda w: np.histogram(DATA, 4, weights=w), (HEAVY + 1j * DATA,), COUNTS),
-    Case("histogram of a table", lambda w: np.histogram(DATA.reshape(5, 8), 4, weights=w), (HEAVY.reshape(5, 8),), COUNTS),
-    Case("histogram data and weights", lambda x, w: np.histogram(x, 5, weights=w), (DATA, HEAVY), (*COUNTS, *EVEN), dtypes=BOTH),
-    Case("histogram density", lambda x, w: np.histogram(x, 5, density=True, weights=w), (DATA, HEAVY), (*COUNTS, *EVEN)),
+    Case(
+        "histogram of a table", lambda w: np.histogram(DATA.reshape(5, 8), 4, weights=w), (HEAVY.reshape(5, 8),), COUNTS
+    ),
+    Case(
+        "histogram data and weights",
+        lambda x, w: np.histogram(x, 5, weights=w),
+        (DATA, HEAVY),
+        (*COUNTS, *EVEN),
+        dtypes=BOTH,
+    ),
+    Case(
+        "histogram density", lambda x, w: np.histogram(x, 5, density=True, weights=w), (DATA, HEAVY), (*COUNTS, *EVEN)
+    ),
     Case("histogram data", np.histogram, (DATA,), EVEN, dtypes=BOTH),
     Case("histogram data density", lambda x: np.histogram(x, 4, density=True), (DATA,), EVEN, dtypes=BOTH),
     Case("histogram estimated bins", lambda x: np.histogram(x, "sturges"), (DATA,), EVEN),
-    Case("histogram data range", lambda x: np.histogram(x, 5, (-1, 2), density=True)[0] + np.sum(x), (DATA,), ("histogram",)),
+    Case(
+        "histogram data range",
+        lambda x: np.histogram(x, 5, (-1, 2), density=True)[0] + np.sum(x),
+        (DATA,),
+        ("histogram",),
+    ),
     Case("histogram traced edges", lambda e: np.histogram(DATA, e, density=True), (EDGES,), ("histogram",)),
     Case("histogram of one value", lambda x: np.histogram(x, 3), (np.array([1.5]),), EVEN),
     Case("histogram of nothing", lambda w: np.histogram(np.zeros(0), 3, weights=w), (np.zeros(0),), COUNTS),
-    Case("histogram_bin_edges", lambda x: np.histogram_bin_edges(x, 7), (DATA,), ("histogram_bin_edges", "even_edges"), dtypes=BOTH),
+    Case(
+        "histogram_bin_edges",
+        lambda x: np.histogram_bin_edges(x, 7),
+        (DATA,),
+        ("histogram_bin_edges", "even_edges"),
+        dtypes=BOTH,
+    ),
     Case("histogram_bin_edges estimated", lambda x: np.histogram_bin_edges(x, "fd"), (DATA,), ("histogram_bin_edges",)),
     Case("histogram_bin_edges given", lambda e: np.histogram_bin_edges(DATA, e), (EDGES,), ("histogram_bin_edges",)),
     Case(
@@ -86,16 +128,44 @@ HISTOGRAMS: tuple[Case, ...] = (
         (DATA, np.array([-1.0, 1.5])),
         ("histogram_bin_edges",),
     ),
-    Case("histogram2d weights", lambda w: np.histogram2d(*PAIR.T, 4, weights=w), (HEAVIER,), ("histogram2d", *PLANE), dtypes=BOTH),
-    Case("histogram2d bins range", lambda w: np.histogram2d(*PAIR.T, (3, 4), [(-1, 1), (-2, 2)], weights=w), (HEAVIER,), ("histogram2d",)),
+    Case(
+        "histogram2d weights",
+        lambda w: np.histogram2d(*PAIR.T, 4, weights=w),
+        (HEAVIER,),
+        ("histogram2d", *PLANE),
+        dtypes=BOTH,
+    ),
+    Case(
+        "histogram2d bins range",
+        lambda w: np.histogram2d(*PAIR.T, (3, 4), [(-1, 1), (-2, 2)], weights=w),
+        (HEAVIER,),
+        ("histogram2d",),
+    ),
     Case("histogram2d edges", lambda w: np.histogram2d(*PAIR.T, EDGES, weights=w), (HEAVIER,), ("histogram2d",)),
-    Case("histogram2d mixed", lambda w: np.histogram2d(*PAIR.T, [EDGES, 3], None, True, w), (HEAVIER,), ("histogram2d",)),
-    Case("histogram2d data", lambda x, y: np.histogram2d(x, y, 3, density=True), tuple(PAIR.T), ("histogram2d", "even_edges")),
+    Case(
+        "histogram2d mixed", lambda w: np.histogram2d(*PAIR.T, [EDGES, 3], None, True, w), (HEAVIER,), ("histogram2d",)
+    ),
+    Case(
+        "histogram2d data",
+        lambda x, y: np.histogram2d(x, y, 3, density=True),
+        tuple(PAIR.T),
+        ("histogram2d", "even_edges"),
+    ),
     Case("histogramdd", lambda x, w: np.histogramdd(x, 3, weights=w), (PAIR, HEAVIER), PLANE, dtypes=BOTH),
-    Case("histogramdd density", lambda x, w: np.histogramdd(x, [2, EDGES], density=True, weights=w), (PAIR, HEAVIER), PLANE),
+    Case(
+        "histogramdd density",
+        lambda x, w: np.histogramdd(x, [2, EDGES], density=True, weights=w),
+        (PAIR, HEAVIER),
+        PLANE,
+    ),
     Case("histogramdd of a line", lambda x, w: np.histogramdd(x, (4,), weights=w), (DATA, HEAVY), PLANE),
     Case("histogramdd data", lambda x: np.histogramdd(x, 3), (PAIR,), ("histogramdd", "even_edges")),
-    Case("histogramdd of columns", lambda x, y: np.histogramdd((x, y), 3, [None, (-2, 2)]), tuple(PAIR.T), ("histogramdd",)),
+    Case(
+        "histogramdd of columns",
+        lambda x, y: np.histogramdd((x, y), 3, [None, (-2, 2)]),
+        tuple(PAIR.T),
+        ("histogramdd",),
+    ),
 )
 
 CASES: tuple[Case, ...] = (*UNIQUE, *OPERATIONS, *HISTOGRAMS)

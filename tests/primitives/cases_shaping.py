@@ -1,4 +1,5 @@
-"""Conformance cases of shaping, diagonals, joining and splitting. Results that are lists are joined, so that a case gives one array."""
+"""Conformance cases of shaping, diagonals, joining and splitting. Results that are lists are joined, so that a case
+gives one array."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +37,12 @@ def _one(name: str, function: Any, *arrays: Any, covers: tuple[str, ...] = (), *
 
 def _views() -> tuple[Case, ...]:
     rows = [
-        _one(f"{f.__name__} order={o} of {layout}", lambda x, g=g, o=o, lay=lay: g(lay(x), o), CUBE, covers=(f.__name__, "view_reshape"))
+        _one(
+            f"{f.__name__} order={o} of {layout}",
+            lambda x, g=g, o=o, lay=lay: g(lay(x), o),
+            CUBE,
+            covers=(f.__name__, "view_reshape"),
+        )
         for layout, lay in LAYOUTS.items()
         for f, g, orders in (
             (np.reshape, lambda x, order: np.reshape(x, (-1, 2), order=order), "CFA"),
@@ -45,7 +51,12 @@ def _views() -> tuple[Case, ...]:
         for o in orders
     ]
     rows += [
-        _one(f"transpose {axes} of {layout}", lambda x, a=axes: np.transpose(x, a) * W2, x, covers=("transpose", "view_transpose"))
+        _one(
+            f"transpose {axes} of {layout}",
+            lambda x, a=axes: np.transpose(x, a) * W2,
+            x,
+            covers=("transpose", "view_transpose"),
+        )
         for layout, x in (("F", CUBE[:, :2, :2].copy("F")), ("C", CUBE[:, :2, :2].copy()))
         for axes in (None, (2, 0, 1), (-1, 0, 1), [1, 2, 0])
     ]
@@ -56,7 +67,10 @@ def _axes() -> tuple[Case, ...]:
     covers = "view_transpose"
     return (
         _one("reshape method", lambda x: x.reshape(4, -1), CUBE, covers=("reshape", "view_reshape")),
-        *since("2.1.0", _one("reshape copy", lambda x: np.reshape(x, 24, copy=True), CUBE, covers=("reshape", "copy_array"))),
+        *since(
+            "2.1.0",
+            _one("reshape copy", lambda x: np.reshape(x, 24, copy=True), CUBE, covers=("reshape", "copy_array")),
+        ),
         _one("reshape of nothing", lambda x: np.reshape(x, (3, 0, 2)), EMPTY),
         _one("reshape 0-d", lambda x: np.reshape(x, (1, 1)), SCALAR),
         _one("ravel method", lambda x: x.ravel("F"), CUBE),
@@ -75,7 +89,12 @@ def _axes() -> tuple[Case, ...]:
         _one("expand_dims tuple", lambda x: np.expand_dims(x, (0, -2)), PLANE),
         _one("squeeze", np.squeeze, PLANE.reshape(1, 3, 1, 4), covers=("squeeze", "view_squeeze")),
         _one("squeeze axis", lambda x: np.squeeze(x, (0, -2)), PLANE.reshape(1, 3, 1, 4)),
-        _one("broadcast_to", lambda x: np.broadcast_to(x, (2, 3, 4)), PLANE[:, :1], covers=("broadcast_to", "view_broadcast")),
+        _one(
+            "broadcast_to",
+            lambda x: np.broadcast_to(x, (2, 3, 4)),
+            PLANE[:, :1],
+            covers=("broadcast_to", "view_broadcast"),
+        ),
         _one("broadcast_to 0-d", lambda x: np.broadcast_to(x, 3), SCALAR),
         _one("broadcast_arrays", lambda x, y: _weigh(np.broadcast_arrays(x, y, 2.0)), PLANE, LINE),
         _one("atleast_1d", lambda x, y: _weigh(np.atleast_1d(x, y)), SCALAR, LINE),
@@ -98,7 +117,9 @@ def _flips() -> tuple[Case, ...]:
 def _copies() -> tuple[Case, ...]:
     runs = np.array([2, 0, 3, 1])
     rows = [
-        _one(f"roll {shift} axis={axis}", lambda x, s=shift, a=axis: np.roll(x, s, a), CUBE, covers=("roll", "roll_axes"))
+        _one(
+            f"roll {shift} axis={axis}", lambda x, s=shift, a=axis: np.roll(x, s, a), CUBE, covers=("roll", "roll_axes")
+        )
         for shift, axis in ((1, None), (-5, 1), ((1, -2), (0, -1)), ((1, 2), 0), (2, (0, 1)))
     ]
     rows += [
@@ -106,14 +127,25 @@ def _copies() -> tuple[Case, ...]:
         for reps in (2, (1, 1, 1), (2, 1, 3), (2, 1, 1, 2), (0, 2), ())
     ]
     rows += [
-        _one(f"repeat {n} axis={axis}", lambda x, n=n, a=axis: np.repeat(x, n, a), CUBE, covers=("repeat", "repeat_runs", "sum_runs"))
+        _one(
+            f"repeat {n} axis={axis}",
+            lambda x, n=n, a=axis: np.repeat(x, n, a),
+            CUBE,
+            covers=("repeat", "repeat_runs", "sum_runs"),
+        )
         for n, axis in ((2, None), (3, 1), (0, 0), (runs, -1), ([1, 2], 0), ([2], 1))
     ]
     rows += [
         _one("copy", np.copy, CUBE, covers=("copy", "copy_array")),
         _one("copy order", lambda x: np.ravel(np.copy(x, "F"), "K"), CUBE, covers=("copy", "copy_array")),
         _one("copy method", lambda x: x.copy() * 2.0, CUBE),
-        _one("astype float32", lambda x: x.astype(np.float32) * np.float32(2), PLANE, covers=("astype", "cast"), rough="rounding"),
+        _one(
+            "astype float32",
+            lambda x: x.astype(np.float32) * np.float32(2),
+            PLANE,
+            covers=("astype", "cast"),
+            rough="rounding",
+        ),
         _one("astype complex", lambda x: np.astype(x, np.complex128) * (1 + 2j), PLANE, covers=("astype", "cast")),
         _one("astype same, no copy", lambda x: np.astype(x, np.float64, copy=False) ** 2, PLANE, covers=("astype",)),
         _one("astype int", lambda x: x * x.astype(int), PLANE * 3, covers=("astype",)),
@@ -127,11 +159,23 @@ def _diagonals() -> tuple[Case, ...]:
         _one(f"diagonal {o} {a}, {b}", lambda x, o=o, a=a, b=b: np.diagonal(x, o, a, b), CUBE, covers=views)
         for o, a, b in ((0, 0, 1), (1, -1, 0), (-2, 2, 1), (2, 1, 2), (9, 0, 1))
     ]
-    rows += [_one(f"diag of a line k={k}", lambda x, k=k: np.diag(x, k), LINE, covers=("diag", "place_diagonal")) for k in (0, 2, -1)]
-    rows += [_one(f"diag of a plane k={k}", lambda x, k=k: np.diag(x, k), PLANE, covers=("diag", "view_diagonal")) for k in (0, 2, -1)]
+    rows += [
+        _one(f"diag of a line k={k}", lambda x, k=k: np.diag(x, k), LINE, covers=("diag", "place_diagonal"))
+        for k in (0, 2, -1)
+    ]
+    rows += [
+        _one(f"diag of a plane k={k}", lambda x, k=k: np.diag(x, k), PLANE, covers=("diag", "view_diagonal"))
+        for k in (0, 2, -1)
+    ]
     for f, name in ((np.tril, "lower_triangle"), (np.triu, "upper_triangle")):
-        rows += [_one(f"{f.__name__} k={k}", lambda x, f=f, k=k: f(x, k), CUBE, covers=(f.__name__, name)) for k in (0, 1, -2)]
-        rows += [_one(f"{f.__name__} of a {what}", f, x, covers=(f.__name__, name)) for what, x in (("line", LINE), ("wave", WAVE))]
+        rows += [
+            _one(f"{f.__name__} k={k}", lambda x, f=f, k=k: f(x, k), CUBE, covers=(f.__name__, name))
+            for k in (0, 1, -2)
+        ]
+        rows += [
+            _one(f"{f.__name__} of a {what}", f, x, covers=(f.__name__, name))
+            for what, x in (("line", LINE), ("wave", WAVE))
+        ]
     rows += [
         _one("diagflat", lambda x: np.diagflat(x, 1), PLANE),
         _one("linalg.diagonal", lambda x: np.linalg.diagonal(x, offset=1), CUBE),
@@ -145,12 +189,17 @@ def _joins() -> tuple[Case, ...]:
         _one("concatenate axis=1", lambda x, y: np.concatenate((x, y), axis=1), CUBE, CUBE[:, :1], covers=joined),
         _one("concatenate axis=-1", lambda x, y: np.concatenate([x, y, x], -1), CUBE, CUBE[:, :, ::2], covers=joined),
         _one("concatenate axis=None", lambda x, y: np.concatenate((x, y), axis=None), PLANE, SCALAR, covers=joined),
-        _one("concatenate plain and list", lambda x: np.concatenate((x, [1.0, 2.0], np.arange(3))), LINE, covers=joined),
+        _one(
+            "concatenate plain and list", lambda x: np.concatenate((x, [1.0, 2.0], np.arange(3))), LINE, covers=joined
+        ),
         _one("concatenate dtype", lambda x: np.concatenate((x, x), dtype=np.complex128), LINE, covers=joined),
         _one("concatenate mixed", lambda x, y: np.concatenate((x, y.astype(np.complex128))), LINE, LINE, covers=joined),
         _one("concatenate nothing", lambda x, y: np.concatenate((x, y)), EMPTY, PLANE[:, :3], covers=joined),
         _one("concat", lambda x: np.concat((x, x)), WAVE, covers=joined),
-        *(_one(f"stack axis={a}", lambda x, y, a=a: np.stack((x, y, x), a), PLANE, PLANE[::-1], covers=stacked) for a in (0, 1, -1)),
+        *(
+            _one(f"stack axis={a}", lambda x, y, a=a: np.stack((x, y, x), a), PLANE, PLANE[::-1], covers=stacked)
+            for a in (0, 1, -1)
+        ),
         _one("stack 0-d", lambda x: np.stack([x, 2.0, x * x]), SCALAR, covers=stacked),
         _one("stack dtype", lambda x: np.stack([x, x], dtype=np.complex128), LINE, covers=stacked),
         _one("vstack", lambda x, y: np.vstack((x, y)), PLANE, LINE),

@@ -27,8 +27,14 @@ def _in_place(method, *args):
 
 SORT: tuple[Case, ...] = (
     Case("sort", np.sort, (LINE,), SORTED, dtypes=ALL),
-    *(Case(f"sort axis={axis}", lambda x, axis=axis: np.sort(x, axis), (CUBE,), SORTED, dtypes=BOTH) for axis in (0, 1, -2, None)),
-    *(Case(f"sort {kind}", lambda x, kind=kind: np.sort(x, kind=kind), (CUBE,), SORTED) for kind in ("quicksort", "heapsort", "stable")),
+    *(
+        Case(f"sort axis={axis}", lambda x, axis=axis: np.sort(x, axis), (CUBE,), SORTED, dtypes=BOTH)
+        for axis in (0, 1, -2, None)
+    ),
+    *(
+        Case(f"sort {kind}", lambda x, kind=kind: np.sort(x, kind=kind), (CUBE,), SORTED)
+        for kind in ("quicksort", "heapsort", "stable")
+    ),
     Case("sort stable=True", lambda x: np.sort(x, 0, stable=True), (CUBE,), SORTED),
     Case("sort complex", np.sort, (WAVE,), SORTED, dtypes=BOTH),
     Case("sort strided", lambda x: np.sort(x.T[::-1], 1), (CUBE,), SORTED),
@@ -44,7 +50,10 @@ SORT: tuple[Case, ...] = (
 PARTITION: tuple[Case, ...] = (
     Case("partition", lambda x: np.partition(x, 3), (LINE,), PARTED, dtypes=ALL),
     Case("partition, several", lambda x: np.partition(x, (1, -2)), (LINE,), PARTED, dtypes=BOTH),
-    *(Case(f"partition axis={axis}", lambda x, axis=axis: np.partition(x, 1, axis), (CUBE,), PARTED) for axis in (0, 1, -1, None)),
+    *(
+        Case(f"partition axis={axis}", lambda x, axis=axis: np.partition(x, 1, axis), (CUBE,), PARTED)
+        for axis in (0, 1, -1, None)
+    ),
     Case("partition introselect", lambda x: np.partition(x, [2], kind="introselect"), (CUBE,), PARTED),
     Case("partition of many", lambda x: np.partition(x, 20), (RNG.permutation(np.linspace(0, 1, 60)),), PARTED),
     Case("partition complex", lambda x: np.partition(x, 2), (WAVE,), PARTED, dtypes=BOTH),

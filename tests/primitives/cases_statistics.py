@@ -29,22 +29,50 @@ def _averages() -> tuple[Case, ...]:
     for a in AXES:
         rows += [
             Case(f"average axis={a}", lambda x, a=a: np.average(x, a), (CUBE,), ("average",), dtypes=BOTH),
-            Case(f"average weights axis={a}", lambda x, w, a=a: np.average(x, a, w), (CUBE, WEIGHTS), ("average",), dtypes=BOTH),
+            Case(
+                f"average weights axis={a}",
+                lambda x, w, a=a: np.average(x, a, w),
+                (CUBE, WEIGHTS),
+                ("average",),
+                dtypes=BOTH,
+            ),
             Case(
                 f"average returned axis={a}",
                 lambda x, w, a=a: np.average(x, a, weights=w, returned=True, keepdims=True),
                 (CUBE, WEIGHTS),
                 ("average",),
             ),
-            Case(f"average returned, no weights axis={a}", lambda x, a=a: np.average(x, a, returned=True), (CUBE,), ("average",)),
+            Case(
+                f"average returned, no weights axis={a}",
+                lambda x, a=a: np.average(x, a, returned=True),
+                (CUBE,),
+                ("average",),
+            ),
         ]
     return (
         *rows,
         Case("average weights alone", lambda w: np.average(CUBE, weights=w), (WEIGHTS,), ("average",)),
-        Case("average of integers", lambda w: np.average(np.arange(4), weights=w, returned=True), (WEIGHTS[0, 0],), ("average",)),
-        Case("average weights along one axis", lambda x, w: np.average(x, 1, w), (CUBE, WEIGHTS[0, :, 0]), ("average",)),
-        Case("average weights along two axes", lambda x, w: np.average(x, (2, 0), w), (CUBE, WEIGHTS[:, 0, :].T), ("average",)),
-        Case("average returned, broadcast", lambda x, w: np.average(x, 1, w, returned=True), (CUBE, WEIGHTS[0, :, 0]), ("average",)),
+        Case(
+            "average of integers",
+            lambda w: np.average(np.arange(4), weights=w, returned=True),
+            (WEIGHTS[0, 0],),
+            ("average",),
+        ),
+        Case(
+            "average weights along one axis", lambda x, w: np.average(x, 1, w), (CUBE, WEIGHTS[0, :, 0]), ("average",)
+        ),
+        Case(
+            "average weights along two axes",
+            lambda x, w: np.average(x, (2, 0), w),
+            (CUBE, WEIGHTS[:, 0, :].T),
+            ("average",),
+        ),
+        Case(
+            "average returned, broadcast",
+            lambda x, w: np.average(x, 1, w, returned=True),
+            (CUBE, WEIGHTS[0, :, 0]),
+            ("average",),
+        ),
         Case("average mixed precision", lambda w: np.average(CUBE.astype("f4"), 0, w), (WEIGHTS,), ("average",)),
         Case("average complex", lambda x, w: np.average(x, 1, w), (WAVES, WEIGHTS[0, 0, :3].repeat(2)), ("average",)),
     )
@@ -63,12 +91,34 @@ COVARIANCES: tuple[Case, ...] = (
     Case("cov bias", lambda x: np.cov(x, bias=True), (TABLE,), GRAM),
     Case("cov ddof", lambda x: np.cov(x, ddof=2), (TABLE,), GRAM),
     Case("cov fweights", lambda x: np.cov(x, fweights=TIMES), (TABLE,), PRODUCT),
-    Case("cov aweights", lambda x, w: np.cov(x, aweights=w), (TABLE, WEIGHTS[0, :2].reshape(-1)[:6]), PRODUCT, dtypes=BOTH),
+    Case(
+        "cov aweights",
+        lambda x, w: np.cov(x, aweights=w),
+        (TABLE, WEIGHTS[0, :2].reshape(-1)[:6]),
+        PRODUCT,
+        dtypes=BOTH,
+    ),
     Case("cov aweights alone", lambda w: np.cov(TABLE, aweights=w, ddof=0), (WEIGHTS[0, :2].reshape(-1)[:6],), PRODUCT),
-    Case("cov both weights", lambda x, w: np.cov(x, fweights=TIMES, aweights=w), (TABLE, WEIGHTS[0, :2].reshape(-1)[:6]), PRODUCT),
-    Case("cov both weights, bias", lambda x, w: np.cov(x, None, True, True, None, TIMES, w), (TABLE, WEIGHTS[1].reshape(-1)[:6]), PRODUCT),
+    Case(
+        "cov both weights",
+        lambda x, w: np.cov(x, fweights=TIMES, aweights=w),
+        (TABLE, WEIGHTS[0, :2].reshape(-1)[:6]),
+        PRODUCT,
+    ),
+    Case(
+        "cov both weights, bias",
+        lambda x, w: np.cov(x, None, True, True, None, TIMES, w),
+        (TABLE, WEIGHTS[1].reshape(-1)[:6]),
+        PRODUCT,
+    ),
     Case("cov dtype", lambda x: np.cov(x, dtype=np.float32), (TABLE,), GRAM, rough="rounding"),
-    Case("cov fweights, dtype", lambda x: np.cov(x, dtype=np.float32, fweights=TIMES), (TABLE,), PRODUCT, rough="rounding"),
+    Case(
+        "cov fweights, dtype",
+        lambda x: np.cov(x, dtype=np.float32, fweights=TIMES),
+        (TABLE,),
+        PRODUCT,
+        rough="rounding",
+    ),
     Case("cov complex", np.cov, (WAVES,), GRAM, dtypes=BOTH),
     Case("cov complex weights", lambda x, w: np.cov(x, aweights=w), (WAVES, WEIGHTS[0, :2].reshape(-1)[:6]), PRODUCT),
     Case("corrcoef", np.corrcoef, (TABLE,), ("corrcoef",), dtypes=BOTH),
@@ -84,10 +134,15 @@ def _nans() -> tuple[Case, ...]:
     rows = []
     for f, start in ((np.nansum, 0.3), (np.nanprod, 1.5), (np.nanmax, 2.5), (np.nanmin, -1.0)):
         name = f.__name__
-        covers = {"nansum": ("replace_nan",), "nanprod": ("replace_nan",)}.get(name, (f"f{name[3:]}_reduce", f"f{name[3:]}.reduce"))
+        covers = {"nansum": ("replace_nan",), "nanprod": ("replace_nan",)}.get(
+            name, (f"f{name[3:]}_reduce", f"f{name[3:]}.reduce")
+        )
         general = () if name in {"nansum", "nanprod"} else (f"f{name[3:]}_reduce_where",)
         rows += [
-            *(Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), (name, *covers), dtypes=BOTH) for a in (*AXES, 1)),
+            *(
+                Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), (name, *covers), dtypes=BOTH)
+                for a in (*AXES, 1)
+            ),
             Case(f"{name} keepdims", lambda x, f=f: f(x, (0, 1), keepdims=True), (HOLES,), (name,), dtypes=ALL),
             Case(f"{name} initial", lambda x, s, f=f: f(x, 1, initial=s), (HOLES, np.array(start)), (name, *general)),
             Case(f"{name} where", lambda x, f=f, s=start: f(x, 1, initial=s, where=MASK), (HOLES,), (name, *general)),
@@ -98,13 +153,21 @@ def _nans() -> tuple[Case, ...]:
         name = f.__name__
         covers = (name, f"nan_{name[3:]}")
         rows += [
-            *(Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), covers, dtypes=BOTH) for a in (None, -1, (0, 2), 1)),
+            *(
+                Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), covers, dtypes=BOTH)
+                for a in (None, -1, (0, 2), 1)
+            ),
             Case(f"{name} axis=0", lambda x, f=f: f(x, 0), (HOLES[:, :, 1:3] if name == "nanmean" else CUBE,), covers),
             Case(f"{name} keepdims", lambda x, f=f: f(x, (0, 1), keepdims=True), (HOLES,), covers, dtypes=ALL),
             Case(f"{name} where", lambda x, f=f: f(x, (0, 2), where=ROW), (HOLES,), covers),
             Case(f"{name} dtype", lambda x, f=f: f(x, 1, dtype=np.longdouble), (HOLES,), covers, dtypes=BOTH),
             Case(f"{name} of NaN", quiet(lambda x, f=f: f(x, 1)), (VOID,), covers, rough="nan"),
-            Case(f"{name} complex", lambda x, f=f: f(x, 1), (np.where(np.isnan(HOLES[0]), np.nan, CUBE[0] + 1j * CUBE[1]),), covers),
+            Case(
+                f"{name} complex",
+                lambda x, f=f: f(x, 1),
+                (np.where(np.isnan(HOLES[0]), np.nan, CUBE[0] + 1j * CUBE[1]),),
+                covers,
+            ),
         ]
     for f in (np.nanvar, np.nanstd):
         name = f.__name__
@@ -113,12 +176,20 @@ def _nans() -> tuple[Case, ...]:
             Case(f"{name} ddof", lambda x, f=f: f(x, (0, 2), ddof=1, keepdims=True), (HOLES,), (name,)),
             Case(f"{name} correction", lambda x, f=f: f(x, (0, 2), correction=1), (HOLES,), (name,)),
             Case(f"{name} mean=", lambda x, m, f=f: f(x, 0, mean=m), (HOLES[:, [0]], CUBE[:1, [0]] + 0.3), covers),
-            Case(f"{name} mean= where", lambda x, m, f=f: f(x, (0, 2), mean=m, where=ROW), (HOLES, CUBE[:1, :, :1] * 0.3), covers),
+            Case(
+                f"{name} mean= where",
+                lambda x, m, f=f: f(x, (0, 2), mean=m, where=ROW),
+                (HOLES, CUBE[:1, :, :1] * 0.3),
+                covers,
+            ),
         ]
     for f in (np.nancumsum, np.nancumprod):
         name = f.__name__
         rows += [
-            *(Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), (name, "replace_nan"), dtypes=BOTH) for a in (None, 0, -1)),
+            *(
+                Case(f"{name} axis={a}", lambda x, f=f, a=a: f(x, a), (HOLES,), (name, "replace_nan"), dtypes=BOTH)
+                for a in (None, 0, -1)
+            ),
             Case(f"{name} dtype", lambda x, f=f: f(x, 1, dtype=np.float64), (HOLES,), (name,), dtypes=("float32",)),
         ]
     return tuple(rows)

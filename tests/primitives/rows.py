@@ -1,4 +1,5 @@
-"""Every row of every table of cases, the plugins' too, as one kind of thing: a function of the arrays that carry a derivative."""
+"""Every row of every table of cases, the plugins' too, as one kind of thing: a function of the arrays that carry a
+derivative."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.arrays import carries_derivative
-from pullback.structures import flatten, unflatten
+from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten, unflatten
 
 ROOT = Path(__file__).parents[2]
 TABLES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("cases_*.py")))

@@ -1,10 +1,11 @@
-"""Sampled functions, interpolation, convolution, ranges, polynomials and fits where a formula goes wrong; the right answers are stated."""
+"""Sampled functions, interpolation, convolution, ranges, polynomials and fits where a formula goes wrong; the right
+answers are stated."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ConversionError, NotDifferentiableError
+from pullback.words.errors import ConversionError, NotDifferentiableError
 
 GRID = np.array([0.0, 1.0, 3.0, 4.0])
 HEIGHT = np.array([1.0, 3.0, -1.0, 0.0])  # slopes 2, -2, 1
@@ -25,7 +26,7 @@ def close(gradient, expected):
     np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-14)
 
 
-# ------------------------------------------------------------------------------------------------------------------- interp
+# --------------------------------------------------------------------------------------------------------------- interp
 def test_interp_slopes_inside_at_knots_and_outside():
     x = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
     same(pb.grad(lambda x: np.sum(np.interp(x, GRID, HEIGHT)))(x), [0, 2, 2, -2, -2, 1, 1, 0])
@@ -41,12 +42,18 @@ def test_interp_just_below_a_knot_has_the_slope_of_its_own_interval():
 
 def test_interp_of_values_at_knots_and_outside_goes_to_that_value_alone():
     weights = np.array([1.0, 10.0, 100.0, 1000.0])
-    same(pb.grad(lambda fp: np.sum(weights * np.interp(np.array([-5.0, 1.0, 4.0, 9.0]), GRID, fp)))(HEIGHT), [1, 10, 0, 1100])
+    same(
+        pb.grad(lambda fp: np.sum(weights * np.interp(np.array([-5.0, 1.0, 4.0, 9.0]), GRID, fp)))(HEIGHT),
+        [1, 10, 0, 1100],
+    )
 
 
 def test_interp_sends_what_lies_outside_to_left_and_right():
     x = np.array([-2.0, -1.0, 0.5, 7.0])
-    assert pb.grad(lambda a, b: np.sum(np.interp(x * a, GRID, HEIGHT, left=a, right=b)), (0, 1))(1.0, 2.0) == (2.0 + 0.5 * 2.0, 1.0)
+    assert pb.grad(lambda a, b: np.sum(np.interp(x * a, GRID, HEIGHT, left=a, right=b)), (0, 1))(1.0, 2.0) == (
+        2.0 + 0.5 * 2.0,
+        1.0,
+    )
 
 
 def test_interp_of_one_knot_and_of_knots_that_coincide():
@@ -82,7 +89,7 @@ def test_interp_alone_with_a_traced_end_is_refused():
         pb.grad(lambda left: np.interp(-1.0, GRID, HEIGHT, left=left))(2.0)
 
 
-# ---------------------------------------------------------------------------------------- gradient, differences and integrals
+# ---------------------------------------------------------------------------------- gradient, differences and integrals
 def test_gradient_of_two_and_of_three():
     same(jacobian(np.gradient, np.array([1.0, 4.0])), [[-1, 1], [-1, 1]])
     same(jacobian(np.gradient, np.array([1.0, 4.0, 9.0])), [[-1, 1, 0], [-0.5, 0, 0.5], [0, -1, 1]])
@@ -103,7 +110,11 @@ def test_gradient_too_short_or_with_too_many_spacings_is_refused_as_by_numpy():
 def test_gradient_gives_a_tuple_where_numpy_does():
     f = np.ones((3, 4))
     for axis, kind in ((None, tuple), (0, np.ndarray), ((1,), np.ndarray), ((), tuple), ((1, 0), tuple)):
-        assert type(pb.vjp(lambda f, axis=axis: np.gradient(f, axis=axis), f)[0]) is kind is type(np.gradient(f, axis=axis))
+        assert (
+            type(pb.vjp(lambda f, axis=axis: np.gradient(f, axis=axis), f)[0])
+            is kind
+            is type(np.gradient(f, axis=axis))
+        )
 
 
 def test_even_coordinates_are_differentiated_as_any_others():
@@ -137,9 +148,11 @@ def test_ediff1d_refuses_what_numpy_refuses():
         pb.vjp(lambda x: np.ediff1d(x, to_end=1j), np.ones(3))
 
 
-# ------------------------------------------------------------------------------------------------------------- convolution
+# ---------------------------------------------------------------------------------------------------------- convolution
 def test_convolve_and_correlate_of_known_lines():
-    same(pb.grad(lambda a: np.convolve(a, [1.0, 2.0, 3.0], "same") @ np.array([1.0, 0, 0, 0]))(np.ones(4)), [2, 1, 0, 0])
+    same(
+        pb.grad(lambda a: np.convolve(a, [1.0, 2.0, 3.0], "same") @ np.array([1.0, 0, 0, 0]))(np.ones(4)), [2, 1, 0, 0]
+    )
     same(pb.grad(lambda a: np.correlate(a, [1.0, 2.0], "valid")[1])(np.ones(3)), [0, 1, 2])
     same(pb.grad(lambda v: np.correlate([1.0, 2.0, 3.0], v)[0])(np.ones(2)), [1, 2])
 
@@ -151,7 +164,7 @@ def test_convolution_of_nothing_and_by_an_unknown_mode_is_refused_as_by_numpy():
         pb.vjp(lambda a: np.convolve(a, a, "middle"), np.ones(3))
 
 
-# ------------------------------------------------------------------------------------------------------------------- ranges
+# --------------------------------------------------------------------------------------------------------------- ranges
 def test_the_last_element_of_a_range_is_its_stop():
     same(np.asarray(pb.grad(lambda b: np.linspace(0.1, b, 7)[-1])(0.7)), 1)
     same(np.asarray(pb.grad(lambda a: np.linspace(a, 0.7, 7)[-1])(0.1)), 0)
@@ -160,7 +173,11 @@ def test_the_last_element_of_a_range_is_its_stop():
 
 def test_ranges_of_integers_are_plain():
     def ranges(a):
-        for line in (np.linspace(a, 9, 4, dtype=int), np.geomspace(a, 9, 4, dtype=int), np.logspace(a, 2, 4, dtype=int)):
+        for line in (
+            np.linspace(a, 9, 4, dtype=int),
+            np.geomspace(a, 9, 4, dtype=int),
+            np.logspace(a, 2, 4, dtype=int),
+        ):
             assert type(line) is np.ndarray
         line, step = np.linspace(a, 9.0, 4, retstep=True, dtype=int)
         assert type(line) is np.ndarray
@@ -190,7 +207,7 @@ def test_the_power_zero_of_zero_has_the_slope_zero():
     same(pb.grad(lambda x: np.sum(np.vander(x, 3)))(np.array([0.0, 2.0])), [1, 5])
 
 
-# -------------------------------------------------------------------------------------------------------------- polynomials
+# ---------------------------------------------------------------------------------------------------------- polynomials
 def test_coefficients_that_polymul_drops_still_count():
     p, q = np.array([0.0, 2.0]), np.array([3.0, 5.0])  # (a x + 2)(3 x + 5): at a = 0 the term x has the slope 5 in a
     assert np.polymul(p, q).shape == (2,)
@@ -262,7 +279,7 @@ def test_the_rank_of_a_full_fit_is_plain():
         pb.vjp(lambda y: np.polyfit(GRID, y, 3, cov=True), HEIGHT)
 
 
-# --------------------------------------------------------------------------------------------- by pieces and line by line
+# ------------------------------------------------------------------------------------------- by pieces and line by line
 def test_piecewise_calls_no_function_on_elements_that_are_not_its_own():
     x = np.array([-1.0, 0.0, 4.0])
     same(pb.grad(lambda x: np.sum(np.piecewise(x, [x > 0], [np.sqrt, 0.0])))(x), [0, 0, 0.25])
@@ -303,8 +320,15 @@ def test_gradient_by_a_python_number_has_the_same_bits_under_every_policy(policy
     def slopes(x, h):
         total = 0.0
         for _ in pb.steps(3):
-            total = total + np.sum(np.gradient(x, axis=-2) ** 2) + np.sum(np.gradient(x, h, axis=1) ** 2) + np.sum(np.gradient(x, 0.3)[0])
+            total = (
+                total
+                + np.sum(np.gradient(x, axis=-2) ** 2)
+                + np.sum(np.gradient(x, h, axis=1) ** 2)
+                + np.sum(np.gradient(x, 0.3)[0])
+            )
         return total
 
-    for ours, right in zip(pb.grad(slopes, (0, 1), policy=policy)(x, 0.7), pb.grad(slopes, (0, 1))(x, 0.7), strict=True):
+    for ours, right in zip(
+        pb.grad(slopes, (0, 1), policy=policy)(x, 0.7), pb.grad(slopes, (0, 1))(x, 0.7), strict=True
+    ):
         assert np.asarray(ours).tobytes() == np.asarray(right).tobytes()

@@ -1,4 +1,5 @@
-"""Every case of every primitive: NumPy's values, right derivatives of both orders, kept dtypes, equal bits under policies."""
+"""Every case of every primitive: NumPy's values, right derivatives of both orders, kept dtypes, equal bits under
+policies."""
 
 from importlib import import_module
 from pathlib import Path
@@ -8,15 +9,15 @@ import pytest
 from tests.primitives.case import Case
 
 import pullback as pb
-from pullback.arrays import carries_derivative
 from pullback.primitives import CORE
 from pullback.primitives.rare import RARE
-from pullback.structures import flatten, unflatten
-from pullback.testing.bits import same_bits, twin
-from pullback.testing.differences import random_like
-from pullback.testing.faults import raise_faults
-from pullback.testing.hessian_check import hessian_faults
-from pullback.testing.linear_check import level_faults, start_level
+from pullback.testing.comparing.bits import same_bits, twin
+from pullback.testing.comparing.differences import random_like
+from pullback.testing.comparing.faults import raise_faults
+from pullback.testing.gradients.hessian_check import hessian_faults
+from pullback.testing.gradients.linear_check import level_faults, start_level
+from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten, unflatten
 
 FILES = sorted(path.stem for path in Path(__file__).parent.glob("cases_*.py"))
 CASES: tuple[Case, ...] = tuple(case for name in FILES for case in import_module(f"tests.primitives.{name}").CASES)
@@ -43,12 +44,17 @@ def cast(leaf, dtype):
 
 
 class Run:
-    """A case at one dtype: the arrays that are differentiated, and the function of them alone that gives a tuple of arrays."""
+    """A case at one dtype: the arrays that are differentiated, and the function of them alone that gives a tuple of
+    arrays."""
 
     def __init__(self, case, dtype):
         leaves, self.definition = flatten(case.args)
         self.leaves = [twin(cast(leaf, dtype)) for leaf in leaves]
-        self.places = [k for k, leaf in enumerate(self.leaves) if isinstance(leaf, np.ndarray | np.inexact) and leaf.dtype.kind in "fc"]
+        self.places = [
+            k
+            for k, leaf in enumerate(self.leaves)
+            if isinstance(leaf, np.ndarray | np.inexact) and leaf.dtype.kind in "fc"
+        ]
         self.xs = tuple(self.leaves[k] for k in self.places)
         self.case = case
 
@@ -121,7 +127,9 @@ def test_every_primitive_has_a_case():
     covered = {name for case in CASES for name in case.covers}
     core = {entry.name for entry in (*CORE, *RARE)}  # not the registry: another test may have made it look for plugins
     missing = sorted(core - covered - NOT_COVERED.keys())
-    assert not missing, f"no case covers {', '.join(missing)}: add one to a cases_*.py here, or a line with the reason to NOT_COVERED"
+    assert not missing, (
+        f"no case covers {', '.join(missing)}: add one to a cases_*.py here, or a line with the reason to NOT_COVERED"
+    )
     assert not (stale := sorted(NOT_COVERED.keys() - core)), f"NOT_COVERED lists what is not in the registry: {stale}"
     assert not (both := sorted(NOT_COVERED.keys() & covered)), f"NOT_COVERED lists what has a case: {both}"
 

@@ -1,4 +1,5 @@
-"""Every row of every table in every floating and complex precision: NumPy's dtype forward, the operand's own backward, no digits lost."""
+"""Every row of every table in every floating and complex precision: NumPy's dtype forward, the operand's own
+backward, no digits lost."""
 
 import warnings
 from math import pi
@@ -9,7 +10,7 @@ from tests.primitives.cases_elementwise import ABOVE, ANGLES, ANY, HOLOMORPHIC, 
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.testing.differences import random_like
+from pullback.testing.comparing.differences import random_like
 
 ROWS = tuple(row for row in rows() if row.arrays)
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -32,7 +33,8 @@ NUMPY_NARROWS = {
     "statistics: cov complex weights": "weights become float64",
 }
 HALF_OVERFLOWS = {
-    "statistics: nanprod axis=None": "the product of the others is beyond 65504, or the products before and after an element are",
+    "statistics: nanprod axis=None": "the product of the others is beyond 65504, or the products before and after an "
+    "element are",
     "statistics: nanprod no NaN": "as above",
 }
 INSENSITIVE = {
@@ -48,7 +50,8 @@ def test_the_rows_left_out_exist():
 
 
 def cast(x, dtype):
-    """A number or array in the precision of ``dtype``; complex stays complex, real becomes complex where ``dtype`` is."""
+    """A number or array in the precision of ``dtype``; complex stays complex, real becomes complex where ``dtype``
+    is."""
     wanted = np.dtype(dtype)
     if x.dtype.kind == "c" and wanted.kind == "f":
         wanted = np.result_type(wanted, np.complex64)
@@ -56,7 +59,8 @@ def cast(x, dtype):
 
 
 def operands(row, dtype):
-    """The row's arrays in a precision; None where NumPy's function itself drops their imaginary parts, with a warning."""
+    """The row's arrays in a precision; None where NumPy's function itself drops their imaginary parts, with a
+    warning."""
     xs = tuple(cast(x, dtype) for x in row.arrays)
     if np.dtype(dtype).kind == "c":
         with warnings.catch_warnings(record=True) as seen:
@@ -105,9 +109,10 @@ def test_dtypes_are_those_of_numpy_and_of_the_operands(row):
         assert spec(pull(seeds(outs))) == spec(xs), dtype
 
 
-# ------------------------------------------------------------------------------------------------------------- extended precision
+# --------------------------------------------------------------------------------------------------- extended precision
 def in_extended(row):
-    """The row's arrays as longdouble, none of them a float64 number, with what a pull of them gives; None where NumPy has no such loop."""
+    """The row's arrays as longdouble, none of them a float64 number, with what a pull of them gives; None where
+    NumPy has no such loop."""
     third = np.longdouble(1) / 3
     xs = tuple(cast(x, "g") for x in row.arrays)
     xs = tuple(x * x.dtype.type(1 + third * np.longdouble(2) ** -45) for x in xs)
@@ -120,7 +125,8 @@ def in_extended(row):
 
 @each_row
 def test_a_cotangent_never_passes_through_a_narrower_number(row):
-    """A pull is linear: a cotangent that float64 cannot hold gives the gradient of a common one, times a power of 2, bit for bit."""
+    """A pull is linear: a cotangent that float64 cannot hold gives the gradient of a common one, times a power of 2,
+    bit for bit."""
     xs = in_extended(row)
     if xs is None or row.name in NUMPY_NARROWS:
         return
@@ -134,7 +140,8 @@ def test_a_cotangent_never_passes_through_a_narrower_number(row):
 
 @each_row
 def test_what_is_saved_keeps_its_digits(row):
-    """Where a gradient moves when the operands move by 2**-40, it moves when they move by 2**-58, which float64 does not see."""
+    """Where a gradient moves when the operands move by 2**-40, it moves when they move by 2**-58, which float64 does
+    not see."""
     xs = in_extended(row)
     if xs is None or row.rough or row.name in NUMPY_NARROWS | INSENSITIVE:
         return
@@ -192,10 +199,12 @@ def test_constants_have_the_precision_of_the_cotangent(f, exact, usual):
 def test_an_exponent_in_few_digits_does_not_cost_those_of_the_base():
     x = np.array([0.3, 2.0, 7.0])
     for y in (np.float16(1e-3) * np.ones(3, np.float16), np.full(3, 1e-5, np.float32)):
-        np.testing.assert_allclose(pb.grad(lambda x, y=y: np.sum(np.power(x, y)))(x), y * x ** (y.astype(float) - 1), rtol=1e-14)
+        np.testing.assert_allclose(
+            pb.grad(lambda x, y=y: np.sum(np.power(x, y)))(x), y * x ** (y.astype(float) - 1), rtol=1e-14
+        )
 
 
-# ------------------------------------------------------------------------------------------------------------------ half precision
+# ------------------------------------------------------------------------------------------------------- half precision
 @each_row
 def test_half_precision_is_finite_where_double_is(row):
     """At the same numbers: nothing overflows on the way to a gradient that a float16 can hold."""
@@ -210,7 +219,9 @@ def test_half_precision_is_finite_where_double_is(row):
     cts = seeds(outs)
     with np.errstate(all="ignore"):
         given = pull(cts)
-        exact = pull_wide(tuple(np.asarray(ct).astype(np.asarray(out).dtype) for ct, out in zip(cts, wide, strict=True)))
+        exact = pull_wide(
+            tuple(np.asarray(ct).astype(np.asarray(out).dtype) for ct, out in zip(cts, wide, strict=True))
+        )
     for half, double in zip(given, exact, strict=True):
         assert np.isfinite(half)[np.abs(double) < 6e4].all()
 

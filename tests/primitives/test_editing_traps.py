@@ -1,11 +1,12 @@
-"""Padding, editing, indexing and ``like=`` where they go wrong: long pads, ties, repeats, booleans, and calls that NumPy refuses, too."""
+"""Padding, editing, indexing and ``like=`` where they go wrong: long pads, ties, repeats, booleans, and calls that
+NumPy refuses, too."""
 
 import numpy as np
 import pytest
 from tests.primitives.case import since
 
 import pullback as pb
-from pullback.primitives import indexing
+from pullback.primitives.selecting import indexing
 
 _rng = np.random.default_rng(5)
 LINEAR = [
@@ -30,7 +31,7 @@ def columns(function, x):
     return np.array([weighted(function)(unit) for unit in units]).reshape(x.shape)
 
 
-# ------------------------------------------------------------------------------------------------------------------------------- pad
+# ------------------------------------------------------------------------------------------------------------------ pad
 @pytest.mark.parametrize(("mode", "options"), LINEAR)
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_pads_of_any_length_give_back_what_they_took(mode, options, n):
@@ -53,13 +54,21 @@ def test_a_constant_is_counted_where_it_stands_at_last():
 
 
 def test_ties_of_a_padded_maximum_share():
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.pad(x, (2, 0), "maximum")))(np.array([4.0, 1.0, 4.0])), [2, 1, 2])
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.pad(x, (0, 4), "minimum")))(np.array([1.0, 1.0, 2.0])), [3, 3, 1])
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(np.pad(x, (2, 0), "maximum")))(np.array([4.0, 1.0, 4.0])), [2, 1, 2]
+    )
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(np.pad(x, (0, 4), "minimum")))(np.array([1.0, 1.0, 2.0])), [3, 3, 1]
+    )
 
 
 def test_a_padded_median_splits_between_the_two_in_the_middle():
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.pad(x, (2, 0), "median")))(np.array([4.0, 1.0, 3.0, 9.0])), [2, 1, 2, 1])
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.pad(x, (1, 0), "median")))(np.array([2.0, 2.0, 9.0])), [1.5, 1.5, 1])
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(np.pad(x, (2, 0), "median")))(np.array([4.0, 1.0, 3.0, 9.0])), [2, 1, 2, 1]
+    )
+    np.testing.assert_array_equal(
+        pb.grad(lambda x: np.sum(np.pad(x, (1, 0), "median")))(np.array([2.0, 2.0, 9.0])), [1.5, 1.5, 1]
+    )
 
 
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "median"])
@@ -121,11 +130,13 @@ def test_a_pad_is_a_copy():
         (lambda x: np.extract(np.ones(6), x), IndexError, "out of bounds"),
         (lambda x: np.take_along_axis(x, np.array([0.0]), 0), IndexError, "must be an integer array"),
         (lambda x: np.take_along_axis(x, np.array([[0]]), 0), ValueError, "same number of dimensions"),
-        (lambda x: np.take_along_axis(x, np.array([[0]]), None), ValueError, "single dimension|same number of dimensions"),
+        (lambda x: np.take_along_axis(x, np.array([[0]]), None), ValueError, ("single dimension|same number of "
+                                                                             "dimensions")),
         (lambda x: np.take(x, [0], mode="near"), ValueError, "must be one of"),
         (lambda x: np.tile(x, 1.5), TypeError, "cannot be interpreted as an integer"),
         *since("2.1.0", (lambda x: np.astype(x, "f4", device="gpu"), ValueError, 'Only "cpu" is allowed')),
-        *since("2.1.0", (lambda x: np.reshape(np.stack((x, x)).T, 10, copy=False), ValueError, "Unable to avoid creating a copy")),
+        *since("2.1.0", (lambda x: np.reshape(np.stack((x, x)).T, 10, copy=False), ValueError, ("Unable to avoid "
+                                                                                               "creating a copy"))),
     ],
 )  # fmt: skip
 def test_what_numpy_refuses_is_refused(call, error, words):
@@ -135,7 +146,7 @@ def test_what_numpy_refuses_is_refused(call, error, words):
         pb.grad(lambda x: np.sum(call(x)))(np.ones(5))
 
 
-# --------------------------------------------------------------------------------------------------------------- insert, delete, resize
+# ----------------------------------------------------------------------------------------------- insert, delete, resize
 def test_the_gradient_of_an_insertion_is_split_between_array_and_values():
     weights = np.arange(1.0, 9.0)
     array, values = pb.grad(lambda x, v: np.sum(np.insert(x, [3, 0, 3], v) * weights), (0, 1))(np.ones(5), np.ones(3))
@@ -190,22 +201,27 @@ def test_trim_zeros_of_planes():
             assert pull(np.ones(out.shape))[0].sum() == out.size
 
 
-# ------------------------------------------------------------------------------------------------------------------------- indexing
+# ------------------------------------------------------------------------------------------------------------- indexing
 def _keys():
     """Keys of an array of 60 x 40 x 8, each with what it is."""
     rows, columns, many = _rng.integers(0, 60, 50), _rng.integers(-40, 40, 50), _rng.integers(0, 60, 3000)
     half = _rng.random((60, 40, 8)) > 0.5
     return {
-        "repeated rows": many, "different rows": _rng.permutation(60)[:30], "negative rows": many - 60, "a tuple of rows": (many,),
+        "repeated rows": many, "different rows": _rng.permutation(60)[:30], "negative rows": many - 60,
+        "a tuple of rows": (many,),
         "repeated columns": (slice(None), columns), "different columns": (slice(None), np.arange(39, -1, -3)),
-        "repeated last": (slice(None), slice(None), rows % 8), "two axes": (rows, columns), "three axes": (rows, columns, rows % 8),
+        "repeated last": (slice(None), slice(None), rows % 8), "two axes": (rows, columns),
+        "three axes": (rows, columns, rows % 8),
         "a grid": np.ix_(rows, columns, [0, 1, 1]), "about a slice": (rows, slice(None, None, 3), rows % 8),
-        "beside a number": (3, columns), "a part": (slice(1, 50, 2), columns), "a new axis": (None, rows, None, columns),
-        "2-d rows": many.reshape(60, 50), "one row": np.array(3), "unsigned": many.astype(np.uint16), "a list": many.tolist(),
+        "beside a number": (3, columns), "a part": (slice(1, 50, 2), columns),
+        "a new axis": (None, rows, None, columns),
+        "2-d rows": many.reshape(60, 50), "one row": np.array(3), "unsigned": many.astype(np.uint16),
+        "a list": many.tolist(),
         "a mask": half, "a mask of rows": half[:, 0, 0], "a mask of two axes": half[..., 0],
         "a mask of columns": (slice(None), half[0, :, 0]),
         "a mask of the last two": (slice(None), half[0]), "a mask after an ellipsis": (..., half[0, 0]), "True": True,
-        "a mask and columns": (np.arange(60) < 50, columns), "no rows": np.zeros(0, int), "an empty mask": np.zeros(60, bool),
+        "a mask and columns": (np.arange(60) < 50, columns), "no rows": np.zeros(0, int),
+        "an empty mask": np.zeros(60, bool),
     }  # fmt: skip
 
 
@@ -267,7 +283,7 @@ def test_nothing_repeated_less_than_never():
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(np.repeat(x, -1)) + 1.0)(np.ones((0, 3))), np.ones((0, 3)))
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- like=
+# ---------------------------------------------------------------------------------------------------------------- like=
 def created(function):
     """What ``function`` gives within a trace."""
     found = []

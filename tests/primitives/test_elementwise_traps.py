@@ -1,4 +1,5 @@
-"""Points where a textbook rule gives NaN, the wrong infinity or a warning, and what is right there. A warning fails a test."""
+"""Points where a textbook rule gives NaN, the wrong infinity or a warning, and what is right there. A warning fails
+a test."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ INF, NAN = np.inf, np.nan
 
 
 def slopes(f, *args, by=0):
-    """The elementwise derivative of ``f`` with respect to argument ``by``; the forward may warn, the reverse pass may not."""
+    """The elementwise derivative of ``f`` with respect to argument ``by``; the forward may warn, the reverse pass
+    may not."""
     with np.errstate(all="ignore"):
         out, pull = pb.vjp(f, *map(np.asarray, args))
     return pull(np.ones_like(out))[by]
@@ -56,7 +58,8 @@ def test_an_infinite_derivative_is_the_infinity(f, x, right):
     [
         np.log, np.log2, np.log10, np.sqrt, np.cbrt, np.reciprocal, lambda x: 1 / x, lambda x: x**-0.5, lambda x: x**x,
         lambda x: x ** np.array([[-1.0], [0.5], [-0.3]]), lambda x: np.arccosh(1 + x), lambda x: np.log(np.sqrt(x)),
-        lambda x: np.arcsin(1 - x / 2), lambda x: np.arctanh(1 - x / 3), lambda x: np.exp(1 / x), lambda x: np.exp(-1000 * x),
+        lambda x: np.arcsin(1 - x / 2), lambda x: np.arctanh(1 - x / 3), lambda x: np.exp(1 / x),
+        lambda x: np.exp(-1000 * x),
         lambda x: np.sinh(400 * (1 - x)),
     ],
 )  # fmt: skip
@@ -148,7 +151,9 @@ def test_saturated_and_tiny_arguments():
 
 def test_sinc_and_its_second_derivative_near_0():
     x = np.array([0.0, 1e-8, 1e-3, 0.31, 0.33, 1.0, 7.5])
-    exact = np.append(-(np.pi**2) / 3 * x[:2], np.cos(np.pi * x[2:]) / x[2:] - np.sin(np.pi * x[2:]) / (np.pi * x[2:] ** 2))
+    exact = np.append(
+        -(np.pi**2) / 3 * x[:2], np.cos(np.pi * x[2:]) / x[2:] - np.sin(np.pi * x[2:]) / (np.pi * x[2:] ** 2)
+    )
     np.testing.assert_allclose(slopes(np.sinc, x), exact, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(second(np.sinc, x[:2]), -(np.pi**2) / 3, rtol=1e-12)
 
@@ -188,7 +193,14 @@ def test_complex_derivatives_at_and_off_0():
 
 
 @pytest.mark.parametrize(
-    "f", [lambda y: 2.0**y, lambda x: x**2.5, lambda x: np.copysign(x, -1.0), lambda x: np.maximum(x, 0.0), lambda x: np.float_power(x, 2)]
+    "f",
+    [
+        lambda y: 2.0**y,
+        lambda x: x**2.5,
+        lambda x: np.copysign(x, -1.0),
+        lambda x: np.maximum(x, 0.0),
+        lambda x: np.float_power(x, 2),
+    ],
 )
 def test_numbers_do_not_widen_float32(f):
     assert slopes(f, np.array([0.5, 2.0], np.float32)).dtype == np.float32
@@ -210,10 +222,14 @@ def test_select_and_choose_say_what_is_wrong():
         slopes(lambda x: np.clip(x, 0), x)
 
 
-CUTS = [complex(s * 2.3, t * 0.0) for s in (1, -1) for t in (1, -1)] + [complex(s * 0.0, t * 2.3) for s in (1, -1) for t in (1, -1)]
+CUTS = [complex(s * 2.3, t * 0.0) for s in (1, -1) for t in (1, -1)] + [
+    complex(s * 0.0, t * 2.3) for s in (1, -1) for t in (1, -1)
+]
 
 
-@pytest.mark.parametrize("function", [np.arcsin, np.arccos, np.arcsinh, np.arccosh, np.arctan, np.arctanh, np.log, np.sqrt])
+@pytest.mark.parametrize(
+    "function", [np.arcsin, np.arccos, np.arcsinh, np.arccosh, np.arctan, np.arctanh, np.log, np.sqrt]
+)
 @pytest.mark.parametrize("z", CUTS)
 def test_on_a_branch_cut_the_derivative_is_that_of_its_side(function, z):
     step, left, right = 1e-6, np.array([z]), np.array([z])

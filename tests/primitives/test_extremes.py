@@ -1,4 +1,5 @@
-"""Numbers at the ends of the range, infinities, NaN: the gradient of extended precision or the true limit, without a warning."""
+"""Numbers at the ends of the range, infinities, NaN: the gradient of extended precision or the true limit, without a
+warning."""
 
 import warnings
 
@@ -8,7 +9,7 @@ from tests.primitives.cases_elementwise import UNARY, name_of
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.testing.differences import random_like
+from pullback.testing.comparing.differences import random_like
 
 INF, NAN = np.inf, np.nan
 LARGE, SMALL = (1e200, 1.7e308, 1e160, 750.0, 1e5), (1e-200, 1e-310, 5e-324, 1e-160)
@@ -20,7 +21,8 @@ OSCILLATES = {"sin", "cos", "tan", "sinc"}
 
 
 def gradient(f, *xs):
-    """The value, and the gradients for a cotangent of ones. The forward is silent; the reverse pass warns wherever the value is finite."""
+    """The value, and the gradients for a cotangent of ones. The forward is silent; the reverse pass warns wherever
+    the value is finite."""
     with np.errstate(all="ignore"):
         out, pull = pb.vjp(f, *xs)
     with np.errstate(all="warn" if np.isfinite(out).all() else "ignore", under="ignore"):
@@ -56,10 +58,23 @@ def test_the_reference_agrees_with_differences_in_extended_precision(name):
             right = (ahead - behind) / (2 * point * step)
             rounding = 1e-18 * (np.abs(out) + np.abs(point) * (out.dtype.kind == "f")) / np.abs(point * step)
         if np.isfinite(right).all():
-            np.testing.assert_array_less(np.abs(wide - right), 1e-5 * np.abs(wide) + rounding, err_msg=f"{name} at {point}", strict=False)
+            np.testing.assert_array_less(
+                np.abs(wide - right), 1e-5 * np.abs(wide) + rounding, err_msg=f"{name} at {point}", strict=False
+            )
 
 
-PAIRS = [np.add, np.subtract, np.multiply, np.divide, np.logaddexp, np.logaddexp2, np.arctan2, np.hypot, np.maximum, np.minimum]
+PAIRS = [
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.divide,
+    np.logaddexp,
+    np.logaddexp2,
+    np.arctan2,
+    np.hypot,
+    np.maximum,
+    np.minimum,
+]
 PAIRS += [np.fmax, np.fmin, np.copysign, np.remainder, np.fmod, np.heaviside, np.power, np.float_power]
 ENDS = [0.0, -0.0, 1.0, -2.0, 1e200, -1e200, 1e-200, 1e-310, INF, -INF]
 
@@ -71,13 +86,19 @@ def test_functions_of_two_arguments(f):
             x, y = np.array([a]), np.array([b])
             out, given = gradient(f, x, y)
             wide_out, wide = gradient(f, x.astype("g"), y.astype("g"))
-            if np.isnan(out).any() or np.isfinite(out) != np.isfinite(wide_out) or (np.isfinite(out) and out == 0 != wide_out):
+            if (
+                np.isnan(out).any()
+                or np.isfinite(out) != np.isfinite(wide_out)
+                or (np.isfinite(out) and out == 0 != wide_out)
+            ):
                 continue
             for one, (ct, exact) in enumerate(zip(given, wide, strict=True)):
                 if "power" in f.__name__ and ((one == 1 and a < 0) or (abs(a) == 1e-310 and 0 < b < 1e-100)):
                     continue  # of a negative base no function of a real exponent; x**(y - 1) overflows at subnormal x
                 with np.errstate(all="ignore"):
-                    np.testing.assert_allclose(ct, exact.astype(float), rtol=1e-12, atol=5e-324, err_msg=f"{f.__name__}({a}, {b}) by {one}")
+                    np.testing.assert_allclose(
+                        ct, exact.astype(float), rtol=1e-12, atol=5e-324, err_msg=f"{f.__name__}({a}, {b}) by {one}"
+                    )
                 assert not np.isnan(ct).any(), (f.__name__, a, b, one)
 
 
@@ -103,11 +124,18 @@ def test_absolute_values_and_roots_of_complex_numbers(scale):
             assert np.all(np.abs(gradient(f, z)[1][0]) < 1e-300)
 
 
-# ------------------------------------------------------------------------------------------------------------------ every table
-SLOW_OR_SEARCHING = ("polynomials: polyfit", "polynomials: roots", "linalg: ", "fft: ")  # LAPACK searches where numbers overflow
+# ---------------------------------------------------------------------------------------------------------- every table
+SLOW_OR_SEARCHING = (
+    "polynomials: polyfit",
+    "polynomials: roots",
+    "linalg: ",
+    "fft: ",
+)  # LAPACK searches where numbers overflow
 FAMILIES = tuple(row for row in rows() if row.arrays and not row.name.startswith(SLOW_OR_SEARCHING))
 CONSTANT = ("divide of itself", "arctan2 of itself", "operator_divide of itself", "masked_divide of itself")
-LEFT_OUT = {f"elementwise: {name}" for name in CONSTANT}  # f(x, 1.5 x) does not move: its gradient is what rounding leaves of 1 - 1
+LEFT_OUT = {
+    f"elementwise: {name}" for name in CONSTANT
+}  # f(x, 1.5 x) does not move: its gradient is what rounding leaves of 1 - 1
 
 
 def scaled(row, scale):
@@ -120,7 +148,8 @@ def wider(x):
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row.name)
 def test_where_the_value_is_right_so_is_the_gradient(row):
-    """Scaled to the ends of the range: if the value is that of extended precision, nothing on the way having overflowed or vanished."""
+    """Scaled to the ends of the range: if the value is that of extended precision, nothing on the way having
+    overflowed or vanished."""
     if row.name in LEFT_OUT:
         return
     for scale in (1e200, 1e-200, 1e-300):
@@ -133,7 +162,10 @@ def test_where_the_value_is_right_so_is_the_gradient(row):
                 continue
             if [np.shape(out) for out in outs] != [np.shape(out) for out in wide]:
                 continue
-            if not all(np.isfinite(out).all() and np.allclose(out, big, rtol=1e-8, atol=0) for out, big in zip(outs, wide, strict=True)):
+            if not all(
+                np.isfinite(out).all() and np.allclose(out, big, rtol=1e-8, atol=0)
+                for out, big in zip(outs, wide, strict=True)
+            ):
                 continue
         cts = tuple(random_like(np.random.default_rng(5), out) for out in outs)
         with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -7,7 +7,7 @@ import pytest
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.testing.differences import random_like
+from pullback.testing.comparing.differences import random_like
 
 ROWS = tuple(row for row in rows() if row.arrays)
 
@@ -73,7 +73,9 @@ def follows_memory(row, xs):
     except ValueError:
         return True
     plain = row.outputs(*laid(row.arrays, contiguous))
-    return not all(np.shape(a) == np.shape(b) and np.allclose(a, b, equal_nan=True) for a, b in zip(values, plain, strict=True))
+    return not all(
+        np.shape(a) == np.shape(b) and np.allclose(a, b, equal_nan=True) for a, b in zip(values, plain, strict=True)
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -84,7 +86,9 @@ def test_operands_and_cotangents_in_every_layout(row):
     for name, layout in LAYOUTS.items():
         laid_out = laid(cts, layout)
         close(pull_quietly(pull, laid_out), right)
-        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(laid_out, cts, strict=True)), f"a cotangent was written: {name}"
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(laid_out, cts, strict=True)), (
+            f"a cotangent was written: {name}"
+        )
         xs = laid(row.arrays, layout)
         if follows_memory(row, xs):
             continue
@@ -109,7 +113,11 @@ def test_a_cotangent_without_strides(row):
 
 def repeated(value):
     """The first line of an array again and again, by a stride of 0; read-only."""
-    return np.broadcast_to(value[:1], value.shape) if isinstance(value, np.ndarray) and value.ndim and value.size else value
+    return (
+        np.broadcast_to(value[:1], value.shape)
+        if isinstance(value, np.ndarray) and value.ndim and value.size
+        else value
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -122,7 +130,9 @@ def test_operands_of_which_one_line_is_repeated(row):
         right, values = pull_quietly(pull, cts := seeds(outs)), row.outputs(*xs)
     except (ValueError, TypeError, np.linalg.LinAlgError, pb.PullbackError):
         return  # equal lines are no knots, no basis, no full rank: NumPy or the derivative says so
-    if not all(np.shape(a) == np.shape(b) and np.allclose(a, b, equal_nan=True) for a, b in zip(values, expected, strict=True)):
+    if not all(
+        np.shape(a) == np.shape(b) and np.allclose(a, b, equal_nan=True) for a, b in zip(values, expected, strict=True)
+    ):
         return  # order="K"
     close(pull_quietly(pb.vjp(row.outputs, *xs)[1], cts), right)
 

@@ -1,4 +1,5 @@
-"""Traced Python numbers: where NumPy makes an array of its argument, float64 wins over float32; where it does not, the number gives way."""
+"""Traced Python numbers: where NumPy makes an array of its argument, float64 wins over float32; where it does not,
+the number gives way."""
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ ONE = np.float32(0.6)
 MASK = np.array([True, False, True])
 
 ALONE = (
-    "median", "nanmedian", "sum", "prod", "mean", "var", "std", "max", "min", "ptp", "nansum", "nanprod", "nanmean", "nanvar", "nanmax",
-    "nanmin", "cumsum", "cumprod", "nancumsum", "ravel", "squeeze", "copy", "atleast_1d", "atleast_2d", "atleast_3d", "flip", "sinc", "i0",
+    "median", "nanmedian", "sum", "prod", "mean", "var", "std", "max", "min", "ptp", "nansum", "nanprod", "nanmean",
+    "nanvar", "nanmax",
+    "nanmin", "cumsum", "cumprod", "nancumsum", "ravel", "squeeze", "copy", "atleast_1d", "atleast_2d", "atleast_3d",
+    "flip", "sinc", "i0",
     "angle", "nan_to_num", "unique", "conj", "transpose", "diagflat", "average",
 )  # fmt: skip
 CALLS = {

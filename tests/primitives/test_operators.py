@@ -1,4 +1,5 @@
-"""Arithmetic on traced Python floats: Python's values and types, the derivatives of the ufuncs, the same bits under policies."""
+"""Arithmetic on traced Python floats: Python's values and types, the derivatives of the ufuncs, the same bits under
+policies."""
 
 import operator
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.primitives.operators import OPERATORS as PRIMITIVES
+from pullback.primitives.elementwise.operators import OPERATORS as PRIMITIVES
 
 X, Y = 2.75, -1.5
 OPERATORS = {
@@ -48,7 +49,7 @@ def test_a_float_takes_the_dtype_of_what_it_meets(name):
     assert pb.vjp(lambda *xs: f(*xs) * single, *xs)[0].dtype == np.float32
 
 
-# ------------------------------------------------------------------------------- operators that NumPy's scalars compute apart
+# ------------------------------------------------------------------------- operators that NumPy's scalars compute apart
 
 
 @pytest.mark.parametrize("operator", ["*", "/", "**"])

@@ -1,4 +1,5 @@
-"""Gradients of reductions and scans where a formula goes wrong: zeros, ties, NaN, infinities, constants, masks, nothing at all.
+"""Gradients of reductions and scans where a formula goes wrong: zeros, ties, NaN, infinities, constants, masks, nothing
+at all.
 
 The right answers are stated, since differences say nothing at a kink.
 """
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.arrays import ArraySpec
-from pullback.primitives.reductions import sum_
+from pullback.primitives.reducing.sums import sum_
+from pullback.words.specs import ArraySpec
 
 
 def same(gradient, expected, dtype=np.float64):
@@ -57,7 +58,9 @@ def test_the_cotangent_of_max_goes_to_the_nan_that_wins():
     same(pb.grad(lambda x: np.sum(np.max(x, axis=1)))(x), [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
 
 
-@pytest.mark.parametrize(("initial", "expected"), [(5.0, [0.0, 0.0, 0.0]), (2.0, [0.0, 1 / 3, 1 / 3]), (0.0, [0.0, 0.5, 0.5])])
+@pytest.mark.parametrize(
+    ("initial", "expected"), [(5.0, [0.0, 0.0, 0.0]), (2.0, [0.0, 1 / 3, 1 / 3]), (0.0, [0.0, 0.5, 0.5])]
+)
 def test_initial_of_max_is_one_more_element(initial, expected):
     x = np.array([1.0, 2.0, 2.0])
     same(pb.grad(lambda x: np.max(x, initial=initial))(x), expected)
@@ -90,7 +93,9 @@ def test_std_is_zero_in_one_slice_only():
     same(pb.grad(lambda x: np.sum(np.std(x, axis=1)))(x), [[0.0, 0.0], [-0.5, 0.5]])
 
 
-@pytest.mark.filterwarnings("ignore:Degrees of freedom:RuntimeWarning", "ignore:divide by zero encountered:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Degrees of freedom:RuntimeWarning", "ignore:divide by zero encountered:RuntimeWarning"
+)
 def test_var_without_degrees_of_freedom_is_nan():
     assert np.isnan(pb.grad(lambda x: np.var(x, ddof=2))(np.array([1.0, 2.0]))).all()
 
@@ -167,7 +172,8 @@ def test_the_cotangent_of_sum_is_a_view_without_elements_of_its_own():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 @pytest.mark.parametrize("many", [4, 5, 8, 9, 16, 17])
 def test_the_pull_of_diff_is_its_transpose_whatever_the_strides(many, dtype):
-    # NumPy 2.4 negates doubles wrongly from some strides into others (np.negative with out=), a row of eight into a row of nine among them.
+    # NumPy 2.4 negates doubles wrongly from some strides into others (np.negative with out=), a row of eight into a row
+    # of nine among them.
     x = np.arange(2.0 * 3 * many).reshape(2, 3, many).astype(dtype)
     out, pull = pb.vjp(lambda x: np.diff(x, axis=-1), x)
     ct = (1 + np.arange(out.size)).reshape(out.shape).astype(dtype)
@@ -200,7 +206,9 @@ def test_where_by_any_kind_of_mask_leaves_nothing_of_what_is_masked(mask):
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), (None, 1.0), (-1.0, None)])
 def test_an_infinite_cotangent_does_not_reach_what_clip_cuts_off(bounds):
     cut = [k for k, (x, bound) in enumerate(zip((-2.0, 2.0), bounds, strict=True)) if bound is not None]
-    gradient = pb.vjp(lambda x: np.clip(x, *bounds), np.array([-2.0, 2.0, 0.0]))[1](np.array([np.inf, np.nan, np.inf]))[0]
+    gradient = pb.vjp(lambda x: np.clip(x, *bounds), np.array([-2.0, 2.0, 0.0]))[1](np.array([np.inf, np.nan, np.inf]))[
+        0
+    ]
     same(gradient[cut], np.zeros(len(cut)))
     assert gradient[2] == np.inf
 
@@ -209,10 +217,16 @@ def test_an_infinite_cotangent_does_not_reach_what_clip_cuts_off(bounds):
 @pytest.mark.parametrize("function", [np.max, np.min, np.ptp])
 def test_extrema_share_among_many_and_among_few_and_give_nan_what_is_its(function, axis):
     rng = np.random.default_rng(0)
-    for x in (rng.normal(size=(30, 40)), rng.integers(0, 3, (30, 40)).astype(float), np.where(rng.random((30, 40)) < 0.01, np.nan, 1.0)):
+    for x in (
+        rng.normal(size=(30, 40)),
+        rng.integers(0, 3, (30, 40)).astype(float),
+        np.where(rng.random((30, 40)) < 0.01, np.nan, 1.0),
+    ):
         out, pull = pb.vjp(lambda x: function(x, axis=axis), x)
         expected = np.zeros_like(x)
-        for extreme, sign in {np.max: ((np.max, 1),), np.min: ((np.min, 1),), np.ptp: ((np.max, 1), (np.min, -1))}[function]:
+        for extreme, sign in {np.max: ((np.max, 1),), np.min: ((np.min, 1),), np.ptp: ((np.max, 1), (np.min, -1))}[
+            function
+        ]:
             top = extreme(x, axis=axis, keepdims=True)
             hit = (x == top) | np.isnan(x)
             expected += sign * hit / hit.sum(axis=axis, keepdims=True)

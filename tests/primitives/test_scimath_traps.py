@@ -1,4 +1,5 @@
-"""numpy.emath where a real array turns complex, windows over memory that is written, angles that jump: exact gradients, refusals."""
+"""numpy.emath where a real array turns complex, windows over memory that is written, angles that jump: exact
+gradients, refusals."""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def pulled(f, x, ct):
         return out, pull(np.full(np.shape(out), ct, out.dtype))[0]
 
 
-# ------------------------------------------------------------------------------------------------------------------ emath
+# ---------------------------------------------------------------------------------------------------------------- emath
 def test_a_real_argument_that_becomes_complex_has_a_real_gradient():
     x = np.array([-4.0, 9.0])
     out, real = pulled(np.emath.sqrt, x, 1.0)
@@ -112,7 +113,7 @@ def test_promotion_follows_the_values_of_each_iteration():
     assert pb.grad(lambda x: program(x, pb.Binomial(1)))(x).tobytes() == expected.tobytes()
 
 
-# ---------------------------------------------------------------------------------------------------------------- windows
+# -------------------------------------------------------------------------------------------------------------- windows
 def test_every_element_is_counted_in_the_windows_that_hold_it():
     assert pb.grad(lambda x: np.sum(windows(x, 3)))(LINE).tolist() == [1, 2, 3, 3, 2, 1]
     assert pb.grad(lambda x: np.sum(windows(x, (2, 2))))(np.ones((3, 3))).tolist() == [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
@@ -157,7 +158,7 @@ def test_window_errors_are_numpys(f, words):
         pb.vjp(f, LINE)
 
 
-# ----------------------------------------------------------------------------------------------------------------- unwrap
+# --------------------------------------------------------------------------------------------------------------- unwrap
 def test_unwrapping_adds_constants():
     angles = np.array([0.0, 3.0, 6.5, 1.0, -2.0, -6.0])
     assert pulled(np.unwrap, angles, 2.0)[1].tolist() == [2.0] * 6

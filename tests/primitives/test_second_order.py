@@ -1,7 +1,9 @@
-"""Second order of the rows that the test of the core's does not reach; no row and no differentiable name of NumPy is left out.
+"""Second order of the rows that the test of the core's does not reach; no row and no differentiable name of NumPy is
+left out.
 
-What "second order" is stands in ``testing/hessian_check.py``: gradient of gradient, JVP of VJP, VJP of JVP and JVP of JVP, against
-differences and against each other. ``test_conformance.py`` runs it for the smooth rows of the core, in every dtype.
+What "second order" is stands in ``testing/hessian_check.py``: gradient of gradient, JVP of VJP, VJP of JVP and JVP of
+JVP, against differences and against each other. ``test_conformance.py`` runs it for the smooth rows of the core, in
+every dtype.
 """
 
 from importlib import import_module
@@ -13,16 +15,16 @@ from attrs import evolve
 from tests.primitives.case import ROUGH
 from tests.primitives.rows import PLUGIN_TABLES, ROOT, TABLES, rows
 
-from pullback.forward import jvp
 from pullback.inspect.coverage import DIFFERENTIABLE, coverage
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
-from pullback.reverse import vjp
-from pullback.testing.bits import same_bits
-from pullback.testing.differences import TOLERANCES, random_like
-from pullback.testing.faults import raise_faults
-from pullback.testing.hessian_check import hessian_faults
-from pullback.testing.linear_check import start_level
+from pullback.testing.comparing.bits import same_bits
+from pullback.testing.comparing.differences import TOLERANCES, random_like
+from pullback.testing.comparing.faults import raise_faults
+from pullback.testing.gradients.hessian_check import hessian_faults
+from pullback.testing.gradients.linear_check import start_level
+from pullback.transforms.forward import jvp
+from pullback.transforms.reverse import vjp
 
 ROWS = tuple(rows())
 CORE = tuple(case for name in TABLES for case in import_module(f"tests.primitives.{name}").CASES)
@@ -117,9 +119,15 @@ def probed(x):
 def test_every_differentiable_name_of_numpy_has_a_smooth_row():
     Probe.seen.clear()
     for row in ROWS:
-        if not row.rough and "masked_" not in row.name:  # these are none of NumPy's, and know an array by its exact type
+        if (
+            not row.rough and "masked_" not in row.name
+        ):  # these are none of NumPy's, and know an array by its exact type
             row.outputs(*map(probed, row.arrays))
-    named = {name for case in CORE if not case.rough for name in case.covers}  # poly and roots ask the elements, not the array
+    named = {
+        name for case in CORE if not case.rough for name in case.covers
+    }  # poly and roots ask the elements, not the array
     wanted = {(row.module, row.name) for row in coverage().rows if row.status == DIFFERENTIABLE}
     left_out = sorted(f"{module}.{name}" for module, name in wanted - Probe.seen if name not in named | WHOLE_NUMBERS)
-    assert not left_out, f"no smooth row calls {', '.join(left_out)}: add one to a table of tests/primitives or of a plugin"
+    assert not left_out, (
+        f"no smooth row calls {', '.join(left_out)}: add one to a table of tests/primitives or of a plugin"
+    )

@@ -51,7 +51,9 @@ def test_every_element_goes_back_to_its_place(function):
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K"])
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda x: x[::-1, :, ::-1], lambda x: x.transpose(1, 2, 0), lambda x: x[:, ::2]])
+@pytest.mark.parametrize(
+    "layout", [np.asfortranarray, lambda x: x[::-1, :, ::-1], lambda x: x.transpose(1, 2, 0), lambda x: x[:, ::2]]
+)
 def test_order_follows_the_memory_of_the_input(order, layout):
     x = layout(CUBE)
     places = x.ravel(order)
@@ -99,7 +101,8 @@ def test_a_write_through_a_view_reaches_the_array(view):
 
 
 @pytest.mark.parametrize(
-    "copies", [np.copy, lambda y: np.roll(y, 0), lambda y: np.tile(y, 1), lambda y: np.repeat(y, 1, 0), lambda y: y.flatten()]
+    "copies",
+    [np.copy, lambda y: np.roll(y, 0), lambda y: np.tile(y, 1), lambda y: np.repeat(y, 1, 0), lambda y: y.flatten()],
 )
 def test_a_write_to_a_copy_leaves_the_array_alone(copies):
     def f(x):
@@ -161,7 +164,13 @@ def test_ravel_in_memory_order_is_a_view_exactly_where_numpy_gives_one(shape, la
         line[0] = 7.0
         return line, x
 
-    expected = written(x.copy("K") if layout == "dense" else np.repeat(x, 2, -1)[..., ::2] if layout == "strided" else x[::-1].copy()[::-1])
+    expected = written(
+        x.copy("K")
+        if layout == "dense"
+        else np.repeat(x, 2, -1)[..., ::2]
+        if layout == "strided"
+        else x[::-1].copy()[::-1]
+    )
     got = []
     pb.grad(lambda x: (got.extend(np.array(pb.value(y)) for y in written(x)), np.sum(x))[1])(x)
     for ours, numpys in zip(got, expected, strict=True):

@@ -1,13 +1,15 @@
-"""Gradients of sorting, quantiles, statistics, sets, histograms and folds where a convention decides: ties, NaN, zeros, nothing at all.
+"""Gradients of sorting, quantiles, statistics, sets, histograms and folds where a convention decides: ties, NaN, zeros,
+nothing at all.
 
-The right answers are stated, since differences say nothing at a kink. Warnings are errors here, so a rule that made noise would fail.
+The right answers are stated, since differences say nothing at a kink. Warnings are errors here, so a rule that made
+noise would fail.
 """
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import NotDifferentiableError
+from pullback.words.errors import NotDifferentiableError
 
 NAN, INF = np.nan, np.inf
 UP = np.arange(1.0, 10.0)
@@ -23,7 +25,7 @@ def weighted(function, weights):
     return lambda x: np.sum(function(x) * np.asarray(weights))
 
 
-# ----------------------------------------------------------------------------------------------------------------- sorting
+# -------------------------------------------------------------------------------------------------------------- sorting
 @pytest.mark.parametrize("kind", [None, "quicksort", "heapsort", "stable"])
 def test_sort_of_ties_keeps_their_order_whatever_the_kind(kind):
     x = np.array([2.0, 1.0, 2.0, 1.0, 2.0])
@@ -77,7 +79,7 @@ def test_fields_cannot_order_numbers():
         pb.grad(lambda x: np.sum(np.sort(x, order="a")))(UP)
 
 
-# --------------------------------------------------------------------------------------------------------- extrema and ptp
+# ------------------------------------------------------------------------------------------------------ extrema and ptp
 def test_ptp_shares_on_either_end():
     same(pb.grad(np.ptp)(np.array([4.0, 1.0, 1.0, 4.0, 2.0])), [0.5, -0.5, -0.5, 0.5, 0])
     same(pb.grad(np.ptp)(np.array([3.0, 3.0])), [0, 0])
@@ -119,7 +121,7 @@ def test_a_running_maximum_stays_at_the_first_nan_and_fmax_passes_over_it():
     same(pull(np.array(weights, float))[0], [1, 1110, 0, 0])
 
 
-# --------------------------------------------------------------------------------------------------------------- quantiles
+# ------------------------------------------------------------------------------------------------------------ quantiles
 def test_median_of_an_even_count_is_shared():
     same(pb.grad(np.median)(np.array([4.0, 1.0, 3.0, 2.0])), [0, 0, 0.5, 0.5])
     same(pb.grad(np.median)(np.array([5.0, 1.0, 3.0])), [0, 0, 1])
@@ -186,7 +188,9 @@ def test_the_second_derivative_of_quantile_by_element_and_q():
 
 def test_weights_of_a_quantile_choose_and_have_no_derivative():
     x, weights = np.array([3.0, 1.0, 2.0]), np.array([0.0, 1.0, 5.0])
-    by_x, by_weights = pb.grad(lambda x, w: np.quantile(x, 0.5, method="inverted_cdf", weights=w), argnums=(0, 1))(x, weights)
+    by_x, by_weights = pb.grad(lambda x, w: np.quantile(x, 0.5, method="inverted_cdf", weights=w), argnums=(0, 1))(
+        x, weights
+    )
     same(by_x, [0, 0, 1])
     same(by_weights, [0, 0, 0])
     with pytest.raises(ValueError, match="Only method 'inverted_cdf' supports weights"):
@@ -200,7 +204,7 @@ def test_what_numpy_refuses_is_refused():
         pb.grad(lambda x: np.quantile(x, 0.5, method="mine"))(UP)
 
 
-# -------------------------------------------------------------------------------------------------- averages and covariances
+# --------------------------------------------------------------------------------------------- averages and covariances
 def test_average_by_weights():
     x, weights = np.array([1.0, 2.0, 6.0]), np.array([1.0, 1.0, 2.0])
     by_x, by_weights = pb.grad(lambda x, w: np.average(x, weights=w), argnums=(0, 1))(x, weights)
@@ -270,7 +274,8 @@ def test_nan_has_no_part_and_gradient_zero(function, expected):
 def test_a_column_of_nan_gives_numpys_warning_and_gradient_zero():
     x = np.array([[1.0, NAN], [4.0, NAN]])
     warnings = {
-        np.nanmean: "Mean of empty slice", np.nanmax: "All-NaN slice", np.nanmin: "All-NaN slice", np.nanmedian: "All-NaN slice",
+        np.nanmean: "Mean of empty slice", np.nanmax: "All-NaN slice", np.nanmin: "All-NaN slice",
+        np.nanmedian: "All-NaN slice",
         np.nanvar: "Degrees of freedom", np.nanstd: "Degrees of freedom",
     }  # fmt: skip
     for function, text in warnings.items():
@@ -297,7 +302,7 @@ def test_ddof_and_correction_together_are_refused():
         pb.grad(lambda x: np.nanvar(x, ddof=1, correction=1))(UP)
 
 
-# ------------------------------------------------------------------------------------- products, running sums, deviations
+# ----------------------------------------------------------------------------------- products, running sums, deviations
 def test_prod_over_several_axes_with_zeros():
     x = np.array([[[2.0, 0.0], [3.0, 1.0]], [[0.0, 0.0], [5.0, 6.0]]])
     same(pb.grad(lambda x: np.sum(np.prod(x, (1, 2))))(x), [[[0, 6], [0, 0]], [[0, 0], [0, 0]]])
@@ -336,7 +341,7 @@ def test_sum_mean_and_max_give_nothing_to_masked_elements():
     same(pb.grad(lambda x: np.sum(np.max(x, where=mask, initial=0.0)))(x), [[0, 0], [0, 1]])
 
 
-# ------------------------------------------------------------------------------------------------------------------- sets
+# ----------------------------------------------------------------------------------------------------------------- sets
 def test_unique_gathers_from_the_first_of_equals():
     x = np.array([3.0, 1.0, 3.0, 2.0, 1.0])
     same(pb.grad(weighted(np.unique, [1, 10, 100]))(x), [100, 1, 0, 10, 0])
@@ -372,13 +377,24 @@ def test_set_operations_gather_from_their_operands():
     same(pb.grad(weighted(lambda y: np.setxor1d(x, y), [1, 10, 100]))(y), [0, 100])
 
 
-# ------------------------------------------------------------------------------------------------------------- histograms
+# ----------------------------------------------------------------------------------------------------------- histograms
 def test_weights_get_the_cotangent_of_their_bin():
     weights = np.ones(4)
     same(pb.grad(lambda w: np.sum(np.bincount([0, 2, 2, 1], w, 5) * np.arange(5)))(weights), [0, 2, 2, 1])
-    data = np.array([0.0, 1.0, 2.0, 5.0])  # an edge belongs to the bin on its right, the last to the last bin; 5 is in none
-    same(pb.grad(lambda w: np.sum(np.histogram(data, [0, 1, 2], weights=w)[0] * np.array([1, 10])))(weights), [1, 10, 10, 0])
-    same(pb.grad(lambda w: np.sum(np.histogram(data, 2, (0, 2), weights=w)[0] * np.array([1, 10])))(weights), [1, 10, 10, 0])
+    data = np.array([
+        0.0,
+        1.0,
+        2.0,
+        5.0,
+    ])  # an edge belongs to the bin on its right, the last to the last bin; 5 is in none
+    same(
+        pb.grad(lambda w: np.sum(np.histogram(data, [0, 1, 2], weights=w)[0] * np.array([1, 10])))(weights),
+        [1, 10, 10, 0],
+    )
+    same(
+        pb.grad(lambda w: np.sum(np.histogram(data, 2, (0, 2), weights=w)[0] * np.array([1, 10])))(weights),
+        [1, 10, 10, 0],
+    )
 
 
 @pytest.mark.parametrize("bins", [3, 7, 100])
@@ -410,7 +426,7 @@ def test_bincount_of_floats_is_refused_by_numpy():
         pb.grad(lambda x: np.sum(np.bincount(x)))(np.array([1.0, 2.0]))
 
 
-# ------------------------------------------------------------------------------------------------------------------- folds
+# ---------------------------------------------------------------------------------------------------------------- folds
 @pytest.mark.parametrize("ufunc", [np.power, np.arctan2])
 def test_a_reduction_that_numpy_gets_wrong_is_refused_and_never_differentiated(ufunc):
     x = np.array([1.3, 0.7, 1.9, 1.1])
@@ -418,7 +434,9 @@ def test_a_reduction_that_numpy_gets_wrong_is_refused_and_never_differentiated(u
     if right:
         np.testing.assert_allclose(pb.grad(ufunc.reduce)(x), pb.grad(lambda x: ufunc.accumulate(x)[-1])(x))
     else:
-        with pytest.raises(NotDifferentiableError, match=rf"numpy.{ufunc.__name__}.reduce of this array .* take the last of"):
+        with pytest.raises(
+            NotDifferentiableError, match=rf"numpy.{ufunc.__name__}.reduce of this array .* take the last of"
+        ):
             pb.grad(ufunc.reduce)(x)
 
 

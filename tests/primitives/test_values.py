@@ -1,4 +1,5 @@
-"""What a traced call gives is NumPy's to the bit: its type and dtype, where its elements lie in memory, whether it can be written to."""
+"""What a traced call gives is NumPy's to the bit: its type and dtype, where its elements lie in memory, whether it
+can be written to."""
 
 import operator
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.testing.bits import same_bits
+from pullback.testing.comparing.bits import same_bits
 
 RNG = np.random.default_rng(4)
 LINE = np.array([0.3, 0.7, 1.1], np.float32)
@@ -15,7 +16,15 @@ CUBE = np.asfortranarray(RNG.uniform(0.5, 1.5, (2, 3, 2)))
 PAIRS = RNG.uniform(0.5, 1.5, 40) + 1j * RNG.uniform(0.5, 1.5, 40)
 NOTHING = np.zeros((0, 3))
 MASK = np.array([True, False, True])
-NUMBERS = (0.7, 0.3 + 0.4j, np.float64(0.7), np.float32(0.7), np.array(0.7), np.array(0.7, np.float32), np.complex64(0.7j))
+NUMBERS = (
+    0.7,
+    0.3 + 0.4j,
+    np.float64(0.7),
+    np.float32(0.7),
+    np.array(0.7),
+    np.array(0.7, np.float32),
+    np.complex64(0.7j),
+)
 
 OF_A_NUMBER = {
     "squeeze": np.squeeze,
@@ -112,7 +121,9 @@ def test_elements_lie_where_numpy_puts_them(call):
 
 
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(1)])
-@pytest.mark.parametrize("layout", [slice(None, None, -1), slice(None, None, 3), slice(1), ()], ids=["reversed", "gaps", "one", "all"])
+@pytest.mark.parametrize(
+    "layout", [slice(None, None, -1), slice(None, None, 3), slice(1), ()], ids=["reversed", "gaps", "one", "all"]
+)
 @pytest.mark.parametrize("function", [operator.imul, operator.ipow])
 @pytest.mark.parametrize("factor", [2, 1.3, 0.7 + 0.2j, None], ids=str)
 def test_in_place_the_last_bits_are_those_of_numpys_loop_in_place(function, factor, layout, policy):
@@ -155,7 +166,12 @@ def test_add_at_takes_a_number_for_a_float64():
 
 def test_what_is_made_of_nothing_can_be_written_to():
     def total(x):
-        made = (np.quantile(x, 0.4, axis=-1), np.median(x, axis=0, keepdims=True), np.cov(x), np.take(x[:, :0], [[5]], axis=1))
+        made = (
+            np.quantile(x, 0.4, axis=-1),
+            np.median(x, axis=0, keepdims=True),
+            np.cov(x),
+            np.take(x[:, :0], [[5]], axis=1),
+        )
         assert all(np.array_equal(pb.value(a), b, equal_nan=True) for a, b in zip(made, expected, strict=True))
         made[1][...] = x.sum() + 2.0
         made[2][...] *= x.sum()

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.declare import primitive
-from pullback.errors import CheckError
 from pullback.policies.binomial import Binomial
+from pullback.rules.declaration import primitive
 from pullback.testing import check_grads
+from pullback.words.errors import CheckError
 
 X = np.array([0.4, -1.2, 2.0])
 
@@ -105,7 +105,9 @@ def test_a_jvp_rule_that_cannot_be_differentiated_is_found_at_second_order():
     sine = primitive(lambda x: np.sin(x), name="sine", vjps={"x": lambda ct, x: ct * np.cos(x)}, jvps={"x": tangent})  # noqa: PLW0108 - the name is the operand's
     check_grads(sine, (X,), order=1)
     check_grads(sine, (X,), order=2, modes=("rev",))
-    with pytest.raises(CheckError, match=r"second-order modes differ: .* by reverse over forward, .* by reverse over reverse"):
+    with pytest.raises(
+        CheckError, match=r"second-order modes differ: .* by reverse over forward, .* by reverse over reverse"
+    ):
         check_grads(sine, (X,), order=2)
     with pytest.raises(CheckError, match=r"second-order modes differ: .* by forward over forward"):
         check_grads(sine, (X,), order=2)

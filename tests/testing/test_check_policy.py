@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from attrs import Factory, frozen
 
-import pullback.testing.policy_check as module
-from pullback.errors import CheckError, PolicyError
-from pullback.marks import steps
+import pullback.testing.policies.policy_check as module
 from pullback.policies.actions import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.testing import check_policy
+from pullback.transforms.stepping import steps
+from pullback.words.errors import CheckError, PolicyError
 
 X = np.array([0.3, 0.8])
 
@@ -81,7 +81,9 @@ def relax(x):
     return x
 
 
-@pytest.mark.parametrize("policy", [SaveAll(), Recompute(), Recompute(3), Binomial(1), Binomial(3), EveryState()], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [SaveAll(), Recompute(), Recompute(3), Binomial(1), Binomial(3), EveryState()], ids=repr
+)
 def test_right_policies_pass(policy):
     check_policy(policy)
 
@@ -92,17 +94,23 @@ def test_right_policies_pass_on_a_given_program(policy):
 
 
 def test_invalid_action():
-    with pytest.raises(CheckError, match=r"invalid action: the schedule of Forgetful\(\) for 1 steps with state_bytes=0.*Reverse"):
+    with pytest.raises(
+        CheckError, match=r"invalid action: the schedule of Forgetful\(\) for 1 steps with state_bytes=0.*Reverse"
+    ):
         check_policy(Forgetful())
 
 
 def test_every_length_refused():
-    with pytest.raises(CheckError, match=r"every length refused: Refusing\(\) refused lengths 0 to 100: .*; plan at least one"):
+    with pytest.raises(
+        CheckError, match=r"every length refused: Refusing\(\) refused lengths 0 to 100: .*; plan at least one"
+    ):
         check_policy(Refusing())
 
 
 def test_a_schedule_that_raises():
-    with pytest.raises(CheckError, match=r"schedule raised: the schedule of Crashing\(\) for 0 steps .* raised KeyError: 'n'"):
+    with pytest.raises(
+        CheckError, match=r"schedule raised: the schedule of Crashing\(\) for 0 steps .* raised KeyError: 'n'"
+    ):
         check_policy(Crashing())
 
 
@@ -125,7 +133,8 @@ def test_other_bits():
         return np.sin(x) * (1 + 1e-12 * next(counter))
 
     with pytest.raises(
-        CheckError, match=r"other bits: the cotangent of leaf 0 of drifting under Binomial\(2\) differs from SaveAll\(\)'s by up to"
+        CheckError,
+        match=r"other bits: the cotangent of leaf 0 of drifting under Binomial\(2\) differs from SaveAll\(\)'s by",
     ) as caught:
         check_policy(Binomial(2), drifting, X)
     assert "other value: drifting under" in str(caught.value)
@@ -155,7 +164,9 @@ def test_bytes_left(monkeypatch):
 
     module_vjp = module.vjp
     monkeypatch.setattr(module, "vjp", vjp)
-    with pytest.raises(CheckError, match=r"bytes left: relax under SaveAll\(\) holds \d+ bytes after pull.close\(\), expected 0"):
+    with pytest.raises(
+        CheckError, match=r"bytes left: relax under SaveAll\(\) holds \d+ bytes after pull.close\(\), expected 0"
+    ):
         check_policy(SaveAll(), relax, X)
 
 

@@ -1,4 +1,5 @@
-"""check_primitive: right declarations pass on every kind of operand, and each planted fault is found under its own name."""
+"""check_primitive: right declarations pass on every kind of operand, and each planted fault is found under its own
+name."""
 
 import functools
 import itertools
@@ -6,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from pullback.declare import Primitive, elementwise, primitive
-from pullback.errors import CheckError
+from pullback.rules.declaration import Primitive, elementwise, primitive
 from pullback.testing import check_primitive
+from pullback.words.errors import CheckError
 
 X = np.array([0.1, 0.5, -2.0])
 Y = np.array([[1.5], [-0.7]])
@@ -28,7 +29,7 @@ MUL = elementwise(np.multiply, symbol="*", x=lambda ct, y: ct * y, y=lambda ct, 
 EXP = elementwise(np.exp, x=(lambda ct, out: ct * out, lambda ct, x: ct * np.exp(x)))
 
 
-# ------------------------------------------------------------------------------------------------------------ right ones
+# ----------------------------------------------------------------------------------------------------------- right ones
 
 OPERANDS = {
     "1-d": X,
@@ -78,7 +79,18 @@ def test_a_right_rule_passes_on_read_only_operands():
         (X, Y + 1j),
         (X, np.zeros((0, 1))),
     ],
-    ids=["2-d", "scalar", "scalar first", "float32 scalar", "mixed", "float32", "integer", "complex real", "real complex", "empty"],
+    ids=[
+        "2-d",
+        "scalar",
+        "scalar first",
+        "float32 scalar",
+        "mixed",
+        "float32",
+        "integer",
+        "complex real",
+        "real complex",
+        "empty",
+    ],
 )
 def test_a_right_rule_passes_when_operands_broadcast(x, y):
     check_primitive(MUL, x, y)
@@ -144,7 +156,9 @@ def test_operands_are_left_as_they_were():
 
 
 @pytest.mark.parametrize(
-    "x", [X, X.astype("f"), X + 1j, np.array(0.4), 0.4, np.linspace(0, 1, 99)], ids=["f8", "f4", "c16", "0-d", "float", "many"]
+    "x",
+    [X, X.astype("f"), X + 1j, np.array(0.4), 0.4, np.linspace(0, 1, 99)],
+    ids=["f8", "f4", "c16", "0-d", "float", "many"],
 )
 def test_wrong_value(x):
     with pytest.raises(CheckError, match=r"wrong value: the rule of sine for 'x' gives .* of 'x' .*, expected .*"):
@@ -169,7 +183,8 @@ def test_wrong_value_where_the_complex_step_misleads():
 
 def test_wrong_shape():
     with pytest.raises(
-        CheckError, match=r"wrong shape: the rule of sine for 'x' returned shape \(2,\) for 'x' \(float64\[3\]\), expected \(3,\)"
+        CheckError,
+        match=r"wrong shape: the rule of sine for 'x' returned shape \(2,\) for 'x' \(float64\[3\]\), expected \(3,\)",
     ):
         check_primitive(sine(lambda ct, x: (ct * np.cos(x))[:2]), X)
 
@@ -186,7 +201,8 @@ def test_wrong_shape():
 def test_wrong_dtype(x, dtype, reason):
     name = np.dtype(dtype).name
     with pytest.raises(
-        CheckError, match=rf"wrong dtype: the rule of sine for 'x' returned {name} for 'x' .*, expected {x.dtype.name}.*{reason}"
+        CheckError,
+        match=rf"wrong dtype: the rule of sine for 'x' returned {name} for 'x' .*, expected {x.dtype.name}.*{reason}",
     ):
         check_primitive(sine(lambda ct, x: (ct * np.cos(x)).astype(dtype)), x)
 
@@ -194,7 +210,9 @@ def test_wrong_dtype(x, dtype, reason):
 def test_wrong_count_of_a_joint_rule():
     prim = primitive(np.multiply, name="times", operands=("x", "y"))
     prim.vjp("x", "y", fn=lambda ct, x, y: (ct * y, ct * x, ct))
-    with pytest.raises(CheckError, match=r"wrong count: the rule of times for 'x', 'y' returned 3 cotangents, expected a tuple of 2"):
+    with pytest.raises(
+        CheckError, match=r"wrong count: the rule of times for 'x', 'y' returned 3 cotangents, expected a tuple of 2"
+    ):
         check_primitive(prim, X, X)
 
 
@@ -226,7 +244,10 @@ def writes_its_operand(x):
 
 
 def test_mutated_input():
-    with pytest.raises(CheckError, match=r"mutated input: the forward of writes_its_operand wrote into its operand 'x' \(float64\[3\]\)"):
+    with pytest.raises(
+        CheckError,
+        match=r"mutated input: the forward of writes_its_operand wrote into its operand 'x' \(float64\[3\]\)",
+    ):
         check_primitive(primitive(writes_its_operand, vjps={"x": lambda ct: ct * 1.0}), X)
 
 
@@ -250,12 +271,16 @@ def test_mutated_cotangent():
 
 def test_undeclared_alias():
     same = primitive(lambda x: x[...], name="same", vjps={"x": lambda ct: ct})
-    with pytest.raises(CheckError, match=r"undeclared alias: the output of same shares memory with the operand 'x' .* while view=False"):
+    with pytest.raises(
+        CheckError, match=r"undeclared alias: the output of same shares memory with the operand 'x' .* while view=False"
+    ):
         check_primitive(same, X)
 
 
 def test_undeclared_alias_of_a_residual():
-    prim = primitive(lambda x: (np.sin(x), {"r": x}), name="kept", residuals=("r",), vjps={"x": lambda ct, r: ct * np.cos(r)})
+    prim = primitive(
+        lambda x: (np.sin(x), {"r": x}), name="kept", residuals=("r",), vjps={"x": lambda ct, r: ct * np.cos(r)}
+    )
     with pytest.raises(CheckError, match="undeclared alias: r of kept shares memory"):
         check_primitive(prim, X)
 
@@ -289,8 +314,14 @@ def test_read_only_refused():
 
 
 def test_memory_layout_of_a_forward():
-    prim = primitive(lambda x: np.frombuffer(x.tobytes("A"), x.dtype).reshape(x.shape) * 1.0, name="raw", vjps={"x": lambda ct: ct * 1.0})
-    with pytest.raises(CheckError, match="memory layout: the forward of raw gives other numbers for Fortran-ordered operands"):
+    prim = primitive(
+        lambda x: np.frombuffer(x.tobytes("A"), x.dtype).reshape(x.shape) * 1.0,
+        name="raw",
+        vjps={"x": lambda ct: ct * 1.0},
+    )
+    with pytest.raises(
+        CheckError, match="memory layout: the forward of raw gives other numbers for Fortran-ordered operands"
+    ):
         check_primitive(prim, np.arange(6.0).reshape(2, 3))
 
 
@@ -310,7 +341,7 @@ def test_no_numeric_derivative():
         check_primitive(elementwise(np.sqrt, x=lambda ct, out: ct / (2 * out)), np.zeros(2))
 
 
-# ---------------------------------------------------------------------------------------------- reading and declaring
+# ------------------------------------------------------------------------------------------------ reading and declaring
 
 HELD: dict[str, np.ndarray] = {}
 WEIGHTS = [np.array([1.0, 2.0, 3.0])]
@@ -328,7 +359,8 @@ def leaves_its_operand(x):
 def test_undeclared_read_through_a_global_container():
     prim = primitive(leaves_its_operand, vjps={"x": lambda ct: ct * np.cos(HELD["x"])})
     with pytest.raises(
-        CheckError, match=r"undeclared read: the rule of leaves_its_operand for 'x' reads an array through the global HELD\['x'\]"
+        CheckError,
+        match=r"undeclared read: the rule of leaves_its_operand for 'x' reads an array through the global HELD\['x'\]",
     ):
         check_primitive(prim, X)
 
@@ -355,7 +387,9 @@ def test_undeclared_read_through_a_closure_bound_later():
 
 def test_undeclared_read_through_a_default():
     table = {"w": X.copy()}
-    prim = primitive(lambda x: x * table["w"], name="weigh", vjps={"x": functools.partial(lambda kept, ct: ct * kept["w"], table)})
+    prim = primitive(
+        lambda x: x * table["w"], name="weigh", vjps={"x": functools.partial(lambda kept, ct: ct * kept["w"], table)}
+    )
     with pytest.raises(CheckError, match=r"undeclared read: .* through arguments of a partial\[0\]\['w'\]"):
         check_primitive(prim, X)
     prim = primitive(lambda x: x * table["w"], name="weigh")
@@ -379,7 +413,9 @@ def test_undeclared_read_from_where_nobody_looks():
         return np.sin(x)
 
     prim = primitive(forward, vjps={"x": lambda ct: ct * np.cos(Shelf.content)})
-    with pytest.raises(CheckError, match=r"undeclared read: .* gives other bits once the forward has run on other operands"):
+    with pytest.raises(
+        CheckError, match=r"undeclared read: .* gives other bits once the forward has run on other operands"
+    ):
         check_primitive(prim, X)
 
 
@@ -402,7 +438,9 @@ def test_declared_and_never_needed():
     with pytest.raises(CheckError, match="never needed: the rule of double for 'x' declares 'x' and never needs it"):
         check_primitive(primitive(lambda x: 2 * x, name="double", vjps={"x": lambda ct, x: 2 * ct}), X)
     with pytest.raises(CheckError, match=r"never needed: .* declares 'out' .* name out_spec"):
-        check_primitive(primitive(lambda x: 2 * x, name="double", vjps={"x": lambda ct, out: 2 * ct.reshape(out.shape)}), X)
+        check_primitive(
+            primitive(lambda x: 2 * x, name="double", vjps={"x": lambda ct, out: 2 * ct.reshape(out.shape)}), X
+        )
 
 
 def test_a_value_read_only_in_comparisons_is_needed():
@@ -455,7 +493,8 @@ def test_a_rule_whose_derivative_is_dropped():
 
 def test_an_opaque_residual_says_that_there_is_no_second_order():
     prim = primitive(
-        lambda x: (np.sin(x), {"kept": [np.cos(x).tolist()]}), name="opaque_sine", residuals=("kept",), opaque={"kept": lambda _: 8},
+        lambda x: (np.sin(x), {"kept": [np.cos(x).tolist()]}), name="opaque_sine", residuals=("kept",),
+        opaque={"kept": lambda _: 8},
         vjps={"x": lambda ct, kept: ct * np.asarray(kept[0])},
     )  # fmt: skip
     check_primitive(prim, X)
@@ -470,5 +509,11 @@ def test_a_value_that_matters_only_beside_others_is_needed():
         high=lambda ct, x, low, high: np.where((x > high) | (low > high), ct, 0),
     )
     check_primitive(clamp, np.array([0.5, 2.0]), np.array([0.1, 0.2]), np.array([0.4, 1.0]))
-    step = primitive(np.heaviside, name="step", operands=("x", "y"), nondiff=("x",), vjps={"y": lambda ct, x: np.where(x == 0, ct, 0)})
+    step = primitive(
+        np.heaviside,
+        name="step",
+        operands=("x", "y"),
+        nondiff=("x",),
+        vjps={"y": lambda ct, x: np.where(x == 0, ct, 0)},
+    )
     check_primitive(step, X, X)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from pullback.testing.differences import COMPLEX_STEP, DIFFERENCES, complex_step, derivatives, flatten, inner, richardson, tolerance
+from pullback.testing.comparing.differences import (
+    COMPLEX_STEP,
+    DIFFERENCES,
+    complex_step,
+    derivatives,
+    flatten,
+    inner,
+    richardson,
+    tolerance,
+)
 
 X = np.array([0.3, 0.9, 2.5])
 V = np.array([1.0, -0.5, 2.0])
@@ -13,7 +22,12 @@ def path(f, x=X, v=V):
     return lambda t: np.atleast_1d(f(x + t * v))
 
 
-ANALYTIC = {"sin": (np.sin, np.cos), "exp": (np.exp, np.exp), "log": (np.log, np.reciprocal), "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x))}
+ANALYTIC = {
+    "sin": (np.sin, np.cos),
+    "exp": (np.exp, np.exp),
+    "log": (np.log, np.reciprocal),
+    "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
+}
 
 
 @pytest.mark.parametrize("name", ANALYTIC)
@@ -34,7 +48,9 @@ def test_differences_are_close_and_say_how_close(name):
 
 
 @pytest.mark.parametrize(
-    "f", [np.abs, lambda x: np.real(x) ** 2, lambda x: np.abs(x) * x, lambda x: x * np.conj(x)], ids=["abs", "real", "abs x", "conj"]
+    "f",
+    [np.abs, lambda x: np.real(x) ** 2, lambda x: np.abs(x) * x, lambda x: x * np.conj(x)],
+    ids=["abs", "real", "abs x", "conj"],
 )
 def test_the_complex_step_is_not_believed_where_the_function_is_not_analytic(f):
     found = derivatives([path(f, -X)])[0]
@@ -90,4 +106,8 @@ def test_the_pairing_takes_no_conjugate():
 
 
 def test_the_least_precise_value_sets_the_tolerance():
-    assert tolerance(np.zeros(1, np.float32), np.zeros(1)) == tolerance(np.zeros(1, np.complex64)) > tolerance(1.0, np.zeros(1, int))
+    assert (
+        tolerance(np.zeros(1, np.float32), np.zeros(1))
+        == tolerance(np.zeros(1, np.complex64))
+        > tolerance(1.0, np.zeros(1, int))
+    )

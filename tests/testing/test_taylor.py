@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pullback.errors import CheckError
 from pullback.policies.binomial import Binomial
 from pullback.testing import taylor_test
+from pullback.words.errors import CheckError
 
 X = np.array([0.4, -1.2, 2.0])
 

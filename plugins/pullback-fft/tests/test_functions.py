@@ -1,4 +1,5 @@
-"""The NumPy functions that the plugin serves: NumPy's values bit for bit, right derivatives, equal bits under policies."""
+"""The NumPy functions that the plugin serves: NumPy's values bit for bit, right derivatives, equal bits under
+policies."""
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_every_function_of_numpy_fft_that_dispatches_is_served():
     assert served == {getattr(F, name) for name in names}
 
 
-# ------------------------------------------------------------------------------------------------------------ conventions
+# ---------------------------------------------------------------------------------------------------------- conventions
 def test_fft_is_its_own_transpose_without_conjugation():
     matrix = F.fft(np.eye(5))
     ct = ZV[::-1].copy()
@@ -129,7 +130,8 @@ def test_fft_is_its_own_transpose_without_conjugation():
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 9])
 def test_a_term_of_the_half_spectrum_counts_as_often_as_it_occurs_in_the_whole(n, norm):
-    """Parseval's equation: the gradient of half the energy, with every term counted, is a multiple of the line itself."""
+    """Parseval's equation: the gradient of half the energy, with every term counted, is a multiple of the line
+    itself."""
     x = RNG.normal(size=n)
     twice = np.array([1.0 if k in {0, n - k} else 2.0 for k in range(n // 2 + 1)])
     scale = {None: n, "ortho": 1.0, "forward": 1 / n}[norm]
@@ -157,8 +159,10 @@ def test_a_shift_of_an_odd_length_goes_back_the_other_way():
     assert pb.vjp(F.ifftshift, V)[1](ct)[0].tobytes() == F.fftshift(ct).tobytes()
 
 
-# ---------------------------------------------------------------------------------------------- dtypes, memory, arguments
-@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "fftshift"])
+# -------------------------------------------------------------------------------------------- dtypes, memory, arguments
+@pytest.mark.parametrize(
+    "name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "fftshift"]
+)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble])
 def test_every_precision_is_kept(name, dtype):
     x, function = M.astype(dtype), getattr(F, name)
@@ -172,7 +176,9 @@ def test_every_precision_is_kept(name, dtype):
 
 def test_whole_numbers_beside_a_tracer_are_promoted():
     given = pb.grad(lambda x: np.sum(np.abs(F.fft([1, 2, 3, 4]) * F.fft(x))))(W[:4])
-    np.testing.assert_allclose(given, pb.grad(lambda x: np.sum(np.abs(F.fft(np.array([1.0, 2.0, 3.0, 4.0])) * F.fft(x))))(W[:4]))
+    np.testing.assert_allclose(
+        given, pb.grad(lambda x: np.sum(np.abs(F.fft(np.array([1.0, 2.0, 3.0, 4.0])) * F.fft(x))))(W[:4])
+    )
 
 
 def test_nothing_is_saved():

@@ -1,4 +1,5 @@
-"""Every primitive of the plugin, with operands of every length, dtype and option it takes, by pullback's own checker."""
+"""Every primitive of the plugin, with operands of every length, dtype and option it takes, by pullback's own
+checker."""
 
 from typing import Any
 
@@ -34,13 +35,18 @@ def array(*shape: int, dtype: str = "f8") -> Any:
 
 
 def _cases(primitive: Any, dtypes: tuple[str, ...]) -> list[Case]:
-    # Lengths n below, at and above that of the line, and for irfft and hfft below, at and above the n // 2 + 1 that they read.
+    # Lengths n below, at and above that of the line, and for irfft and hfft below, at and above the n // 2 + 1 that
+    # they read.
     lengths = ((5, 5), (6, 6), (5, 3), (5, 4), (4, 7), (4, 8), (3, 1), (1, 2), (1, 1))
     rows = [((m,), n, -1, None, dtypes[0]) for m, n in lengths]
     rows += [((m,), n, -1, norm, dtypes[0]) for norm in ("backward", "ortho", "forward") for m, n in lengths[3:5]]
     rows += [((5,), n, 0, "ortho", dtypes[-1]) for n in (8, 9, 11)]
     rows += [((4, 3), n, axis, None, dtypes[0]) for axis, n in ((0, 3), (0, 6), (-1, 3), (-2, 6))]
-    rows += [((2, 4, 3), 5, 1, "forward", dtypes[-1]), ((0, 3), 4, -1, None, dtypes[0]), ((3, 0, 2), 2, 0, "ortho", dtypes[-1])]
+    rows += [
+        ((2, 4, 3), 5, 1, "forward", dtypes[-1]),
+        ((0, 3), 4, -1, None, dtypes[0]),
+        ((3, 0, 2), 2, 0, "ortho", dtypes[-1]),
+    ]
     rows += [((4, 3), 4, 0, "ortho", dtype) for dtype in dtypes]
     made = []
     for shape, n, axis, norm, kind in rows:

@@ -1,4 +1,5 @@
-"""Where decompositions are not unique: coinciding and vanishing values, the triangle that is not read, bases of a space, phases."""
+"""Where decompositions are not unique: coinciding and vanishing values, the triangle that is not read, bases of a
+space, phases."""
 
 import numpy as np
 import pytest
@@ -19,20 +20,26 @@ def hermitian_part(x):
     return (x + x.conj().swapaxes(-1, -2)) / 2
 
 
-# ------------------------------------------------------------------------------------------------------------------- eigh
+# ----------------------------------------------------------------------------------------------------------------- eigh
 @pytest.mark.parametrize("f", [np.linalg.eigvalsh, lambda a: np.linalg.eigh(a)[0]], ids=["eigvalsh", "eigh"])
-@pytest.mark.parametrize("a", [I3, I3 + 0j, Q @ np.diag([1.0, 1.0, 2.0]) @ Q.T, np.zeros((3, 3)), np.eye(3, dtype=np.float32)])
+@pytest.mark.parametrize(
+    "a", [I3, I3 + 0j, Q @ np.diag([1.0, 1.0, 2.0]) @ Q.T, np.zeros((3, 3)), np.eye(3, dtype=np.float32)]
+)
 def test_functions_of_eigenvalues_alone_are_finite_where_these_coincide(f, a):
     assert np.allclose(pb.grad(lambda a: np.sum(f(a)))(a), I3)
     assert np.allclose(pb.grad(lambda a: np.sum(f(a) ** 2))(a), 2 * a, atol=1e-6)
-    largest = pb.grad(lambda a: np.max(f(a)))(a)  # an element of the subdifferential: a density matrix of the largest eigenvalue's space
+    largest = pb.grad(lambda a: np.max(f(a)))(
+        a
+    )  # an element of the subdifferential: a density matrix of the largest eigenvalue's space
     assert np.isclose(np.trace(largest), 1) and np.isclose(np.sum(largest * a.T), np.max(f(a)))
 
 
 @pytest.mark.parametrize("ct", [np.ones(3), np.full(3, -2.0)])
 def test_a_cotangent_of_zeros_for_the_vectors_does_nothing(ct):
     _, pull = pb.vjp(np.linalg.eigh, I3)
-    assert np.array_equal(pull(np.linalg.eigh(I3)._replace(eigenvalues=ct, eigenvectors=np.zeros((3, 3))))[0], np.diag(ct))
+    assert np.array_equal(
+        pull(np.linalg.eigh(I3)._replace(eigenvalues=ct, eigenvectors=np.zeros((3, 3))))[0], np.diag(ct)
+    )
 
 
 def test_vectors_of_coinciding_values_give_nan_and_never_a_number():
@@ -89,7 +96,8 @@ def test_a_wrong_uplo_raises_as_in_numpy():
 
 
 def test_the_phase_is_that_of_numpy_even_where_its_component_is_tiny():
-    """Block by block, the first component of the last vector is 1e-12: a function without a phase must not divide by it."""
+    """Block by block, the first component of the last vector is 1e-12: a function without a phase must not divide by
+    it."""
     a = np.diag([1.0, 2.0, 4.0]).astype(complex)
     a[1, 2], a[2, 1] = 0.3j, -0.3j
     a[0, 1] = a[1, 0] = 1e-12
@@ -102,7 +110,7 @@ def test_the_phase_is_that_of_numpy_even_where_its_component_is_tiny():
     assert np.max(np.abs(pb.grad(f)(a))) < 100
 
 
-# -------------------------------------------------------------------------------------------------------------------- eig
+# ------------------------------------------------------------------------------------------------------------------ eig
 @pytest.mark.parametrize("a", [I3, I3 + 0j, np.diag([2.0, 1.0, 1.0])])
 def test_functions_of_eigvals_are_finite_where_these_coincide_with_all_vectors(a):
     assert np.allclose(pb.grad(lambda a: np.sum(np.linalg.eigvals(a)).real)(a), I3)
@@ -114,7 +122,9 @@ def test_a_defective_matrix_gives_no_small_number():
     """The eigenvalues 1 +- sqrt(e) of [[1, 1], [e, 1]] have an infinite slope at e = 0."""
     _, pull = pb.vjp(np.linalg.eigvals, np.array([[1.0, 1.0], [0.0, 1.0]]))
     assert not np.abs(pull(np.array([1.0, 0.0]))[0][1, 0]) < 1e12
-    with pytest.raises(pb.NotDifferentiableError, match="the eigenvectors are linearly dependent"):  # LAPACK's are so within rounding only
+    with pytest.raises(
+        pb.NotDifferentiableError, match="the eigenvectors are linearly dependent"
+    ):  # LAPACK's are so within rounding only
         eig.rules["a"][0].fn((np.ones(2), None), np.zeros(2), np.array([[1.0, 1.0], [0.0, 0.0]]))
 
 
@@ -124,7 +134,7 @@ def test_eigenvalues_are_matched_each_once():
     assert sorted(matching(w[1:], w[1:])[0]) == [0, 1, 2]
 
 
-# -------------------------------------------------------------------------------------------------------------------- svd
+# ------------------------------------------------------------------------------------------------------------------ svd
 SINGULAR_VALUES = {
     "svdvals": np.linalg.svdvals,
     "svd": lambda a: np.linalg.svd(a)[1],
@@ -155,7 +165,8 @@ def test_a_cotangent_of_zeros_for_the_singular_vectors_does_nothing():
 
 
 def test_a_product_of_factors_with_vanishing_values_is_never_a_wrong_number():
-    """u s vh is the matrix itself and its gradient g; where two values vanish, the vectors' cotangents do too, and do not tell g."""
+    """u s vh is the matrix itself and its gradient g; where two values vanish, the vectors' cotangents do too, and
+    do not tell g."""
     g = RNG.normal(size=(4, 4))
 
     def itself(a):
@@ -165,7 +176,14 @@ def test_a_product_of_factors_with_vanishing_values_is_never_a_wrong_number():
     assert np.allclose(pb.grad(itself)(U @ np.diag([4.0, 3.0, 2.0, 1.0]) @ V.T), g)
     assert np.allclose(pb.grad(itself)(U @ np.diag([4.0, 3.0, 2.0, 0.0]) @ V.T), g)  # of square matrices one may vanish
     singular = np.diag([1.0, 2.0, 0.0, 0.0])
-    for a in (np.zeros((4, 4)), singular, U @ singular @ V.T, singular[:, [0, 1, 3]], U @ singular[:, :3], V[:3, :3] @ singular[:3]):
+    for a in (
+        np.zeros((4, 4)),
+        singular,
+        U @ singular @ V.T,
+        singular[:, [0, 1, 3]],
+        U @ singular[:, :3],
+        V[:3, :3] @ singular[:3],
+    ):
         assert np.isnan(pb.grad(itself)(a)).any()
 
 
@@ -183,10 +201,14 @@ def test_vectors_of_single_values_are_right_beside_vanishing_ones():
     given = pb.grad(f)(a)
     direction = RNG.normal(size=(4, 4))
     step = 1e-5
-    assert np.isclose(np.sum(given * direction), (smooth(a + step * direction) - smooth(a - step * direction)) / (2 * step), rtol=1e-6)
+    assert np.isclose(
+        np.sum(given * direction), (smooth(a + step * direction) - smooth(a - step * direction)) / (2 * step), rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("a", [RNG.normal(size=(5, 2)), RNG.normal(size=(2, 5)), RNG.normal(size=(3, 2)) + 1j * RNG.normal(size=(3, 2))])
+@pytest.mark.parametrize(
+    "a", [RNG.normal(size=(5, 2)), RNG.normal(size=(2, 5)), RNG.normal(size=(3, 2)) + 1j * RNG.normal(size=(3, 2))]
+)
 def test_a_basis_of_the_null_space_is_refused_and_its_projector_is_not(a):
     def last(a):
         u, s, vh = np.linalg.svd(a)
@@ -200,12 +222,14 @@ def test_a_basis_of_the_null_space_is_refused_and_its_projector_is_not(a):
         x = last(a)
         return np.sum(np.arange(x.shape[0])[:, None] * x).real + np.sum(x[0]).imag
 
-    with pytest.raises(pb.NotDifferentiableError, match=r"past the singular values is any basis of its space.*full_matrices=False"):
+    with pytest.raises(
+        pb.NotDifferentiableError, match=r"past the singular values is any basis of its space.*full_matrices=False"
+    ):
         pb.grad(some)(a)
     pb.testing.check_grads(projector, (a,), order=2)
 
 
-# --------------------------------------------------------------------------------------------------------------- cholesky
+# ------------------------------------------------------------------------------------------------------------- cholesky
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_cholesky_does_not_read_the_other_triangle(upper, dtype):
@@ -233,7 +257,7 @@ def test_cholesky_of_an_indefinite_matrix_raises_as_in_numpy():
         pb.grad(lambda a: np.sum(np.linalg.cholesky(a)))(-I3)
 
 
-# --------------------------------------------------------------------------------------------------------------------- qr
+# ------------------------------------------------------------------------------------------------------------------- qr
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 def test_qr_of_dependent_columns_has_no_derivative(mode):
     a = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
@@ -258,7 +282,9 @@ def test_the_last_columns_of_a_complete_q_where_the_matrix_is_triangular_already
     assert np.allclose(given[:2], 0) and np.allclose(given[2:], expected)
     with pytest.raises(pb.NotDifferentiableError, match=r"mode='complete'.*any basis of its space"):
         pb.grad(lambda a: np.sum(skewed[:, :2] * last(a)))(a)
-    with pytest.raises(pb.NotDifferentiableError, match="mode='raw' of a matrix with a column that is triangular already"):
+    with pytest.raises(
+        pb.NotDifferentiableError, match="mode='raw' of a matrix with a column that is triangular already"
+    ):
         pb.grad(lambda a: np.sum(np.linalg.qr(a, "raw")[0]))(a)
 
 

@@ -1,4 +1,5 @@
-"""The decompositions: every primitive by pullback's checker, every function and option against NumPy and against differences."""
+"""The decompositions: every primitive by pullback's checker, every function and option against NumPy and against
+differences."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from pullback_linalg.triangular import LARGE, TRIANGULAR, triangular_solve
 
 @frozen
 class Case:
-    """A primitive with operands and parameters for check_primitive; ``symmetric``: as a function of the Hermitian part of its operand."""
+    """A primitive with operands and parameters for check_primitive; ``symmetric``: as a function of the Hermitian
+    part of its operand."""
 
     primitive: pb.Primitive
     operands: tuple
@@ -48,7 +50,8 @@ def positive(*shape, dtype="f8"):
 
 
 def as_function_of_symmetric(primitive):
-    """The same primitive, rules and all, of the Hermitian part of its operand: there the Hermitian cotangent is the whole derivative."""
+    """The same primitive, rules and all, of the Hermitian part of its operand: there the Hermitian cotangent is the
+    whole derivative."""
 
     def reading(rule):
         place = rule.reads.index("a") if "a" in rule.reads else -1
@@ -80,7 +83,11 @@ def _cases():
         for shape in [*shapes, *(EMPTY if dtype in {"f8", "c16"} else [])]:
             a = array(*shape, dtype=dtype)
             yield from (Case(qr, (a,), {"mode": mode}) for mode in ("reduced", "complete"))
-            yield from (Case(qr_r, (a,), {}), Case(svd, (a,), {"full_matrices": False}), Case(svdvals, (a,), {"hermitian": False}))
+            yield from (
+                Case(qr_r, (a,), {}),
+                Case(svd, (a,), {"full_matrices": False}),
+                Case(svdvals, (a,), {"hermitian": False}),
+            )
             if shape[-2] > 1:  # of one row h is the row, which needs not be kept
                 yield Case(qr_raw, (a,), {})
         for shape in SQUARE if dtype in {"f8", "c16"} else SQUARE[-1:]:
@@ -89,7 +96,10 @@ def _cases():
             yield from (Case(cholesky, (p,), {"upper": upper}, symmetric=True) for upper in (False, True))
             yield from (Case(eigh, (s,), {"uplo": uplo}, symmetric=True) for uplo in "LU")
             yield from (Case(eigvalsh, (s,), {"uplo": uplo}, symmetric=True) for uplo in "LU")
-            yield from (Case(svd_hermitian, (s,), {}, symmetric=True), Case(svdvals, (s,), {"hermitian": True}, symmetric=True))
+            yield from (
+                Case(svd_hermitian, (s,), {}, symmetric=True),
+                Case(svdvals, (s,), {"hermitian": True}, symmetric=True),
+            )
         for lower in (False, True):
             for transpose in (False, True):
                 t, b = (TRIANGLE + 0 * array(3, 3, dtype=dtype)).astype(dtype), array(3, 2, dtype=dtype)
@@ -118,11 +128,15 @@ def test_the_declaration_is_right(case):
 
 
 def test_every_primitive_has_a_case():
-    declared = {entry.name for entry in (*TRIANGULAR, *CHOLESKY, *EIGEN, *SINGULAR, *ORTHOGONAL) if isinstance(entry, pb.Primitive)}
+    declared = {
+        entry.name
+        for entry in (*TRIANGULAR, *CHOLESKY, *EIGEN, *SINGULAR, *ORTHOGONAL)
+        if isinstance(entry, pb.Primitive)
+    }
     assert declared == {case.primitive.name for case in CASES}
 
 
-# ------------------------------------------------------------------------------------------- NumPy's functions and options
+# ---------------------------------------------------------------------------------------- NumPy's functions and options
 A, Z, TALL, WIDE = array(3, 3), array(3, 3, dtype="c16"), array(4, 2), array(2, 4, dtype="c16")
 S, SZ, P, PZ = hermitian(3, 3), hermitian(3, 3, dtype="c16"), positive(3, 3), positive(3, 3, dtype="c16")
 STACK, STACKZ = array(2, 3, 2), hermitian(2, 3, 3, dtype="c16")
@@ -143,7 +157,8 @@ def full_and_wide(a):
     return vh[2:].conj().T @ vh[2:], s, u
 
 
-# Each result is one that does not depend on a choice of basis; eigh and its kin are given the Hermitian part of what is moved.
+# Each result is one that does not depend on a choice of basis; eigh and its kin are given the Hermitian part of what is
+# moved.
 ROWS = {
     "cholesky": (lambda a: np.linalg.cholesky(hermitian_part(a)), P),
     "cholesky upper": (lambda a: np.linalg.cholesky(hermitian_part(a), upper=True), PZ),

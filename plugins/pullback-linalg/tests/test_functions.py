@@ -1,4 +1,5 @@
-"""The NumPy functions that the plugin serves: NumPy's values bit for bit, right derivatives, equal bits under policies."""
+"""The NumPy functions that the plugin serves: NumPy's values bit for bit, right derivatives, equal bits under
+policies."""
 
 import numpy as np
 import pytest
@@ -22,7 +23,11 @@ if hasattr(np, "matvec"):
         "matvec": (np.matvec, Z, ZV),
         "matvec axes": (lambda x, y: np.matvec(x, y, axes=[(0, 1), 1, 0]), T, U[:, :, 0].copy()),
         "vecmat": (np.vecmat, ZV, N),
-        "vecmat axes": (lambda x, y: np.vecmat(x, y, axes=[0, (1, 2), 0]), U, np.ascontiguousarray(T.transpose(0, 2, 1))),
+        "vecmat axes": (
+            lambda x, y: np.vecmat(x, y, axes=[0, (1, 2), 0]),
+            U,
+            np.ascontiguousarray(T.transpose(0, 2, 1)),
+        ),
     }
     REFUSED_SINCE_2_2 = [
         (lambda x: np.matvec(x, x[0], signature="dd->d"), "numpy.matvec with signature="),
@@ -37,7 +42,8 @@ FUNCTIONS = {
     "x.T @ x, the same operand twice": (lambda x: x.T @ x, Z),
     "matmul of strided operands": (lambda x, y: np.matmul(x[::-1, ::2], y[:2, ::-1]), N, M),
     "matmul of complex operands": (np.matmul, Z, ZV),
-    "matmul axes": (lambda x, y: np.matmul(x, y, axes=[(0, 1), (1, 2), (0, 2)]), M, T[:2, :, :3].swapaxes(0, 1).swapaxes(1, 2)),
+    "matmul axes": (lambda x, y: np.matmul(x, y, axes=[(0, 1), (1, 2), (0, 2)]), M,
+        T[:2, :, :3].swapaxes(0, 1).swapaxes(1, 2)),
     "matmul axes of a vector": (lambda x, y: np.matmul(x, y, axes=[(0, 2), (0,), (0,)]), T, RNG.normal(size=4)),
     "matmul dtype": (lambda x, y: np.matmul(x, y, dtype=np.complex128), M, N),
     "matmul of a list": (lambda x: np.matmul([[1.0, 2.0, 3.0]], x), N),
@@ -88,7 +94,8 @@ FUNCTIONS = {
     "einsum of one sublist": (lambda x: np.einsum(x, [0, 0]), A),
     "einsum of a constant": (lambda x: np.einsum("i,ij,j", V, x, V), A),
     "einsum of one operand twice": (lambda x: np.einsum("ij,kj->ik", x, x), M),
-    "einsum with a path": (lambda x, y: np.einsum("ij,jk,kl->il", x, y, N.T, optimize=["einsum_path", (0, 1), (0, 1)]), M, N),
+    "einsum with a path": (lambda x, y: np.einsum("ij,jk,kl->il", x, y, N.T, optimize=["einsum_path", (0, 1), (0, 1)]),
+        M, N),
     "einsum large": (lambda x, y: np.einsum("ij,jk->ik", x, y), RNG.normal(size=(41, 41)), RNG.normal(size=(41, 41))),
     "einsum dtype": (lambda x, y: np.einsum("i,i", x, y, dtype=np.float32, casting="same_kind"), V, W),
     "einsum of complex operands": (lambda x, y: np.einsum("ij,j->i", x, y), Z, ZV),
@@ -98,7 +105,8 @@ FUNCTIONS = {
     "solve for b": (lambda b: np.linalg.solve(A, b), V),
     "solve for a": (lambda a: np.linalg.solve(a, V), A),
     "solve for a, whole numbers on the right": (lambda a: np.linalg.solve(a, np.array([1, 2, 3])), A),
-    "solve with a matrix of whole numbers": (lambda b: np.linalg.solve(np.array([[3, 1, 0], [1, 4, 0], [0, 2, 5]]), b), V),
+    "solve with a matrix of whole numbers": (lambda b: np.linalg.solve(np.array([[3, 1, 0], [1, 4, 0], [0, 2, 5]]), b),
+        V),
     "solve a batch": (np.linalg.solve, S, np.stack([B, B + 1])),
     "solve a batch for one vector": (np.linalg.solve, S, V),
     "solve one matrix for a batch": (np.linalg.solve, A, np.stack([B, B + 1])),
@@ -142,7 +150,9 @@ def test_the_precision_is_kept(f, xs, least):
     assert [ct.dtype for ct in pull(np.ones_like(out))] == [x.dtype for x in xs]
 
 
-@pytest.mark.parametrize(("f", "xs"), [row for row in ROWS if row.id.split()[0] in {"x", "dot", "einsum", "kron", "solve", "vdot"}])
+@pytest.mark.parametrize(
+    ("f", "xs"), [row for row in ROWS if row.id.split()[0] in {"x", "dot", "einsum", "kron", "solve", "vdot"}]
+)
 def test_policies_give_the_same_bits(f, xs):
     def steps(*xs):
         for _ in pb.steps(3):
@@ -158,7 +168,8 @@ def test_policies_give_the_same_bits(f, xs):
 
 @pytest.mark.parametrize("a", [A, A + 0.2j], ids=["real", "complex"])
 def test_a_loop_that_solves_has_the_same_bits_advanced_and_recorded(a):
-    """A loop function advances on plain arrays, with NumPy's own solve, and records ours: another bit raises ReplayError."""
+    """A loop function advances on plain arrays, with NumPy's own solve, and records ours: another bit raises
+    ReplayError."""
 
     def program(a, b, policy):
         u = pb.fori_loop(0, 7, lambda k, u: np.linalg.solve(a, u @ (a / 6) + np.cos(u.real)), b, policy=policy)

@@ -1,4 +1,5 @@
-"""inv, det, slogdet, pinv, lstsq, cond, cross and what is made of them: declarations, NumPy's values and errors, singular matrices."""
+"""inv, det, slogdet, pinv, lstsq, cond, cross and what is made of them: declarations, NumPy's values and errors,
+singular matrices."""
 
 import warnings
 
@@ -30,7 +31,7 @@ TALL, WIDE, COMPLEX = matrix(5, 3), matrix(3, 5), matrix(4, 3, dtype="c16")
 RANK_2, WIDE_RANK_2, COMPLEX_RANK_1 = of_rank(4, 3, 2), of_rank(3, 5, 2), of_rank(3, 4, 1, "c16")
 V, W, U = matrix(4, 3), matrix(4, 3), matrix(4, 2)
 
-# ------------------------------------------------------------------------------------------------------------ declarations
+# --------------------------------------------------------------------------------------------------------- declarations
 SQUARES = {
     "3": A, "1": matrix(1, 1), "0": np.zeros((0, 0)), "stack": S, "empty stack": np.zeros((0, 2, 2)), "complex": C,
     "complex stack": matrix(2, 2, 2, dtype="c16"), "single": A.astype("f4"), "complex single": C.astype("c8"),
@@ -53,7 +54,8 @@ PSEUDO = [
 SOLUTIONS = [
     (f"least_squares {a.shape} {a.dtype} {b.shape} {b.dtype} {rcond}", least_squares, (a, b), {"rcond": rcond})
     for a, b in [
-        (TALL, matrix(5)), (TALL, matrix(5, 2)), (WIDE, matrix(3)), (WIDE, matrix(3, 2)), (A, matrix(3, 1)), (A, matrix(3)),
+        (TALL, matrix(5)), (TALL, matrix(5, 2)), (WIDE, matrix(3)), (WIDE, matrix(3, 2)), (A, matrix(3, 1)),
+        (A, matrix(3)),
         (COMPLEX, matrix(4, 2)), (TALL, matrix(5, dtype="c16")), (COMPLEX, matrix(4, dtype="c16")),
         (TALL.astype("f4"), matrix(5, dtype="f4")), (TALL.astype("f4"), matrix(5)), (COMPLEX.astype("c8"), matrix(4)),
     ]
@@ -63,8 +65,10 @@ SOLUTIONS = [
 CROSSED = [
     (f"cross {a.shape} {a.dtype} {b.shape} {b.dtype}", cross, (a, b), {})
     for a, b in [
-        (V, W), (V, W[0]), (V[0], W), (V[:, None], W), (V[0], W[0]), (np.zeros((0, 3)), np.zeros((0, 3))), (V.astype("f4"), W.astype("f4")),
-        (V, matrix(4, 3, dtype="c16")), (V, U), (U, V), (U, U + 1), (U[0], U[1]), (V[0], U), (U, V[0]), (U, matrix(2, dtype="c16")),
+        (V, W), (V, W[0]), (V[0], W), (V[:, None], W), (V[0], W[0]), (np.zeros((0, 3)), np.zeros((0, 3))),
+        (V.astype("f4"), W.astype("f4")),
+        (V, matrix(4, 3, dtype="c16")), (V, U), (U, V), (U, U + 1), (U[0], U[1]), (V[0], U), (U, V[0]),
+        (U, matrix(2, dtype="c16")),
     ]
 ]  # fmt: skip
 CASES = [pytest.param(*rest, id=name) for name, *rest in (*REGULAR, *CONDITIONED, *PSEUDO, *SOLUTIONS, *CROSSED)]
@@ -79,10 +83,12 @@ def test_the_declaration_is_right(primitive, operands, params):
 def test_every_primitive_has_a_case():
     entries = (*CHAINS, *CONDITIONS, *CROSS, *DETERMINANTS, *INVERSES, *LEAST_SQUARES)
     declared = {entry.name for entry in entries if isinstance(entry, pb.Primitive)}
-    assert declared - {hermitian_pseudo_inverse.name} == {case.values[0].name for case in CASES}  # that one: a test of its own, below
+    assert declared - {hermitian_pseudo_inverse.name} == {
+        case.values[0].name for case in CASES
+    }  # that one: a test of its own, below
 
 
-# -------------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 FUNCTIONS = {
     "inv": (np.linalg.inv, A),
     "inv of a stack": (np.linalg.inv, S),
@@ -193,7 +199,7 @@ def test_a_hermitian_pinv_gives_a_hermitian_gradient_from_the_lower_triangle(nam
     assert np.allclose(given, (whole + whole.conj().T) / 2) == (name == "lower")
 
 
-# ------------------------------------------------------------------------------------------------------------ determinants
+# --------------------------------------------------------------------------------------------------------- determinants
 def leibniz(a):
     return (
         a[0, 0] * (a[1, 1] * a[2, 2] - a[1, 2] * a[2, 1])
@@ -203,8 +209,10 @@ def leibniz(a):
 
 
 SINGULAR = {
-    "rank 2": of_rank(3, 3, 2), "rank 2 but for rounding": of_rank(3, 3, 2) + 1e-13 * A, "nearly rank 2": of_rank(3, 3, 2) + 1e-9 * A,
-    "rank 1": np.ones((3, 3)), "rank 0": np.zeros((3, 3)), "diagonal of rank 2": np.diag([1.0, 2, 0]), "identity": np.eye(3),
+    "rank 2": of_rank(3, 3, 2), "rank 2 but for rounding": of_rank(3, 3, 2) + 1e-13 * A,
+    "nearly rank 2": of_rank(3, 3, 2) + 1e-9 * A,
+    "rank 1": np.ones((3, 3)), "rank 0": np.zeros((3, 3)), "diagonal of rank 2": np.diag([1.0, 2, 0]),
+    "identity": np.eye(3),
     "complex of rank 2": of_rank(3, 3, 2, "c16"), "complex of rank 1": of_rank(3, 3, 1, "c16"), "regular": A,
 }  # fmt: skip
 
@@ -260,7 +268,7 @@ def test_the_sign_of_a_real_determinant_has_no_slope():
     assert np.array_equal(pb.grad(lambda a: np.linalg.slogdet(a).sign)(A), np.zeros((3, 3)))
 
 
-# ---------------------------------------------------------------------------------------------------------- least squares
+# -------------------------------------------------------------------------------------------------------- least squares
 def along(f, a, direction, h=1e-6):
     """The derivative of f along a direction, by central differences."""
     return (f(a + h * direction) - f(a - h * direction)) / (2 * h)
@@ -269,7 +277,11 @@ def along(f, a, direction, h=1e-6):
 @pytest.mark.parametrize(("m", "n", "rank"), [(4, 3, 2), (3, 5, 2), (4, 4, 1), (3, 3, 3)])
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_a_pinv_of_constant_rank_has_the_slope_of_golub_and_pereyra(m, n, rank, dtype):
-    left, right, tangents = matrix(m, rank, dtype=dtype), matrix(rank, n, dtype=dtype), (matrix(m, rank), matrix(rank, n))
+    left, right, tangents = (
+        matrix(m, rank, dtype=dtype),
+        matrix(rank, n, dtype=dtype),
+        (matrix(m, rank), matrix(rank, n)),
+    )
     weight = matrix(n, m, dtype=dtype)
 
     def of_factors(left, right):
@@ -277,7 +289,9 @@ def test_a_pinv_of_constant_rank_has_the_slope_of_golub_and_pereyra(m, n, rank, 
 
     cts = pb.grad(of_factors, (0, 1))(left, right)
     given = sum(np.sum(ct * t) for ct, t in zip(cts, tangents, strict=True)).real
-    assert np.isclose(given, along(lambda t: of_factors(left + t * tangents[0], right + t * tangents[1]), 0.0, 1.0), rtol=1e-6)
+    assert np.isclose(
+        given, along(lambda t: of_factors(left + t * tangents[0], right + t * tangents[1]), 0.0, 1.0), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("columns", [None, 2])
@@ -291,7 +305,9 @@ def test_lstsq_of_a_matrix_of_constant_rank(columns):
 
     cts = pb.grad(of_factors, (0, 1))(left, right)
     given = sum(np.sum(ct * t) for ct, t in zip(cts, tangents, strict=True))
-    assert np.isclose(given, along(lambda t: of_factors(left + t * tangents[0], right + t * tangents[1]), 0.0, 1.0), rtol=1e-6)
+    assert np.isclose(
+        given, along(lambda t: of_factors(left + t * tangents[0], right + t * tangents[1]), 0.0, 1.0), rtol=1e-6
+    )
 
 
 def test_the_rank_that_lstsq_finds_is_a_plain_number():
@@ -310,7 +326,7 @@ def test_matrices_of_zeros_have_finite_gradients():
     assert np.array_equal(pb.grad(lambda a: np.sum(np.linalg.lstsq(a, np.ones(3))[0]))(zeros), zeros)
 
 
-# ------------------------------------------------------------------------------------------------------------------- others
+# --------------------------------------------------------------------------------------------------------------- others
 def test_the_condition_of_a_multiple_of_the_identity_is_at_its_minimum():
     for p in (None, -2, 2):
         assert np.allclose(pb.grad(lambda a, p=p: np.linalg.cond(a, p))(3 * np.eye(3)), 0, atol=1e-15)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback_linalg.norms import NORMS, absolute, euclidean, extreme, of_singular_values, of_sums, power, unit_conjugate
+from pullback_linalg.norms import (
+    NORMS,
+    absolute,
+    euclidean,
+    extreme,
+    of_singular_values,
+    of_sums,
+    power,
+    unit_conjugate,
+)
 from pullback_linalg.polar import polar_part
 
 RNG = np.random.default_rng(12)
@@ -18,7 +27,18 @@ def array(*shape, dtype="f8"):
 
 
 V, M, T, Z, ZT = array(5), array(4, 3), array(2, 4, 3), array(4, 3, dtype="c16"), array(2, 4, 3, dtype="c16")
-PLACES = [(V, None), (V, 0), (M, 0), (M, -1), (T, 1), (T, -3), (Z, 0), (Z[0], None), (M.astype("f4"), 1), (Z.astype("c8"), -1)]
+PLACES = [
+    (V, None),
+    (V, 0),
+    (M, 0),
+    (M, -1),
+    (T, 1),
+    (T, -3),
+    (Z, 0),
+    (Z[0], None),
+    (M.astype("f4"), 1),
+    (Z.astype("c8"), -1),
+]
 PAIRS = [
     (M, None), (M, (1, 0)), (T, (0, 2)), (T, (-1, 0)), (T, (1, 2)), (Z, None), (ZT, (2, 0)), (M.astype("f4"), None),
     (Z.astype("c8"), (0, 1)),
@@ -27,10 +47,17 @@ VECTOR_ORDS = (None, 0.5, 1, -1, 2, -2, 3, 2.5, inf, -inf)
 MATRIX_ORDS = (None, "fro", "f", "nuc", 1, -1, 2, -2, inf, -inf)
 
 
-# ------------------------------------------------------------------------------------------------------------ declarations
+# --------------------------------------------------------------------------------------------------------- declarations
 def _cases():
     kinds = {None: euclidean, 2: euclidean, 1: absolute, inf: extreme, -inf: extreme}
-    wide = {None: euclidean, "fro": euclidean, "f": euclidean, "nuc": of_singular_values, 2: of_singular_values, -2: of_singular_values}
+    wide = {
+        None: euclidean,
+        "fro": euclidean,
+        "f": euclidean,
+        "nuc": of_singular_values,
+        2: of_singular_values,
+        -2: of_singular_values,
+    }
     for place, (x, axis) in enumerate(PLACES):
         for count, ord in enumerate(VECTOR_ORDS):
             params = {"axis": axis, "keepdims": (place + count) % 3 == 0}
@@ -41,7 +68,18 @@ def _cases():
     for keepdims in (False, True):
         yield euclidean, (T,), {"ord": None, "axis": None, "keepdims": keepdims}
     for which in (2, -2, "nuc"):
-        for x in (M, M.T, T, ZT, Z.T, array(3, 3), np.zeros((0, 2)), np.zeros((0, 2, 2)), M.astype("f4"), Z.astype("c8")):
+        for x in (
+            M,
+            M.T,
+            T,
+            ZT,
+            Z.T,
+            array(3, 3),
+            np.zeros((0, 2)),
+            np.zeros((0, 2, 2)),
+            M.astype("f4"),
+            Z.astype("c8"),
+        ):
             yield polar_part, (x,), {"which": which}
     for x in (V, Z, ZT, Z[0, 0], Z.astype("c8")):
         if x.dtype.kind == "c":
@@ -49,7 +87,10 @@ def _cases():
     yield power, (M, np.array(2.5)), {"axis": 0, "keepdims": False}
 
 
-CASES = [pytest.param(p, xs, params, id=f"{p.name} {xs[0].dtype}{xs[0].shape} {xs[1:]} {params}") for p, xs, params in _cases()]
+CASES = [
+    pytest.param(p, xs, params, id=f"{p.name} {xs[0].dtype}{xs[0].shape} {xs[1:]} {params}")
+    for p, xs, params in _cases()
+]
 
 
 @pytest.mark.parametrize(("primitive", "operands", "params"), CASES)
@@ -61,7 +102,7 @@ def test_every_primitive_has_a_case():
     assert {entry.name for entry in NORMS if isinstance(entry, pb.Primitive)} == {case.values[0].name for case in CASES}
 
 
-# -------------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 def norm(*args, **options):
     return lambda x: np.linalg.norm(x, *args, **options)
 
@@ -71,8 +112,10 @@ def vector_norm(**options):
 
 
 FUNCTIONS = {
-    **{f"norm {o} {x.dtype}{x.shape} axis {a}": (norm(o, a, k % 2), x) for k, o in enumerate(VECTOR_ORDS) for x, a in PLACES[1::3]},
-    **{f"matrix {o} {x.dtype}{x.shape} axis {a}": (norm(o, a, k % 2), x) for k, o in enumerate(MATRIX_ORDS) for x, a in PAIRS[::3]},
+    **{f"norm {o} {x.dtype}{x.shape} axis {a}": (norm(o, a, k % 2), x) for k, o in enumerate(VECTOR_ORDS) for x,
+        a in PLACES[1::3]},
+    **{f"matrix {o} {x.dtype}{x.shape} axis {a}": (norm(o, a, k % 2), x) for k, o in enumerate(MATRIX_ORDS) for x,
+        a in PAIRS[::3]},
     "norm of all axes": (np.linalg.norm, T),
     "norm of all axes keepdims": (norm(keepdims=True), T),
     "norm of a number": (np.linalg.norm, np.array(-1.5)),
@@ -83,9 +126,11 @@ FUNCTIONS = {
     "spectral norm of nothing": (norm(2), np.zeros((2, 0))),
     "column sums of nothing": (norm(1, (1, 2)), np.zeros((2, 0, 3))),
     "norm in strides": (lambda x: np.linalg.norm(x.T[::-1, 1:], 3, axis=0), M),
-    **{f"vector_norm {o} axis {a}": (vector_norm(ord=o, axis=a), T) for o in (1, 2, 3, inf) for a in (None, 1, (0, -1))},
+    **{f"vector_norm {o} axis {a}": (vector_norm(ord=o, axis=a), T) for o in (1, 2, 3, inf) for a in (None, 1,
+        (0, -1))},
     **{f"vector_norm keepdims axis {a}": (vector_norm(axis=a, keepdims=True), ZT) for a in (None, 1, (2, 0), ())},
-    **{f"matrix_norm {o}": (lambda x, o=o: np.linalg.matrix_norm(x, ord=o, keepdims=o == 1), ZT) for o in ("fro", "nuc", 1, 2)},
+    **{f"matrix_norm {o}": (lambda x, o=o: np.linalg.matrix_norm(x, ord=o, keepdims=o == 1), ZT) for o in ("fro",
+        "nuc", 1, 2)},
 }  # fmt: skip
 ROWS = [pytest.param(f, x, id=name) for name, (f, x) in FUNCTIONS.items()]
 
@@ -121,7 +166,7 @@ def test_every_precision_is_kept(ord, dtype):
     assert out.dtype == x.real.dtype and pull(np.ones_like(out))[0].dtype == x.dtype
 
 
-# ------------------------------------------------------------------------------------------------------------------ corners
+# -------------------------------------------------------------------------------------------------------------- corners
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
 @pytest.mark.parametrize("shape", [(3,), (3, 2)], ids=str)
 def test_the_norm_of_zeros_has_slope_0(shape, dtype):

@@ -1,1 +1,5 @@
-"""Programs that show the library at work; ``pullback demo`` runs them."""
+"""Programs that show the library at work: a wave inversion, data assimilation, digits.
+
+May import: words, policies, loops, transforms, inspect.
+May be imported by: the public faces.
+"""

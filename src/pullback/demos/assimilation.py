@@ -1,8 +1,10 @@
-"""The assimilation demo: 4D-Var on Lorenz-96, cycled; by the gradient of the cost, and incrementally by its linearisation.
+"""The assimilation demo: 4D-Var on Lorenz-96, cycled; by the gradient of the cost, and incrementally by its
+linearisation.
 
-The model and the cost are ordinary NumPy (:mod:`pullback.demos.assimilation_model`). Strong-constraint 4D-Var hands cost and gradient to
-L-BFGS; incremental 4D-Var (Courtier, Thepaut and Hollingsworth, Q. J. R. Meteorol. Soc. 120, 1994) solves the Gauss-Newton system by
-conjugate gradients, each of which asks for one product with the linearised model and one with its adjoint.
+The model and the cost are ordinary NumPy (:mod:`pullback.demos.assimilation_model`). Strong-constraint 4D-Var hands
+cost and gradient to L-BFGS; incremental 4D-Var (Courtier, Thepaut and Hollingsworth, Q. J. R. Meteorol. Soc. 120, 1994)
+solves the Gauss-Newton system by conjugate gradients, each of which asks for one product with the linearised model and
+one with its adjoint.
 """
 
 from collections.abc import Callable
@@ -16,16 +18,17 @@ from numpy.typing import NDArray
 
 from pullback.demos.assimilation_model import Lorenz96, Window, circulant_root
 from pullback.demos.pictures import draw_assimilation
-from pullback.errors import PullbackError
-from pullback.forward import linearize
-from pullback.marks import steps
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.reverse import vjp
+from pullback.transforms.forward import linearize
+from pullback.transforms.reverse import vjp
+from pullback.transforms.stepping import steps
+from pullback.words.errors import PullbackError
 
 Progress = Callable[[str, int, int], None]
 Found = tuple[NDArray[Any], int, int, int]
-"""The control variable at the minimum, gradients or products taken, bytes held by one pull, bytes held after it was closed."""
+"""The control variable at the minimum, gradients or products taken, bytes held by one pull, bytes held after it was
+closed."""
 
 PICTURE = "assimilation.png"
 METHODS = ("strong constraint, L-BFGS", "incremental, Gauss-Newton")
@@ -58,7 +61,8 @@ class AssimilationSettings:
 
 @frozen(eq=False)
 class Cycled:
-    """One method, cycled. Entry ``k`` of each array belongs to window ``k``: errors of all variables at its observation times."""
+    """One method, cycled. Entry ``k`` of each array belongs to window ``k``: errors of all variables at its
+    observation times."""
 
     method: str
     background_rmse: NDArray[np.float64]
@@ -79,8 +83,9 @@ class Cycled:
         held = f"{self.live_bytes[0]:,} B" if self.flat else f"{min(self.live_bytes):,} to {max(self.live_bytes):,} B"
         left = f"{max(self.bytes_left):,} B"
         return (
-            f"{self.method:26}  background {np.mean(self.background_rmse):.3f}  analysis {np.mean(self.analysis_rmse):.3f}  "
-            f"{self.n_products:5} products  held in each cycle {held}, after it {left}"
+            f"{self.method:26}  background {np.mean(self.background_rmse):.3f}  analysis "
+            f"{np.mean(self.analysis_rmse):.3f}  {self.n_products:5} products  held in each cycle {held}, after it "
+            f"{left}"
         )
 
 
@@ -101,7 +106,12 @@ class AssimilationReport:
             f"every second variable observed every {s.every} steps with error {s.observation_error:g}; "
             "root mean square errors of all variables then, mean of all windows"
         )
-        lines = [title, "", *map(str, self.runs), f"without observations        error      {np.mean(self.free_rmse):.3f}"]
+        lines = [
+            title,
+            "",
+            *map(str, self.runs),
+            f"without observations        error      {np.mean(self.free_rmse):.3f}",
+        ]
         return "\n".join([*lines, *([f"picture: {self.picture}"] if self.picture is not None else [])])
 
 
@@ -110,7 +120,9 @@ def strong_constraint(window: Window, settings: AssimilationSettings) -> Found:
     try:
         minimize = import_module("scipy.optimize").minimize  # lazily: scipy belongs to an optional extra
     except ImportError as error:
-        raise PullbackError("4D-Var uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]") from error
+        raise PullbackError(
+            "4D-Var uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]"
+        ) from error
     held = left = 0
 
     def objective(v: NDArray[Any]) -> tuple[float, NDArray[Any]]:
@@ -122,7 +134,9 @@ def strong_constraint(window: Window, settings: AssimilationSettings) -> Found:
         left += pull.report.live_bytes
         return float(value), gradient
 
-    found = minimize(objective, np.zeros(settings.model.size), jac=True, method="L-BFGS-B", options={"maxiter": settings.iterations})
+    found = minimize(
+        objective, np.zeros(settings.model.size), jac=True, method="L-BFGS-B", options={"maxiter": settings.iterations}
+    )
     return found.x, int(found.nfev), held, left
 
 
@@ -148,7 +162,8 @@ def incremental(window: Window, settings: AssimilationSettings) -> Found:
 def conjugate_gradients(
     product: Callable[[NDArray[Any]], NDArray[Any]], b: NDArray[Any], iterations: int, tolerance: float = 1e-3
 ) -> tuple[NDArray[Any], int]:
-    """``(x, iterations)`` with ``product(x)`` near ``b`` (Hestenes and Stiefel 1952), until the residual has fallen by ``tolerance``."""
+    """``(x, iterations)`` with ``product(x)`` near ``b`` (Hestenes and Stiefel 1952), until the residual has fallen
+    by ``tolerance``."""
     x, r = np.zeros_like(b), b.copy()
     p, rr = r.copy(), float(np.sum(r * r))
     first = rr
@@ -166,7 +181,8 @@ def conjugate_gradients(
 
 @frozen(eq=False)
 class Twin:
-    """The truth at the observation times and what is seen of it, both ``(cycles, times, variables)``, and the first background."""
+    """The truth at the observation times and what is seen of it, both ``(cycles, times, variables)``, and the first
+    background."""
 
     truth: NDArray[Any]
     observations: NDArray[Any]
@@ -204,7 +220,8 @@ def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progres
     background, errors, found_bytes, n_products = twin.first, [], [], 0
     for k in range(settings.cycles):
         window = Window(
-            settings.model, background, twin.observations[k], slice(None, None, 2), settings.every, settings.observation_error, weights,
+            settings.model, background, twin.observations[k], slice(None, None, 2), settings.every,
+            settings.observation_error, weights,
             steps,
         )  # fmt: skip
         v, products, held, left = analyse(window, settings)
@@ -213,7 +230,11 @@ def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progres
         found_bytes.append((held, left))
         n_products += products
         background = analysed[-1]
-        tell(f"{method}: window {k + 1}, error {errors[-1][0]:.2f} -> {errors[-1][1]:.2f}", done + k + 1, len(METHODS) * settings.cycles)
+        tell(
+            f"{method}: window {k + 1}, error {errors[-1][0]:.2f} -> {errors[-1][1]:.2f}",
+            done + k + 1,
+            len(METHODS) * settings.cycles,
+        )
     before, after = np.transpose(errors)
     return Cycled(method, before, after, n_products, *zip(*found_bytes, strict=True))
 
@@ -228,8 +249,8 @@ def run_assimilation(
 ) -> AssimilationReport:
     """The :class:`AssimilationReport`: both methods, cycled over the same observations, and a run without any.
 
-    ``out`` is the folder of the picture (made if missing); None draws none. Needs scipy, and matplotlib for the picture; ``PullbackError``
-    names the extra where one is missing.
+    ``out`` is the folder of the picture (made if missing); None draws none. Needs scipy, and matplotlib for the
+    picture; ``PullbackError`` names the extra where one is missing.
     """
     chosen, tell = settings or AssimilationSettings(), progress or _silent
     twin = make_twin(chosen)

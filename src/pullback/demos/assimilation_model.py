@@ -45,10 +45,12 @@ class Lorenz96:
 
 @frozen(eq=False)
 class Window:
-    """One assimilation window: background, observations, and their errors. Everything 4D-Var asks for, as functions of ``v``.
+    """One assimilation window: background, observations, and their errors. Everything 4D-Var asks for, as functions of
+    ``v``.
 
-    The control variable ``v``, shape ``(size,)``, says the state at the beginning of the window as ``background + L v``; so the
-    background term ``(x - xb)' B^-1 (x - xb) / 2`` is ``v'v / 2``, with ``B = L L'``, and the problem is well scaled.
+    The control variable ``v``, shape ``(size,)``, says the state at the beginning of the window as
+    ``background + L v``; so the background term ``(x - xb)' B^-1 (x - xb) / 2`` is ``v'v / 2``, with ``B = L L'``, and
+    the problem is well scaled.
     """
 
     model: Lorenz96
@@ -76,7 +78,8 @@ class Window:
         return self.background + self.spread(v)
 
     def observed_states(self, v: Any) -> Any:
-        """The model's counterparts of the observations over their standard deviation, shape ``(times, observed variables)``."""
+        """The model's counterparts of the observations over their standard deviation, shape
+        ``(times, observed variables)``."""
         x, seen = self.start(v), []
         for k in self.mark(len(self.observations) * self.every):
             x = self.model.step(x)
@@ -89,15 +92,17 @@ class Window:
         return self.observed_states(v) - self.observations / self.observation_error
 
     def cost(self, v: Any) -> Any:
-        """Half the squares of the departures from background and observations, each over its error: the negative log of the posterior."""
+        """Half the squares of the departures from background and observations, each over its error: the negative log
+        of the posterior."""
         return 0.5 * np.sum(v * v) + 0.5 * np.sum(self.departures(v) ** 2)
 
 
 def circulant_root(size: int, deviation: float, length: float, reach: int) -> tuple[float, ...]:
-    """Weights of ``L`` with ``(L L')_ij`` near ``deviation**2 exp(-(i - j)**2 / (2 length**2))``; ``(L L')_ii`` is the variance exactly.
+    """Weights of ``L`` with ``(L L')_ij`` near ``deviation**2 exp(-(i - j)**2 / (2 length**2))``; ``(L L')_ii`` is the
+    variance exactly.
 
-    The square root of a Gaussian convolution is a Gaussian convolution whose length is shorter by the square root of 2. Correlations
-    beyond ``2 reach`` places are 0.
+    The square root of a Gaussian convolution is a Gaussian convolution whose length is shorter by the square root of 2.
+    Correlations beyond ``2 reach`` places are 0.
     """
     reach = min(reach, (size - 1) // 2)
     raw = np.exp(-((np.arange(reach + 1) / length) ** 2))

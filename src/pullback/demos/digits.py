@@ -1,4 +1,5 @@
-"""The digits demo: a small network learns the handwritten digits that scikit-learn ships. Its products come from pullback-linalg."""
+"""The digits demo: a small network learns the handwritten digits that scikit-learn ships. Its products come from
+pullback-linalg."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -10,8 +11,8 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.pictures import draw_digits
-from pullback.errors import PullbackError
-from pullback.reverse import value_and_grad
+from pullback.transforms.reverse import value_and_grad
+from pullback.words.errors import PullbackError
 
 Parameters = dict[str, Any]
 """Weights and offsets by name; arrays, or tracers over them."""
@@ -23,7 +24,8 @@ HELD_OUT = 450
 
 @frozen(eq=False)
 class Digits:
-    """Images of shape ``(n, 64)``, float64 in 0 .. 1, and what they show, integers 0 .. 9; split for training and for judging."""
+    """Images of shape ``(n, 64)``, float64 in 0 .. 1, and what they show, integers 0 .. 9; split for training and
+    for judging."""
 
     train_images: NDArray[Any]
     train_labels: NDArray[Any]
@@ -55,7 +57,9 @@ def load_digits(seed: int = 0) -> Digits:
     try:
         datasets = import_module("sklearn.datasets")  # lazily: scikit-learn belongs to an optional extra
     except ImportError as error:
-        raise PullbackError("the digits ship with scikit-learn, and scikit-learn is missing: install pullback[demo]") from error
+        raise PullbackError(
+            "the digits ship with scikit-learn, and scikit-learn is missing: install pullback[demo]"
+        ) from error
     images, labels = datasets.load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(labels))
     images, labels = images[order] / 16.0, labels[order]
@@ -99,8 +103,9 @@ def run_digits(
 ) -> DigitsReport:
     """The :class:`DigitsReport` of training by stochastic gradient descent with momentum and a rate that falls to 0.
 
-    ``out`` is the folder for a picture of misread digits (made if missing); None draws none. ``progress(what, done, total)`` is
-    called after each epoch. ``UnknownFunctionError`` names pullback-linalg where it is not installed.
+    ``out`` is the folder for a picture of misread digits (made if missing); None draws none.
+    ``progress(what, done, total)`` is called after each epoch. ``UnknownFunctionError`` names pullback-linalg where it
+    is not installed.
     """
     digits = load_digits(seed)
     rng = np.random.default_rng(seed)
@@ -121,7 +126,11 @@ def run_digits(
         losses.append(total / len(order))
         accuracies.append(float(np.mean(read(parameters, digits.test_images) == digits.test_labels)))
         if progress is not None:
-            progress(f"epoch {epoch + 1}: loss {losses[-1]:.4f}, held-out digits read rightly {accuracies[-1]:.1%}", epoch + 1, epochs)
+            progress(
+                f"epoch {epoch + 1}: loss {losses[-1]:.4f}, held-out digits read rightly {accuracies[-1]:.1%}",
+                epoch + 1,
+                epochs,
+            )
     given = read(parameters, digits.test_images)
     wrong = np.flatnonzero(given != digits.test_labels)
     report = DigitsReport(parameters, tuple(losses), tuple(accuracies), len(wrong), len(given))

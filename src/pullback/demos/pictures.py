@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_data import WaveSurvey
 from pullback.demos.wave_inversion import Inversion
-from pullback.errors import PullbackError
 from pullback.inspect.profiling import Profile
+from pullback.words.errors import PullbackError
 
 DPI = 130
 MIB = 2.0**20
@@ -24,7 +24,9 @@ def new_figure(width: float, height: float) -> Any:
     try:
         figure = import_module("matplotlib.figure")  # lazily: matplotlib belongs to an optional extra
     except ImportError as error:
-        raise PullbackError("pictures are drawn with matplotlib, and matplotlib is missing: install pullback[demo]") from error
+        raise PullbackError(
+            "pictures are drawn with matplotlib, and matplotlib is missing: install pullback[demo]"
+        ) from error
     return figure.Figure(figsize=(width, height), layout="constrained")
 
 
@@ -41,13 +43,18 @@ def draw_trade_off(measured: Profile, path: Path) -> None:
         axes.scatter(row.predicted_bytes / MIB, seconds[k], s=26, marker="x", color="white", linewidth=1.4, zorder=4)
         left = peaks[k] > 1.5 * np.sqrt(min(peaks) * max(peaks))
         # Below the point where a near one stands above it, so that labels keep apart.
-        below = any(0.5 < peaks[k] / peak < 2.0 and second > seconds[k] for peak, second in zip(peaks, seconds, strict=True))
+        below = any(
+            0.5 < peaks[k] / peak < 2.0 and second > seconds[k] for peak, second in zip(peaks, seconds, strict=True)
+        )
         axes.annotate(
-            f"{row.policy}\n{row.n_forward or '-'} forward steps", here, xytext=(-10 if left else 10, -8 if below else 8),
-            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", fontsize=9, color=colour, zorder=5,
+            f"{row.policy}\n{row.n_forward or '-'} forward steps", here,
+            xytext=(-10 if left else 10, -8 if below else 8),
+            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", fontsize=9,
+            color=colour, zorder=5,
         )  # fmt: skip
     axes.axhline(measured.forward_seconds, color="0.5", linestyle="--", linewidth=1)
-    axes.annotate("one plain forward run", (1, measured.forward_seconds), xycoords=("axes fraction", "data"), xytext=(-4, 4),
+    axes.annotate("one plain forward run", (1, measured.forward_seconds), xycoords=("axes fraction", "data"),
+        xytext=(-4, 4),
                   textcoords="offset points", ha="right", fontsize=8.5, color="0.4")  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlim(min(peaks) / 1.6, max(peaks) * 1.6)
@@ -92,9 +99,18 @@ def draw_section(axes: Any, velocity: NDArray[Any], survey: WaveSurvey, limits: 
     nz, nx = velocity.shape
     km, border = survey.problem.dx / 1000.0, survey.settings.border
     extent = (0.0, nx * km, nz * km, 0.0)
-    image = axes.imshow(velocity / 1000.0, extent=extent, vmin=limits[0] / 1000.0, vmax=limits[1] / 1000.0, cmap="viridis", aspect="equal")
+    image = axes.imshow(
+        velocity / 1000.0,
+        extent=extent,
+        vmin=limits[0] / 1000.0,
+        vmax=limits[1] / 1000.0,
+        cmap="viridis",
+        aspect="equal",
+    )
     left, right, top, bottom = border * km, (nx - border) * km, border * km, (nz - border) * km
-    axes.plot([left, left, right, right, left], [top, bottom, bottom, top, top], color="white", linewidth=0.7, linestyle=":")
+    axes.plot(
+        [left, left, right, right, left], [top, bottom, bottom, top, top], color="white", linewidth=0.7, linestyle=":"
+    )
     axes.set_xlabel("distance (km)", fontsize=9)
     axes.set_ylabel("depth (km)", fontsize=9)
     axes.tick_params(labelsize=8)
@@ -114,10 +130,14 @@ def draw_acquisition(axes: Any, survey: WaveSurvey) -> None:
 def draw_course(axes: Any, found: Inversion) -> None:
     """Misfit and model error relative to the initial model, by iteration."""
     iterations = np.arange(len(found.misfits))
-    for values, label, colour in ((found.misfits, "misfit", COLOURS[0]), (found.model_errors, "model error", COLOURS[1])):
+    for values, label, colour in (
+        (found.misfits, "misfit", COLOURS[0]),
+        (found.model_errors, "model error", COLOURS[1]),
+    ):
         relative = np.asarray(values) / values[0]
         axes.plot(iterations, relative, "o-", color=colour, markersize=4)
-        axes.annotate(f"{label}\n{relative[-1]:.0%}", (iterations[-1], relative[-1]), xytext=(7, 0), textcoords="offset points",
+        axes.annotate(f"{label}\n{relative[-1]:.0%}", (iterations[-1], relative[-1]), xytext=(7, 0),
+            textcoords="offset points",
                       va="center", fontsize=9, color=colour)  # fmt: skip
     axes.set_xlim(-0.03 * iterations[-1] - 0.1, 1.34 * iterations[-1] + 0.1)
     axes.set_ylim(-0.06, 1.08)
@@ -142,13 +162,17 @@ def draw_digits(images: NDArray[Any], true: NDArray[Any], given: NDArray[Any], p
 
 
 def draw_assimilation(runs: Sequence[Any], free_rmse: NDArray[Any], path: Path) -> None:
-    """Errors at the observation times of each window: of the background, of the analysis, and of a run without observations."""
+    """Errors at the observation times of each window: of the background, of the analysis, and of a run without
+    observations."""
     figure = new_figure(7.6, 2.7 * len(runs))
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
     windows = np.arange(1, len(free_rmse) + 1)
     for axes, run in zip(panels, runs, strict=True):
         axes.plot(windows, free_rmse, color="0.6", linewidth=1, label="without observations")
-        for values, label, colour in ((run.background_rmse, "background", COLOURS[1]), (run.analysis_rmse, "analysis", COLOURS[0])):
+        for values, label, colour in (
+            (run.background_rmse, "background", COLOURS[1]),
+            (run.analysis_rmse, "analysis", COLOURS[0]),
+        ):
             axes.plot(windows, values, color=colour, linewidth=1.4, label=f"{label}: mean {np.mean(values):.2f}")
         axes.set_yscale("log")
         low, high = float(np.min(run.analysis_rmse)), float(np.max([free_rmse, run.background_rmse]))

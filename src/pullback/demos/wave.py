@@ -1,6 +1,8 @@
-"""The wave demo: the gradient of a full-waveform-inversion misfit under several memory policies, and the inversion it serves.
+"""The wave demo: the gradient of a full-waveform-inversion misfit under several memory policies, and the inversion it
+serves.
 
-The model and its misfit are ordinary NumPy (:mod:`pullback.demos.wave_model`); only the loop function comes from pullback.
+The model and its misfit are ordinary NumPy (:mod:`pullback.demos.wave_model`); only the loop function comes from
+pullback.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +18,10 @@ from pullback.demos.wave_inversion import Inversion, invert
 from pullback.demos.wave_model import WaveProblem, misfit_by_loop
 from pullback.inspect.measuring import has_memory_profiler
 from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
-from pullback.loops import fori_loop
+from pullback.loops.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
-from pullback.reverse import value_and_grad
+from pullback.transforms.reverse import value_and_grad
 
 Progress = Callable[[str, int, int], None]
 """Called with what begins now, how many parts are done, and how many there are."""
@@ -30,7 +32,8 @@ INVERSION_POLICY = Binomial(30)
 
 @frozen(eq=False)
 class WaveMisfit:
-    """The misfit as a function of the velocity in m/s, shape ``(nz, nx)``. It can be pickled, and takes complex velocities too."""
+    """The misfit as a function of the velocity in m/s, shape ``(nz, nx)``. It can be pickled, and takes complex
+    velocities too."""
 
     problem: WaveProblem
 
@@ -40,7 +43,10 @@ class WaveMisfit:
         problem = self.problem
         shots = problem.field_shape[0] if len(problem.field_shape) == 3 else 1
         nz, nx = problem.damp.shape
-        return f"wave misfit, {nz} x {nx} nodes, {problem.n_steps} steps, {shots} shot{'s' if shots > 1 else ''}, {problem.dtype}"
+        return (
+            f"wave misfit, {nz} x {nx} nodes, {problem.n_steps} steps, {shots} shot{'s' if shots > 1 else ''}, "
+            f"{problem.dtype}"
+        )
 
     def __call__(self, c: Any) -> Any:
         """The misfit, a scalar."""
@@ -67,8 +73,14 @@ class WaveReport:
         left, gone = misfits[-1] / misfits[0], errors[-1] / errors[0]
         return [
             f"inversion: {len(misfits) - 1} L-BFGS iterations, {found.n_gradients} gradients under {self.policy!r}",
-            f"  misfit       {misfits[0]:.4g} -> {misfits[-1]:.4g} of the recordings' energy  ({left:.1%} of the initial)",
-            f"  model error  {errors[0]:.1f} -> {errors[-1]:.1f} m/s, root mean square below the sea floor  ({gone:.1%} of the initial)",
+            (
+                f"  misfit       {misfits[0]:.4g} -> {misfits[-1]:.4g} of the recordings' energy  ({left:.1%} of the "
+                "initial)"
+            ),
+            (
+                f"  model error  {errors[0]:.1f} -> {errors[-1]:.1f} m/s, root mean square below the sea floor  "
+                f"({gone:.1%} of the initial)"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -87,10 +99,12 @@ def run_wave(
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> WaveReport:
-    """The :class:`WaveReport`: the survey is made, the gradient profiled under each policy, the velocity recovered, two pictures drawn.
+    """The :class:`WaveReport`: the survey is made, the gradient profiled under each policy, the velocity recovered, two
+    pictures drawn.
 
-    ``rss`` None measures the peak RSS where memory-profiler is there. ``out`` is the folder of the pictures (made if missing); None
-    draws none. Needs matplotlib (the terrain, the pictures) and scipy; ``PullbackError`` names the extra where one is missing.
+    ``rss`` None measures the peak RSS where memory-profiler is there. ``out`` is the folder of the pictures (made if
+    missing); None draws none. Needs matplotlib (the terrain, the pictures) and scipy; ``PullbackError`` names the extra
+    where one is missing.
     """
     tell = progress or _silent
     tell("survey: recordings on the finer grid", 0, 1)

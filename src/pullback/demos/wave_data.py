@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.wave_model import WaveProblem, absorbing_border, check_stable, ricker, simulate
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 Floats = NDArray[np.float64]
 
@@ -87,11 +87,14 @@ class WaveSurvey:
 
 
 def load_terrain() -> Floats:
-    """Elevations in m, shape ``(344, 403)``, rows from north to south. ``PullbackError`` where matplotlib is missing."""
+    """Elevations in m, shape ``(344, 403)``, rows from north to south. ``PullbackError`` where matplotlib is
+    missing."""
     try:
         cbook = import_module("matplotlib.cbook")  # lazily: matplotlib belongs to an optional extra
     except ImportError as error:
-        raise PullbackError("the wave demo's terrain ships with matplotlib, and matplotlib is missing: install pullback[demo]") from error
+        raise PullbackError(
+            "the wave demo's terrain ships with matplotlib, and matplotlib is missing: install pullback[demo]"
+        ) from error
     with cbook.get_sample_data("jacksboro_fault_dem.npz") as archive:
         elevation: Floats = archive["elevation"].astype(np.float64)
     return elevation
@@ -103,7 +106,8 @@ def nodes(n: int, dx: float) -> Floats:
 
 
 def profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
-    """Heights in m at distances ``x`` (m) along a row of the terrain, about their mean over ``width``; linear in between.
+    """Heights in m at distances ``x`` (m) along a row of the terrain, about their mean over ``width``; linear in
+    between.
 
     The profile is at true scale: a column of the grid is 3 arc seconds of longitude wide.
     """
@@ -113,7 +117,9 @@ def profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
     return np.asarray(heights[: x.size] - np.mean(heights[x.size :]), np.float64)
 
 
-def velocity_section(terrain: Floats, z: Floats, x: Floats, depth: float, width: float) -> tuple[Floats, NDArray[np.bool_]]:
+def velocity_section(
+    terrain: Floats, z: Floats, x: Floats, depth: float, width: float
+) -> tuple[Floats, NDArray[np.bool_]]:
     """``(velocity, water)`` at depths ``z`` and distances ``x`` in m, shape ``(len(z), len(x))``; velocity in m/s.
 
     ``depth`` and ``width`` are the extent of the whole section; they place the layers and the lens, so that sections
@@ -123,7 +129,9 @@ def velocity_section(terrain: Floats, z: Floats, x: Floats, depth: float, width:
     floor = 0.24 * depth - profile(terrain, 150, x, width)
     tops = [floor]
     for number, row in enumerate((170, 200, 230), start=1):
-        tops.append(np.maximum(floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * profile(terrain, row, x, width)))
+        tops.append(
+            np.maximum(floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * profile(terrain, row, x, width))
+        )
     velocity = np.full((len(z), len(x)), WATER_SPEED)
     for top, speed in zip(tops, LAYER_SPEEDS, strict=True):
         velocity = np.where(depths >= top, speed + SPEED_GRADIENT * (depths - floor), velocity)
@@ -155,7 +163,8 @@ def _gaussian(field: Floats, cells: float) -> Floats:
 
 
 def make_survey(settings: WaveSettings = DEFAULT) -> WaveSurvey:
-    """The whole experiment: models, acquisition and noisy recordings, in ``settings.dtype``; the same for the same settings."""
+    """The whole experiment: models, acquisition and noisy recordings, in ``settings.dtype``; the same for the same
+    settings."""
     terrain = load_terrain()
     nz, nx = settings.shape
     dx = settings.width / nx
@@ -226,7 +235,9 @@ def observed_data(settings: WaveSettings, problem: WaveProblem, terrain: Floats)
     true, _ = velocity_section(terrain, z, x, settings.shape[0] * problem.dx, settings.width)
     check_stable(true, fine.dx, fine.dt)
     n_receivers = problem.data.shape[-1]
-    recordings = np.stack([np.sum((r * corners).reshape(*r.shape[:-1], 4, n_receivers), axis=-2) for r in simulate(true, fine)])
+    recordings = np.stack([
+        np.sum((r * corners).reshape(*r.shape[:-1], 4, n_receivers), axis=-2) for r in simulate(true, fine)
+    ])
     # Sample k of a problem is the field at (k + 1) dt.
     sample = (np.arange(problem.n_steps) + 1.0) * refine - 1.0
     before = np.minimum(sample.astype(np.intp), fine.n_steps - 2)
@@ -237,7 +248,8 @@ def observed_data(settings: WaveSettings, problem: WaveProblem, terrain: Floats)
 
 
 def _finer(settings: WaveSettings, problem: WaveProblem) -> tuple[WaveProblem, Floats]:
-    """The finer problem, which records the four nodes around each receiver, and their weights, shape ``(4 n_receivers,)``."""
+    """The finer problem, which records the four nodes around each receiver, and their weights, shape
+    ``(4 n_receivers,)``."""
     refine = settings.refine
     shape = (int(np.ceil((settings.shape[0] - 1) * refine)) + 1, int(np.ceil((settings.shape[1] - 1) * refine)) + 1)
     dx, dt, n_steps = problem.dx / refine, problem.dt / refine, int(np.ceil(problem.n_steps * refine)) + 1
@@ -245,7 +257,9 @@ def _finer(settings: WaveSettings, problem: WaveProblem) -> tuple[WaveProblem, F
     *shots, sz, sx = problem.source_index
     sources = [np.asarray(index) * refine for index in (sz, sx)]
     if any(np.any(np.abs(place - np.rint(place)) > 1e-9) for place in sources):
-        raise PullbackError(f"with refine = {refine} the sources fall between the nodes of the finer grid; take 1.5, 2 or 3")
+        raise PullbackError(
+            f"with refine = {refine} the sources fall between the nodes of the finer grid; take 1.5, 2 or 3"
+        )
     sz, sx = (np.rint(place).astype(np.intp) for place in sources)
     rz, rx = (np.asarray(index) * refine for index in problem.receiver_index[1:])
     iz, ix = np.minimum(rz.astype(np.intp), shape[0] - 2), np.minimum(rx.astype(np.intp), shape[1] - 2)

@@ -12,7 +12,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from pullback.demos.wave_data import WATER_SPEED, WaveSurvey
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 MAXIMUM_SPEED = 4600.0
 """m/s, the upper bound of the inversion; the lower one is the speed in water."""
@@ -60,7 +60,8 @@ def invert(
     try:
         minimize = import_module("scipy.optimize").minimize  # lazily: scipy belongs to an optional extra
     except ImportError as error:
-        raise PullbackError("the inversion uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]") from error
+        message = "the inversion uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]"
+        raise PullbackError(message) from error
     initial, weight = survey.initial_velocity, depth_weight(survey)
     dtype, unit = initial.dtype, np.where(weight > 0.0, weight, 1.0)
     misfits: list[float] = []
@@ -90,5 +91,12 @@ def invert(
     above = np.where(weight > 0.0, (MAXIMUM_SPEED - initial) / unit, np.inf).ravel()
     options = {"maxiter": iterations, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
     bounds = list(zip(below, above, strict=True))
-    found = minimize(objective, np.zeros(initial.size), jac=True, method="L-BFGS-B", bounds=bounds, callback=after, options=options)
-    return Inversion(velocity=velocity(found.x), misfits=tuple(misfits), model_errors=tuple(model_errors), n_gradients=int(found.nfev))
+    found = minimize(
+        objective, np.zeros(initial.size), jac=True, method="L-BFGS-B", bounds=bounds, callback=after, options=options
+    )
+    return Inversion(
+        velocity=velocity(found.x),
+        misfits=tuple(misfits),
+        model_errors=tuple(model_errors),
+        n_gradients=int(found.nfev),
+    )

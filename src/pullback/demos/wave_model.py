@@ -6,7 +6,8 @@ writes only into arrays that it has just made. Scalars are Python numbers, so fl
 The equation is ``u_tt + eta u_t = c**2 (u_zz + u_xx) + s``, with the damping ``eta`` zero outside an absorbing border.
 Centred differences in time and the 5-point Laplacian, with ``h = eta dt / 2``, give
 
-    u_next = u + damp (u - u_prev) + gain (c dt / dx)**2 L u + wavelet[k],    damp = (1 - h) / (1 + h),  gain = 1 / (1 + h)
+    u_next = u + damp (u - u_prev) + gain (c dt / dx)**2 L u + wavelet[k],
+    damp = (1 - h) / (1 + h),  gain = 1 / (1 + h)
 
 which is the usual leapfrog ``2 u - u_prev + ...`` wherever ``h = 0``. It is stable for ``c dt / dx < 1 / sqrt(2)``.
 The outermost ring of nodes is never touched by the Laplacian; it lies deep inside the absorbing border.
@@ -22,7 +23,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from pullback.errors import PullbackError
+from pullback.words.errors import PullbackError
 
 Field = Any
 """A wavefield, a velocity or a loss: a plain array or a tracer over one."""
@@ -122,13 +123,15 @@ def check_stable(c: NDArray[Any], dx: float, dt: float) -> None:
     courant = float(np.max(c)) * dt / dx
     if not courant < CFL_LIMIT:
         raise PullbackError(
-            f"unstable time step: c dt / dx = {courant:.4g} with c = {float(np.max(c)):.5g} m/s, dt = {dt:.4g} s, dx = {dx:.4g} m; "
-            f"it must be below 1/sqrt(2) = {CFL_LIMIT:.4g}. Take dt < {CFL_LIMIT * dx / float(np.max(c)):.4g} s."
+            f"unstable time step: c dt / dx = {courant:.4g} with c = {float(np.max(c)):.5g} m/s, dt = {dt:.4g} s, dx = "
+            f"{dx:.4g} m; it must be below 1/sqrt(2) = {CFL_LIMIT:.4g}. Take dt < "
+            f"{CFL_LIMIT * dx / float(np.max(c)):.4g} s."
         )
 
 
 def scaled_speed(c: Field, problem: WaveProblem) -> Field:
-    """``gain (c dt / dx)**2`` at the inner nodes, shape ``(nz - 2, nx - 2)``: what does not change from step to step."""
+    """``gain (c dt / dx)**2`` at the inner nodes, shape ``(nz - 2, nx - 2)``: what does not change from step to
+    step."""
     courant = (problem.dt / problem.dx) * c[1:-1, 1:-1]
     return problem.gain * (courant * courant)
 
@@ -162,7 +165,8 @@ def make_body(c: Field, problem: WaveProblem) -> Body:
 
 
 def initial_state(problem: WaveProblem) -> tuple[NDArray[Any], NDArray[Any], Any]:
-    """``(u_prev, u, loss)`` at rest, as plain arrays and a scalar of the problem's dtype: where a loop function starts."""
+    """``(u_prev, u, loss)`` at rest, as plain arrays and a scalar of the problem's dtype: where a loop function
+    starts."""
     at_rest = np.zeros(problem.field_shape, problem.dtype)
     return at_rest, at_rest.copy(), problem.dtype.type(0)
 

@@ -1,1 +1,6 @@
-"""Instruments: what a program holds, what a policy will cost, what it did cost."""
+"""What people look at: graphs, saved values, plans, profiles, coverage, dependencies.
+
+May import: words, rules, policies, recording, primitives.shaping, primitives.elementwise, primitives.selecting,
+memory, tracing, loops, transforms, sparsity, testing.comparing, testing.gradients.
+May be imported by: demos, the public faces.
+"""

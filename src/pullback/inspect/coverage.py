@@ -1,4 +1,5 @@
-"""``coverage``: every name of the installed NumPy that dispatches, and what it means on tracers. The page docs/coverage.md is its text."""
+"""``coverage``: every name of the installed NumPy that dispatches, and what it means on tracers. The page
+docs/coverage.md is its text."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -8,13 +9,13 @@ import numpy as np
 from attrs import frozen
 from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
 
-from pullback.catalogue import registry
-from pullback.declare import Composite, Primitive
 from pullback.inspect.tables import Column, Table
-from pullback.primitives.creation import CREATED_BY_LIKE
-from pullback.primitives.filling import FILLING
-from pullback.primitives.zero import STRUCTURE
-from pullback.protocol import TAKEN_BY_LIKE
+from pullback.primitives.elementwise.zero import STRUCTURE
+from pullback.primitives.selecting.filling import FILLING
+from pullback.primitives.shaping.creation import CREATED_BY_LIKE
+from pullback.rules.catalogue import registry
+from pullback.rules.declaration import Composite, Primitive
+from pullback.tracing.dispatch import TAKEN_BY_LIKE
 
 DIFFERENTIABLE, ZERO, STRUCTURAL = "differentiable", "zero derivative", "structure"
 CREATION, WRITES, REFUSED, UNCLASSED = "creation", "writes", "refused", "unclassed"
@@ -22,26 +23,50 @@ MEANINGS = {
     DIFFERENTIABLE: "has a derivative, of every floating and complex argument that it depends on",
     ZERO: "derivative 0 wherever it exists: the result is NumPy's, plain",
     STRUCTURAL: "asks about shape, dtype or memory: the answer is NumPy's",
-    CREATION: "with `like=` a tracer gives an array that may be filled with traced values; plain for integers and booleans",
+    CREATION: "with `like=` a tracer gives an array that may be filled with traced values; plain for integers and "
+    "booleans",
     WRITES: "writes into its first argument, which must be traced where what is written is",
     REFUSED: "has no meaning for what carries a derivative: raises `UnknownFunctionError`",
 }
-LAZY_MODULES = ("numpy.fft", "numpy.polynomial", "numpy.char", "numpy.strings", "numpy.lib.recfunctions", "numpy.lib.scimath")
+LAZY_MODULES = (
+    "numpy.fft",
+    "numpy.polynomial",
+    "numpy.char",
+    "numpy.strings",
+    "numpy.lib.recfunctions",
+    "numpy.lib.scimath",
+)
 """Modules whose functions NumPy lists only when they have been imported."""
-MODULE_REASONS = {"numpy.strings": "text", "numpy.char": "text", "numpy.lib.recfunctions": "fields of structured arrays"}
+MODULE_REASONS = {
+    "numpy.strings": "text",
+    "numpy.char": "text",
+    "numpy.lib.recfunctions": "fields of structured arrays",
+}
 NAME_REASONS = {
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_count", "invert", "left_shift", "right_shift"), "bits"),
+    **dict.fromkeys(
+        ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_count", "invert", "left_shift", "right_shift"), "bits"
+    ),
     **dict.fromkeys(("packbits", "unpackbits"), "bits"),
     **dict.fromkeys(("gcd", "lcm"), "integers"),
     **dict.fromkeys(("isnat", "busday_count", "busday_offset", "datetime_as_string", "is_busday"), "dates"),
     **dict.fromkeys(("save", "savetxt", "savez", "savez_compressed"), "files: write pullback.value(x)"),
 }
-TEXT_UFUNCS = frozenset(
-    (
-        *("count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace"),
-        *("istitle", "isupper", "rfind", "rindex", "startswith", "str_len"),
-    )
-)
+TEXT_UFUNCS = frozenset((
+    *(
+        "count",
+        "endswith",
+        "find",
+        "index",
+        "isalnum",
+        "isalpha",
+        "isdecimal",
+        "isdigit",
+        "islower",
+        "isnumeric",
+        "isspace",
+    ),
+    *("istitle", "isupper", "rfind", "rindex", "startswith", "str_len"),
+))
 
 
 @frozen
@@ -75,13 +100,20 @@ class Coverage:
         columns = (
             Column("status", tuple(counts), text=True),
             Column("names", tuple(map(str, counts.values()))),
-            Column("meaning", tuple(MEANINGS.get(s, "nobody has said yet").replace("`", "") for s in counts), text=True),
+            Column(
+                "meaning", tuple(MEANINGS.get(s, "nobody has said yet").replace("`", "") for s in counts), text=True
+            ),
         )
         return str(Table(f"The {len(self.rows)} names of NumPy {self.numpy_version} that dispatch", columns))
 
     def markdown(self) -> str:
         """The counts and all rows as tables of a document."""
-        lines = [f"NumPy {self.numpy_version}: {len(self.rows)} names.", "", "| status | names | meaning |", "|---|---:|---|"]
+        lines = [
+            f"NumPy {self.numpy_version}: {len(self.rows)} names.",
+            "",
+            "| status | names | meaning |",
+            "|---|---:|---|",
+        ]
         lines += [f"| {status} | {n} | {MEANINGS.get(status, '')} |" for status, n in self.counts().items()]
         for module in dict.fromkeys(row.module for row in self.rows):
             lines += ["", f"### {module}", "", "| name | status | by |", "|---|---|---|"]
@@ -118,7 +150,11 @@ def _status(name: str, module: str, function: Callable[..., Any]) -> tuple[str, 
         return DIFFERENTIABLE, "`like=` a tracer; contents may be traced"
     if _among(function, name, CREATED_BY_LIKE):
         return CREATION, "`like=`"
-    reason = MODULE_REASONS.get(module) or NAME_REASONS.get(name) or ("text" if name in TEXT_UFUNCS or name.startswith("_") else "")
+    reason = (
+        MODULE_REASONS.get(module)
+        or NAME_REASONS.get(name)
+        or ("text" if name in TEXT_UFUNCS or name.startswith("_") else "")
+    )
     return (REFUSED, reason) if reason else (UNCLASSED, "")
 
 
@@ -134,4 +170,4 @@ def _home(entry: Primitive | Composite) -> str:
     else:
         modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
     found = next((m for m in modules if m and m.startswith("pullback")), "")
-    return "zero" if found == "pullback.declare" else found.removeprefix("pullback.primitives.")
+    return "zero" if found == "pullback.rules.declaration" else found.removeprefix("pullback.primitives.")

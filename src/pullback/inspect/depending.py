@@ -1,4 +1,5 @@
-"""``dependencies``: which inputs and named values of a program reach which outputs, element by element, and by how much."""
+"""``dependencies``: which inputs and named values of a program reach which outputs, element by element, and by how
+much."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -7,14 +8,14 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from pullback.blocks import leaves_of
-from pullback.errors import PullbackError
-from pullback.influence import Followed, follow
 from pullback.inspect.deriving import input_labels, name_of
 from pullback.inspect.tables import Column, Table
-from pullback.patterns import groups_of_columns
-from pullback.reverse import vjp
-from pullback.sparse import sparse_jacobian
+from pullback.sparsity.influence import Followed, follow
+from pullback.sparsity.jacobian_by_colours import sparse_jacobian
+from pullback.sparsity.name_sets import groups_of_columns
+from pullback.transforms.blocks import leaves_of
+from pullback.transforms.reverse import vjp
+from pullback.words.errors import PullbackError
 
 
 @frozen
@@ -33,7 +34,8 @@ class Link:
     entries: int
     """Pairs of an element of the source and one of the output that it reaches."""
     norm: float | None
-    """The Frobenius norm of the derivative: the square root of the sum of squares of all its entries. None where it was not computed."""
+    """The Frobenius norm of the derivative: the square root of the sum of squares of all its entries. None where it
+    was not computed."""
 
     @property
     def is_connected(self) -> bool:
@@ -43,14 +45,16 @@ class Link:
 
 @frozen(eq=False, repr=False)
 class Dependencies:
-    """What :func:`dependencies` found. Iterating gives a :class:`Link` for each source and output; ``str`` is a table of them."""
+    """What :func:`dependencies` found. Iterating gives a :class:`Link` for each source and output; ``str`` is a
+    table of them."""
 
     program: str
     links: tuple[Link, ...]
     matrix: Any
     """The sparsity pattern of the Jacobian, a boolean ``csr_array`` of output elements by elements of all arguments."""
     coarse: tuple[tuple[str, str], ...]
-    """Primitive and line of each operation in which every element of the result was taken to depend on every element of the operands."""
+    """Primitive and line of each operation in which every element of the result was taken to depend on every element
+    of the operands."""
 
     def __iter__(self) -> Iterator[Link]:
         return iter(self.links)
@@ -95,12 +99,14 @@ class Dependencies:
 
 
 def dependencies(f: Callable[..., Any], *args: Any, norms: bool = True) -> Dependencies:
-    """The :class:`Dependencies` of ``f(*args)``: which elements of the inputs and of values marked by ``pb.name`` reach which outputs.
+    """The :class:`Dependencies` of ``f(*args)``: which elements of the inputs and of values marked by ``pb.name`` reach
+    which outputs.
 
-    Found by following each element through one run of ``f``; never too little for the branches and indices taken in this run, and too
-    much where an operation's structure is not known (``coarse`` lists those) or a derivative happens to be 0. ``norms`` adds by how much:
-    the Frobenius norm of each derivative, for as many derivatives of ``f`` as a sparse Jacobian takes (rows only, where values are
-    marked); None for complex programs. Raises what ``f`` raises, ``PullbackError`` where SciPy is missing.
+    Found by following each element through one run of ``f``; never too little for the branches and indices taken in
+    this run, and too much where an operation's structure is not known (``coarse`` lists those) or a derivative happens
+    to be 0. ``norms`` adds by how much: the Frobenius norm of each derivative, for as many derivatives of ``f`` as a
+    sparse Jacobian takes (rows only, where values are marked); None for complex programs. Raises what ``f`` raises,
+    ``PullbackError`` where SciPy is missing.
     """
     followed = follow(f, args, range(len(args)), {}, named=True)
     whole = followed.pattern().tocsc()
@@ -133,7 +139,9 @@ def _outputs(followed: Followed) -> Iterator[tuple[int, str, slice]]:
         start += names.size
 
 
-def _squares(f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]) -> Squares:
+def _squares(
+    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
+) -> Squares:
     """From the sparse Jacobian in all arguments."""
     found = sparse_jacobian(f, tuple(range(len(args))), structure=whole)(*args) if args else whole.tocsr()
     blocks = found.tocsc()
@@ -144,10 +152,13 @@ def _squares(f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed:
     }
 
 
-def _squares_by_pulls(f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]) -> Squares:
+def _squares_by_pulls(
+    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
+) -> Squares:
     """By reverse passes, which tell the cotangents of named values, too.
 
-    Rows of one output leaf that have no column in common share a pull: then the sum of squares of a cotangent is that of their entries.
+    Rows of one output leaf that have no column in common share a pull: then the sum of squares of a cotangent is that
+    of their entries.
     """
     squares: Squares = {}
     out, pull = vjp(f, *args)
@@ -179,4 +190,6 @@ def _links(followed: Followed, whole: Any, squares: Squares | None, labels: list
             reached: NDArray[Any] = np.diff(block.indptr) > 0
             norm = None if squares is None else float(np.sqrt(squares.get((source, k), 0.0)))
             n_reaching = len(np.unique(block.indices))
-            yield Link(source, path, block.shape[1], block.shape[0], n_reaching, int(reached.sum()), int(block.nnz), norm)
+            yield Link(
+                source, path, block.shape[1], block.shape[0], n_reaching, int(reached.sum()), int(block.nnz), norm
+            )

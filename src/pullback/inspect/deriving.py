@@ -1,8 +1,8 @@
 """From a tape to its graph: nodes from records, and the spec of every value from what the records around it say.
 
-A record does not hold the spec of its output. But a rule that brings a cotangent back to its operand holds the operand's, an
-elementwise operation whose cotangents need no such thing has the spec of its operands, and what is saved has its own. So the
-tape of an ordinary save-all run tells all specs that matter, and nothing is added to that run.
+A record does not hold the spec of its output. But a rule that brings a cotangent back to its operand holds the
+operand's, an elementwise operation whose cotangents need no such thing has the spec of its operands, and what is saved
+has its own. So the tape of an ordinary save-all run tells all specs that matter, and nothing is added to that run.
 """
 
 import inspect
@@ -13,25 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from pullback.arrays import ArraySpec, buffer_of, shared_spec, spec_of
-from pullback.forms import FORMS, Form
-from pullback.graph import Graph, Node, Output, Slot, Steps, graph_from
-from pullback.handles import Handle
-from pullback.ledger import Ledger, tape_holdings
-from pullback.loop_run import LOOP, LoopRun
+from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
+from pullback.loops.run import LOOP, LoopRun
+from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
-from pullback.recorder import COMPONENT, INPUT
-from pullback.structures import flatten, paths
-from pullback.tape import Tape, site_line, site_text
-from pullback.trace import Traced, run_traced
-from pullback.writes import WRITE_OPCODES
+from pullback.recording.handles import Handle
+from pullback.recording.recorder import COMPONENT, INPUT
+from pullback.recording.tape import Tape
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.rules.forms import FORMS, Form
+from pullback.tracing.running import Traced, run_traced
+from pullback.words.call_sites import site_line, site_text
+from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
+from pullback.words.structures import flatten, paths
 
 _LONGEST = 40
 Record = tuple[Any, ...]
 
 
 def traced_once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Traced, Ledger]:
-    """One run of ``f`` under save-all, every float or complex leaf of the arguments an input, and the ledger of its loops."""
+    """One run of ``f`` under save-all, every float or complex leaf of the arguments an input, and the ledger of its
+    loops."""
     ledger = Ledger()
     return run_traced(f, args, {}, range(len(args)), allow_int=True, policy=SaveAll(), ledger=ledger), ledger
 
@@ -57,11 +59,15 @@ def name_of(f: Any) -> str:
 def whole_records(traced: Traced) -> list[Record | None]:
     """The records; where ``checkpoint`` let go of what one held, the record without it."""
     entries = traced.chain.entries if traced.chain is not None else {}
-    return [entries[k].skeleton if record is None and k in entries else record for k, record in enumerate(traced.tape.records)]
+    return [
+        entries[k].skeleton if record is None and k in entries else record
+        for k, record in enumerate(traced.tape.records)
+    ]
 
 
 def input_labels(traced: Traced, f: Callable[..., Any]) -> list[str]:
-    """The inputs by the names of the parameters: ``c``, ``params['w']``; ``argument 2`` where the signature does not tell."""
+    """The inputs by the names of the parameters: ``c``, ``params['w']``; ``argument 2`` where the signature does not
+    tell."""
     try:
         kinds = inspect.Parameter
         parameters = inspect.signature(f).parameters.values()
@@ -80,18 +86,21 @@ def _outputs(traced: Traced) -> list[tuple[str, Any]]:
     """Path and handle of every leaf returned; None for a leaf that does not depend on the inputs."""
     leaves, _ = flatten(traced.out)
     labels = paths(traced.out)
-    return [(label, leaf if _is_active(leaf, traced.tape) else None) for label, leaf in zip(labels, leaves, strict=True)]
+    return [
+        (label, leaf if _is_active(leaf, traced.tape) else None) for label, leaf in zip(labels, leaves, strict=True)
+    ]
 
 
 def _is_active(leaf: Any, tape: Tape) -> bool:
     return isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
 
 
-# ------------------------------------------------------------------------------------------------------------------ specs
+# ---------------------------------------------------------------------------------------------------------------- specs
 
 
 class SpecSolver:
-    """Values of equal spec joined into classes (union-find), and the spec of each class as soon as one of its values tells it."""
+    """Values of equal spec joined into classes (union-find), and the spec of each class as soon as one of its values
+    tells it."""
 
     def __init__(self, n: int) -> None:
         self.parent = list(range(n))
@@ -124,8 +133,11 @@ class SpecSolver:
         return self.known.get(self.find(i))
 
 
-def specs_of(records: Sequence[Record | None], traced: Traced, outputs: Iterable[tuple[str, Any]]) -> list[ArraySpec | None]:
-    """The spec of every value; None for a tuple of results, and for a value that nothing returned depends on and no rule measured."""
+def specs_of(
+    records: Sequence[Record | None], traced: Traced, outputs: Iterable[tuple[str, Any]]
+) -> list[ArraySpec | None]:
+    """The spec of every value; None for a tuple of results, and for a value that nothing returned depends on and no
+    rule measured."""
     solver = SpecSolver(len(records))
     for ident, given in enumerate(traced.inputs):
         solver.learn(ident, given.spec)
@@ -152,7 +164,8 @@ def specs_of(records: Sequence[Record | None], traced: Traced, outputs: Iterable
 
 
 def _learn_from_views(records: Sequence[Record | None], solver: SpecSolver) -> None:
-    """Views that nobody reads: the view of one element that is broadcast to the shape has the spec, and looks at no array."""
+    """Views that nobody reads: the view of one element that is broadcast to the shape has the spec, and looks at no
+    array."""
     for ident, record in enumerate(records):
         if record is None or solver.spec(ident) is not None:
             continue
@@ -165,14 +178,17 @@ def _learn_from_views(records: Sequence[Record | None], solver: SpecSolver) -> N
 
 
 def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver) -> Sequence[Any]:
-    """What the record of a primitive tells of its operands and output; the specs of its parts where it has several outputs."""
+    """What the record of a primitive tells of its operands and output; the specs of its parts where it has several
+    outputs."""
     prim, ids = form.primitive, form.ids(record)
     if form.exact:
         for i in ids:
             solver.same(i, ident)
     by_name = {prim.name_of(position): i for position, i in zip(form.active, ids, strict=True)} | {"out": ident}
     by_name |= {f"@{position}": i for position, i in zip(form.active, ids, strict=True)}
-    told = [(name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)]
+    told = [
+        (name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)
+    ]
     told += [(name, _specs_in(value)) for name, value in zip(form.saved, form.saved_values(record), strict=True)]
     parts: Sequence[Any] = ()
     for name, spec in told:
@@ -212,11 +228,12 @@ def _learn_from_loop(run: LoopRun, solver: SpecSolver) -> Sequence[Any]:
     return run.chain.left_specs
 
 
-# ------------------------------------------------------------------------------------------------------------------ nodes
+# ---------------------------------------------------------------------------------------------------------------- nodes
 
 
 class Slots:
-    """The slots of every record of a tape: buffers numbered as they are met, each number alive as long as this object."""
+    """The slots of every record of a tape: buffers numbered as they are met, each number alive as long as this
+    object."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -231,7 +248,9 @@ class Slots:
             return ()
         if record[0] == LOOP.opcode:
             return self._of_loop(record)
-        return tuple(Slot(h.name, spec_held(h), h.nbytes, h.reason, self._number(h.buffer)) for h in tape_holdings((record,)))
+        return tuple(
+            Slot(h.name, spec_held(h), h.nbytes, h.reason, self._number(h.buffer)) for h in tape_holdings((record,))
+        )
 
     def _of_loop(self, record: Record) -> tuple[Slot, ...]:
         """All buffers of one reason under one number, so that a later record that holds one of them counts nothing."""
@@ -242,10 +261,16 @@ class Slots:
                 for key, nbytes, reason in slot.items:
                     if reason not in numbers:
                         numbers[reason] = self._number([])
-                    if self.numbers.setdefault(key, numbers[reason]) == numbers[reason] and (key, reason) not in self.counted:
+                    if (
+                        self.numbers.setdefault(key, numbers[reason]) == numbers[reason]
+                        and (key, reason) not in self.counted
+                    ):
                         self.counted.add((key, reason))
                         sums[reason] = sums.get(reason, 0) + nbytes
-        return tuple(Slot("snapshots" if reason == "snapshot" else "steps", None, n, reason, numbers[reason]) for reason, n in sums.items())
+        return tuple(
+            Slot("snapshots" if reason == "snapshot" else "steps", None, n, reason, numbers[reason])
+            for reason, n in sums.items()
+        )
 
     def _number(self, buffer: Any) -> int:
         number = self.numbers.get(id(buffer))
@@ -303,7 +328,9 @@ def _detail(form: Form, record: Record) -> str:
     """The part a write goes to, or the static parameters that the rules read."""
     if record[0] in WRITE_OPCODES:
         region = record[1 + form.n_ids]
-        steps = "".join(f"[{said(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps)
+        steps = "".join(
+            f"[{said(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps
+        )
         return steps if steps and region.key is Ellipsis else f"{steps}[{said(region.key)}]"
     if not form.has_params:
         return ""

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pullback import errors
+from pullback.words import errors
 
-_PACKAGE = Path(errors.__file__).parent
+_PACKAGE = Path(errors.__file__).parents[1]
 PLACES = (_PACKAGE / "error_pages", _PACKAGE.parents[1] / "docs" / "errors")
 """Where an installation has the pages (see force-include in pyproject.toml), and where the sources are."""
 
@@ -16,7 +16,8 @@ def codes() -> dict[str, str]:
 
 
 def page_on(word: str | None) -> str | None:
-    """The page on a code or a class, whatever its case; the list of all for None; None for a word that names no error."""
+    """The page on a code or a class, whatever its case; the list of all for None; None for a word that names no
+    error."""
     if word is None:
         return _read("index")
     known = codes()

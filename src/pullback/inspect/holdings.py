@@ -1,14 +1,15 @@
-"""What a program holds between forward and reverse, as a table: one row for each buffer, or for one slot of a loop over all its steps."""
+"""What a program holds between forward and reverse, as a table: one row for each buffer, or for one slot of a loop
+over all its steps."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
 from attrs import evolve, frozen
 
-from pullback.arrays import ArraySpec
-from pullback.errors import PullbackError
 from pullback.inspect.tables import Column, Table
-from pullback.ledger import mib
+from pullback.memory.ledger import mib
+from pullback.words.errors import PullbackError
+from pullback.words.specs import ArraySpec
 
 SHOWN = 20
 """Rows that ``str`` lists, the largest first."""
@@ -16,11 +17,13 @@ SHOWN = 20
 
 @frozen
 class Row:
-    """One buffer held, at the first record that holds it; ``spec`` and ``nbytes`` are the whole buffer's, though a slice of it be saved.
+    """One buffer held, at the first record that holds it; ``spec`` and ``nbytes`` are the whole buffer's, though a
+    slice of it be saved.
 
-    ``name`` is the slot as the rule declares it (``x``, ``out``, ``lu``); ``reason`` the ledger's word; ``origin`` what the value is: an
-    input, the result of a node (``%5 exp``, numbered as in ``record``), or a constant. A row of a loop stands for one slot of its
-    body: ``nbytes`` over all ``steps`` in which a buffer of its own is held there, ``spec`` that of one of them.
+    ``name`` is the slot as the rule declares it (``x``, ``out``, ``lu``); ``reason`` the ledger's word; ``origin`` what
+    the value is: an input, the result of a node (``%5 exp``, numbered as in ``record``), or a constant. A row of a loop
+    stands for one slot of its body: ``nbytes`` over all ``steps`` in which a buffer of its own is held there, ``spec``
+    that of one of them.
     """
 
     nbytes: int
@@ -52,7 +55,8 @@ class Row:
 
 @frozen
 class Choice:
-    """A rule given in alternatives, and which was taken: ``taken`` and ``others`` are the names the rules save (``nothing`` for none)."""
+    """A rule given in alternatives, and which was taken: ``taken`` and ``others`` are the names the rules save
+    (``nothing`` for none)."""
 
     primitive: str
     operand: str
@@ -121,7 +125,8 @@ _KEYS: dict[str, Callable[[Row], str]] = {
 
 @frozen(repr=False)
 class Saved:
-    """What is held between forward and reverse: rows in the order of the program, loops after plain code. ``str`` lists the largest."""
+    """What is held between forward and reverse: rows in the order of the program, loops after plain code. ``str``
+    lists the largest."""
 
     program: str
     rows: tuple[Row, ...]
@@ -135,7 +140,8 @@ class Saved:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all buffers, each once: what the ledger and ``pull.report`` say of the same program under save-all."""
+        """Bytes of all buffers, each once: what the ledger and ``pull.report`` say of the same program under
+        save-all."""
         return sum(row.nbytes for row in self.rows)
 
     @property
@@ -188,7 +194,11 @@ def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
     has_loops = any(row.loop for row in rows)
     columns = [Column("held", tuple(mib(row.nbytes) for row in rows))]
     if has_loops:
-        columns.append(Column("steps x bytes", tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)))
+        columns.append(
+            Column(
+                "steps x bytes", tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
+            )
+        )
     texts: dict[str, Callable[[Row], str]] = {
         "spec": lambda row: str(row.spec) if row.spec is not None else "opaque",
         "primitive": lambda row: row.primitive,

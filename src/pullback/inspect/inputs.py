@@ -1,4 +1,5 @@
-"""What a person writes on the command line, as values: a function in a file, an array in a file, a policy. Nothing is evaluated.
+"""What a person writes on the command line, as values: a function in a file, an array in a file, a policy. Nothing is
+evaluated.
 
 Every fault is an :class:`InputFileError` with one line that says what was found and what to write instead.
 """
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.errors import InputFileError, PolicyError
 from pullback.policies.base import MemoryPolicy
+from pullback.words.errors import InputFileError, PolicyError
 
 
 @frozen(eq=False)
@@ -48,7 +49,9 @@ def load_function(text: str) -> FileFunction:
         raise InputFileError(f"{text!r} names no function; write FILE.py:FUNCTION, for example model.py:misfit")
     path = Path(path_text).absolute()
     if not path.is_file():
-        raise InputFileError(f"there is no file {path_text}; write the path to a Python file, then a colon and the function")
+        raise InputFileError(
+            f"there is no file {path_text}; write the path to a Python file, then a colon and the function"
+        )
     function = getattr(_module(path, path_text), name, None)
     if function is None:
         raise InputFileError(f"{path_text} defines no {name}; name a function that stands at its top level")
@@ -78,7 +81,9 @@ def bind(function: FileFunction, values: Mapping[str, Any]) -> tuple[Any, ...]:
     try:
         parameters = inspect.signature(function.function).parameters.values()
     except (TypeError, ValueError) as error:
-        raise InputFileError(f"{function.name} does not tell its parameters ({error}); wrap it in a def that names them") from error
+        raise InputFileError(
+            f"{function.name} does not tell its parameters ({error}); wrap it in a def that names them"
+        ) from error
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     names = [p.name for p in positional]
     unknown = [name for name in values if name not in names]
@@ -86,7 +91,9 @@ def bind(function: FileFunction, values: Mapping[str, Any]) -> tuple[Any, ...]:
         raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(names) or 'none'}")
     missing = [p.name for p in positional if p.name not in values and p.default is p.empty]
     if missing:
-        raise InputFileError(f"{function.name} needs a value for {', '.join(missing)}; pass --arg {missing[0]}=FILE.npy")
+        raise InputFileError(
+            f"{function.name} needs a value for {', '.join(missing)}; pass --arg {missing[0]}=FILE.npy"
+        )
     return tuple(values.get(p.name, p.default) for p in positional)
 
 
@@ -100,7 +107,10 @@ def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) 
         return tuple(known.index(name) for name in names)
     inexact = [k for k, value in enumerate(args) if np.asarray(value).dtype.kind in "fc"]
     if not inexact:
-        raise InputFileError(f"no argument of {function.name} is floating or complex, so it has no gradient; save one with .astype(float)")
+        raise InputFileError(
+            f"no argument of {function.name} is floating or complex, so it has no gradient; save one with "
+            ".astype(float)"
+        )
     return (inexact[0],)
 
 
@@ -120,7 +130,9 @@ def load_array(text: str) -> np.ndarray[Any, Any]:
         raise InputFileError(f"{text} is no .npy file ({error}); save the array with numpy.save") from error
     if not isinstance(array, np.ndarray):
         array.close()
-        raise InputFileError(f"{text} is an archive of several arrays; save each one with numpy.save and pass them one by one")
+        raise InputFileError(
+            f"{text} is an archive of several arrays; save each one with numpy.save and pass them one by one"
+        )
     if array.dtype.kind not in "biufc":
         raise InputFileError(f"{text} holds dtype {array.dtype}, which is not numeric; save an array of numbers")
     return array
@@ -142,7 +154,9 @@ def parse_policy(text: str, known: Mapping[str, type[MemoryPolicy]]) -> MemoryPo
     example = f"write one of {', '.join(sorted(known))}, with its arguments, for example 'Binomial(20)'"
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        called, positional, keywords = (tree.func, tree.args, tree.keywords) if isinstance(tree, ast.Call) else (tree, [], [])
+        called, positional, keywords = (
+            (tree.func, tree.args, tree.keywords) if isinstance(tree, ast.Call) else (tree, [], [])
+        )
         args = [ast.literal_eval(arg) for arg in positional]
         kwargs = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

@@ -1,4 +1,5 @@
-"""``record`` and ``saved``: a program looked at. One run of the function under save-all, on the values given; nothing is differentiated."""
+"""``record`` and ``saved``: a program looked at. One run of the function under save-all, on the values given;
+nothing is differentiated."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -7,33 +8,36 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.arrays import buffer_of, shared_spec
-from pullback.forms import FORMS, Form
-from pullback.graph import Graph
 from pullback.inspect.deriving import graph_of, input_labels, loop_runs, name_of, step_tapes, traced_once, whole_records
+from pullback.inspect.graph import Graph
 from pullback.inspect.holdings import Choice, Row, Saved
-from pullback.ledger import Held, Ledger, tape_holdings
-from pullback.loop_chain import Snapshot
-from pullback.recorder import COMPONENT, INPUT
-from pullback.tape import Tape, site_line
-from pullback.trace import Traced
+from pullback.loops.chain import Snapshot
+from pullback.memory.ledger import Held, Ledger, tape_holdings
+from pullback.recording.recorder import COMPONENT, INPUT
+from pullback.recording.tape import Tape
+from pullback.rules.forms import FORMS, Form
+from pullback.tracing.running import Traced
+from pullback.words.call_sites import site_line
+from pullback.words.specs import buffer_of, shared_spec
 
 
 def record(f: Callable[..., Any], *args: Any) -> Graph:
-    """The :class:`~pullback.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the arguments reaches, in order.
+    """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
+    arguments reaches, in order.
 
-    It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under save-all. A loop
-    function is one node with its number of steps. Raises what ``f`` raises.
+    It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
+    save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
     """
     traced, _ = traced_once(f, args)
     return graph_of(traced, f)
 
 
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
-    """The :class:`~pullback.inspect.holdings.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is pulled back.
+    """The :class:`~pullback.inspect.holdings.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
+    pulled back.
 
-    Every buffer counts once, in bytes, at the first record that holds it, with the user's line; the steps of a loop function are
-    summed slot by slot. ``f`` runs once. Raises what ``f`` raises.
+    Every buffer counts once, in bytes, at the first record that holds it, with the user's line; the steps of a loop
+    function are summed slot by slot. ``f`` runs once. Raises what ``f`` raises.
     """
     traced, ledger = traced_once(f, args)
     reader = _Reader(traced, ledger, input_labels(traced, f))
@@ -55,7 +59,9 @@ class _Reader:
     def rows(self) -> Iterator[Row]:
         """The rows of the tape, then of its loops, then of what checkpoints hold at their entry."""
         tape = self.traced.tape
-        self.arguments = {id(buffer_of(given.leaf)) for given in self.traced.inputs if isinstance(given.leaf, np.ndarray)}
+        self.arguments = {
+            id(buffer_of(given.leaf)) for given in self.traced.inputs if isinstance(given.leaf, np.ndarray)
+        }
         _count_holders(tape.records, self.holders)
         for held in tape_holdings(tape.records):
             if self._is_new(held.buffer):
@@ -87,12 +93,28 @@ class _Reader:
                 for held in tape_holdings(step.tape.records):
                     if id(held.buffer) in self.ledger.held and self._is_new(held.buffer):
                         row = self._row(held, _origin(held, step.tape, [], inside=True), loop)
-                        _add(found, (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument), row)
+                        _add(
+                            found,
+                            (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument),
+                            row,
+                        )
             for snapshot in run.chain.slots.values():
                 for k, leaf in enumerate(snapshot.leaves if isinstance(snapshot, Snapshot) else ()):
-                    if isinstance(leaf, np.ndarray) and id(buffer_of(leaf)) in self.ledger.held and self._is_new(buffer_of(leaf)):
+                    if (
+                        isinstance(leaf, np.ndarray)
+                        and id(buffer_of(leaf)) in self.ledger.held
+                        and self._is_new(buffer_of(leaf))
+                    ):
                         name = run.chain.body.name
-                        row = Row(buffer_of(leaf).nbytes, name, f"state[{k}]", "snapshot", shared_spec(leaf), "state", loop=loop)
+                        row = Row(
+                            buffer_of(leaf).nbytes,
+                            name,
+                            f"state[{k}]",
+                            "snapshot",
+                            shared_spec(leaf),
+                            "state",
+                            loop=loop,
+                        )
                         _add(found, (loop, k), row)
         yield from found.values()
 
@@ -100,9 +122,15 @@ class _Reader:
         """What checkpoints hold at their entry; and what only the ledger knows."""
         records = whole_records(self.traced)
         for chain in self.traced.chain.chains if self.traced.chain is not None else ():
-            for live in {id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")}.values():
+            for live in {
+                id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")
+            }.values():
                 for ident, value in live.values.items():
-                    if isinstance(value, np.ndarray) and id(buffer_of(value)) in self.ledger.held and self._is_new(buffer_of(value)):
+                    if (
+                        isinstance(value, np.ndarray)
+                        and id(buffer_of(value)) in self.ledger.held
+                        and self._is_new(buffer_of(value))
+                    ):
                         yield self._snapshot_row(ident, buffer_of(value), records[ident])
         for key, (_, nbytes, reason) in self.ledger.held.items():
             if key not in self.seen:
@@ -154,7 +182,10 @@ def _value_text(ident: int, made_by: Form, labels: list[str]) -> str:
 def _choices(tape: Tape) -> Iterator[Choice]:
     """Each rule that was chosen among alternatives, by the user's line."""
     times: Counter[tuple[int, int]] = Counter()
-    for records in (tape.records, *(step.tape.records for run, _ in loop_runs(tape.records) for step in step_tapes(run).values())):
+    for records in (
+        tape.records,
+        *(step.tape.records for run, _ in loop_runs(tape.records) for step in step_tapes(run).values()),
+    ):
         times.update((record[0], record[-1]) for record in records if record is not None)
     for (opcode, site), count in times.items():
         form = FORMS[opcode]

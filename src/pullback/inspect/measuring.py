@@ -1,4 +1,5 @@
-"""What is measured of a program under a policy: a gradient with its report, a plain run, a derivative to compare with, peak RSS."""
+"""What is measured of a program under a policy: a gradient with its report, a plain run, a derivative to compare
+with, peak RSS."""
 
 import os
 import pickle
@@ -17,19 +18,19 @@ import numpy as np
 from attrs import Factory, frozen
 from numpy.typing import NDArray
 
-from pullback.errors import PullbackError, StructureError
-from pullback.ledger import Report
+from pullback.memory.ledger import Report
 from pullback.policies.actions import Delete, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import machine_for, play
-from pullback.reverse import vjp
-from pullback.structures import flatten, unflatten
-from pullback.testing.bits import same_bits
-from pullback.testing.differences import flatten as side_by_side
-from pullback.testing.differences import inner, random_like, richardson
-from pullback.testing.taylor import taylor_test
-from pullback.testing.trees import inexact_leaves
+from pullback.testing.comparing.bits import same_bits
+from pullback.testing.comparing.differences import flatten as side_by_side
+from pullback.testing.comparing.differences import inner, random_like, richardson
+from pullback.testing.comparing.trees import inexact_leaves
+from pullback.testing.gradients.taylor import taylor_test
+from pullback.transforms.reverse import vjp
+from pullback.words.errors import PullbackError, StructureError
+from pullback.words.structures import flatten, unflatten
 
 AGREEMENT = 0.05
 """How close, relatively, a central difference must come to a complex step for it to be believed."""
@@ -60,12 +61,16 @@ class Program:
 
 
 def make_program(f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> Program:
-    """The :class:`Program`; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that is not there."""
+    """The :class:`Program`; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that
+    is not there."""
     numbers = []
     for number in (argnums,) if isinstance(argnums, int) else argnums:
         place = number + len(args) if number < 0 else number
         if not 0 <= place < len(args):
-            message = f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; pass the argument by position"
+            message = (
+                f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; pass the "
+                "argument by position"
+            )
             raise StructureError(message)
         numbers.append(place)
     return Program(f, args, tuple(numbers))
@@ -78,7 +83,8 @@ def name_of(f: Any) -> str:
 
 @frozen(eq=False)
 class Run:
-    """One gradient under a policy: output, cotangents of the active arguments (flat list of leaves), report, seconds of both sweeps."""
+    """One gradient under a policy: output, cotangents of the active arguments (flat list of leaves), report, seconds
+    of both sweeps."""
 
     out: Any
     leaves: list[Any]
@@ -88,7 +94,8 @@ class Run:
 
 
 def run_once(program: Program, policy: MemoryPolicy) -> Run:
-    """Forward and reverse under ``policy``. The seed is 1 for a scalar output, normal numbers of a fixed generator otherwise."""
+    """Forward and reverse under ``policy``. The seed is 1 for a scalar output, normal numbers of a fixed generator
+    otherwise."""
     began = time.perf_counter()
     out, pull = vjp(program.call, *program.active, policy=policy)
     try:
@@ -105,7 +112,9 @@ def seed_of(out: Any) -> Any:
     if len(leaves) == 1 and np.ndim(leaves[0]) == 0:
         return unflatten(definition, [np.ones((), np.asarray(leaves[0]).dtype)[()]])
     rng = np.random.default_rng(0)
-    return unflatten(definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves])
+    return unflatten(
+        definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves]
+    )
 
 
 def plain_seconds(program: Program) -> float:
@@ -120,7 +129,7 @@ def equal_bits(a: Run, b: Run) -> bool:
     return same_bits(tuple(a.leaves), tuple(b.leaves))
 
 
-# ------------------------------------------------------------------------------------------------- what the schedule did
+# ------------------------------------------------------------------------------------------------ what the schedule did
 
 
 @frozen(repr=False)
@@ -141,17 +150,25 @@ class Watched(MemoryPolicy):
 
 
 def watched(policy: MemoryPolicy) -> MemoryPolicy:
-    """``policy`` such that :func:`chain_figures` can tell what it did; save-all holds no snapshot and stays as it is."""
+    """``policy`` such that :func:`chain_figures` can tell what it did; save-all holds no snapshot and stays as it
+    is."""
     return policy if isinstance(policy, SaveAll) else Watched(policy)
 
 
 def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
-    """``(most snapshots held at once, steps)`` of the longest loop that a watched policy governed; (0, None) without a loop."""
+    """``(most snapshots held at once, steps)`` of the longest loop that a watched policy governed; (0, None) without
+    a loop."""
     snapshots, longest = 0, None
     for (n, state_bytes, tape_bytes), made in policy.asked.items() if isinstance(policy, Watched) else ():
-        length = made.n if made.n is not None else n or 0  # a loop of unknown length has told its schedule where it ended
+        length = (
+            made.n if made.n is not None else n or 0
+        )  # a loop of unknown length has told its schedule where it ended
         longest = max(length, longest or 0)
-        again = policy.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes) if isinstance(policy, Watched) else ()
+        again = (
+            policy.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+            if isinstance(policy, Watched)
+            else ()
+        )
         held = 0
         for action in play(again, length, machine_for(again, length)):
             if type(action) is Save and action.kind == "state":
@@ -162,17 +179,19 @@ def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
     return snapshots, longest
 
 
-# --------------------------------------------------------------------------------------------------- is the gradient right?
+# ----------------------------------------------------------------------------------------------- is the gradient right?
 
 
 def taylor_rate(program: Program, gradient: tuple[Any, ...]) -> float:
-    """The rate of the Taylor test along a random direction: 2 for a right gradient, 1 for a wrong one. For scalar outputs."""
+    """The rate of the Taylor test along a random direction: 2 for a right gradient, 1 for a wrong one. For scalar
+    outputs."""
     return taylor_test(lambda active: program.call(*active), program.active, gradient=gradient).rate
 
 
 @frozen(eq=False)
 class DotProduct:
-    """Directions v of the active arguments (leaves), the seed w, J v for each as flat arrays, and how they were found."""
+    """Directions v of the active arguments (leaves), the seed w, J v for each as flat arrays, and how they were
+    found."""
 
     directions: list[list[Any]]
     w: NDArray[Any]
@@ -191,20 +210,29 @@ class DotProduct:
 
 
 def directional(program: Program) -> DotProduct:
-    """J v for random v of the size of the arguments: by the complex step where the program takes complex numbers, else by differences.
+    """J v for random v of the size of the arguments: by the complex step where the program takes complex numbers, else
+    by differences.
 
-    The complex step is exact to rounding; it is believed where a central difference bears it out (of ``abs`` it gives nonsense).
+    The complex step is exact to rounding; it is believed where a central difference bears it out (of ``abs`` it gives
+    nonsense).
     """
     rng = np.random.default_rng(0)
     leaves, rebuild = inexact_leaves(program.active)
     sizes = [float(np.sqrt(np.mean(np.abs(leaf) ** 2))) or 1.0 for leaf in leaves]
-    directions = [[scaled_like(rng, leaf, size) for leaf, size in zip(leaves, sizes, strict=True)] for _ in range(N_DIRECTIONS)]
+    directions = [
+        [scaled_like(rng, leaf, size) for leaf, size in zip(leaves, sizes, strict=True)] for _ in range(N_DIRECTIONS)
+    ]
 
     def along(v: list[Any]) -> Callable[[Any], NDArray[Any]]:
-        return lambda t: side_by_side(flatten(program.call(*rebuild([moved(x, t, part) for x, part in zip(leaves, v, strict=True)])))[0])
+        return lambda t: side_by_side(
+            flatten(program.call(*rebuild([moved(x, t, part) for x, part in zip(leaves, v, strict=True)])))[0]
+        )
 
     coarsest = max((np.finfo(part.dtype) for part in directions[0]), key=lambda info: float(info.eps))
-    step, imaginary = float(coarsest.eps) ** (1 / 3), float(coarsest.tiny) ** 0.25  # the first balances rounding and truncation
+    step, imaginary = (
+        float(coarsest.eps) ** (1 / 3),
+        float(coarsest.tiny) ** 0.25,
+    )  # the first balances rounding and truncation
     first = along(directions[0])
     coarse = (first(step) - first(-step)) / (2 * step)
     exact = complex_derivative(first, imaginary, coarse.dtype)
@@ -224,11 +252,14 @@ def scaled_like(rng: np.random.Generator, leaf: Any, size: float) -> NDArray[Any
 def complex_derivative(phi: Callable[[Any], NDArray[Any]], step: float, dtype: Any) -> NDArray[Any] | None:
     """Im phi(i step) / step (Squire and Trapp, SIAM Review 40, 1998); None where ``phi`` does not take complex numbers.
 
-    The fourth root of the smallest number: its square is far below rounding, and what is made from it does not underflow.
+    The fourth root of the smallest number: its square is far below rounding, and what is made from it does not
+    underflow.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("error", np.exceptions.ComplexWarning)  # an imaginary part is dropped: the step says nothing
+            warnings.simplefilter(
+                "error", np.exceptions.ComplexWarning
+            )  # an imaginary part is dropped: the step says nothing
             stepped = phi(1j * step)
     except Exception:  # noqa: BLE001  a function may refuse complex numbers in its own way
         return None
@@ -244,7 +275,7 @@ def moved(x: Any, t: Any, v: Any) -> Any:
     return there.astype(np.result_type(dtype, np.complex64) if isinstance(t, complex) else dtype)[()]
 
 
-# ------------------------------------------------------------------------------------------------------------------- RSS
+# ------------------------------------------------------------------------------------------------------------------ RSS
 
 IN_CHILD = "import sys; from pullback.inspect.measuring import measure_in_child; measure_in_child(sys.argv[1])"
 PAYLOAD, ANSWER = "program.pickle", "peak"
@@ -256,40 +287,46 @@ def has_memory_profiler() -> bool:
 
 
 def peak_rss(program: Program, policy: MemoryPolicy) -> int:
-    """Most bytes resident while a process of its own computes the gradient once; interpreter, libraries and arguments included.
+    """Most bytes resident while a process of its own computes the gradient once; interpreter, libraries and arguments
+    included.
 
-    A process of its own, because the peak of a process never falls. The program travels there by pickle, so ``f`` must be
-    defined at the top level of a module. Raises ``PullbackError`` where it cannot, where memory-profiler is missing, or
-    where the process fails.
+    A process of its own, because the peak of a process never falls. The program travels there by pickle, so ``f`` must
+    be defined at the top level of a module. Raises ``PullbackError`` where it cannot, where memory-profiler is missing,
+    or where the process fails.
     """
     if not has_memory_profiler():
-        raise PullbackError("the peak RSS is read with memory-profiler, which is missing: install pullback[demo], or leave rss out")
+        raise PullbackError(
+            "the peak RSS is read with memory-profiler, which is missing: install pullback[demo], or leave rss out"
+        )
     try:
         payload = pickle.dumps((program, policy))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise PullbackError(
-            f"the peak RSS is read in a process of its own, and {name_of(program.f)} with its arguments cannot be pickled to get there "
-            f"({error}); define it at the top level of a module, or leave rss out"
+            f"the peak RSS is read in a process of its own, and {name_of(program.f)} with its arguments cannot be "
+            f"pickled to get there ({error}); define it at the top level of a module, or leave rss out"
         ) from error
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, PAYLOAD).write_bytes(payload)
         search_path = os.pathsep.join(part for part in sys.path if part)
         done = subprocess.run(  # noqa: S603  our own interpreter with code written above
             [sys.executable, "-c", IN_CHILD, folder],
-            env={**os.environ, "PYTHONPATH": search_path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": search_path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, check=False,
         )  # fmt: skip
         answer = Path(folder, ANSWER)
         if done.returncode or not answer.exists():
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise PullbackError(
-                f"the process that reads the peak RSS of {name_of(program.f)} under {policy!r} ended with status {done.returncode} "
-                f"({last}). A function defined in a script or notebook cannot be found from there: put it in a module, or leave rss out"
+                f"the process that reads the peak RSS of {name_of(program.f)} under {policy!r} ended with status "
+                f"{done.returncode} ({last}). A function defined in a script or notebook cannot be found from there: "
+                "put it in a module, or leave rss out"
             )
         return int(answer.read_text("ascii"))
 
 
 def measure_in_child(folder: str) -> None:
-    """Write the peak RSS in bytes of one gradient of the program pickled in ``folder``; the other end of :func:`peak_rss`."""
+    """Write the peak RSS in bytes of one gradient of the program pickled in ``folder``; the other end of
+    :func:`peak_rss`."""
     program, policy = pickle.loads(Path(folder, PAYLOAD).read_bytes())  # noqa: S301  written by the parent process
     memory_usage = import_module("memory_profiler").memory_usage  # lazily: memory-profiler belongs to an optional extra
     peak = memory_usage((run_once, (program, policy)), interval=RSS_INTERVAL, max_usage=True)

@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.context import planning, policy_in_force
-from pullback.executor import run_reverse
-from pullback.handles import Handle
-from pullback.ledger import mib
+from pullback.memory.executor import run_reverse
+from pullback.memory.in_force import planning, policy_in_force
+from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
-from pullback.recorder import form_of
-from pullback.reverse import forward, vjp
-from pullback.structures import flatten, map_leaves
+from pullback.recording.handles import Handle
+from pullback.recording.recorder import form_of
+from pullback.transforms.reverse import forward, vjp
+from pullback.words.structures import flatten, map_leaves
 
 
 @frozen
 class Plan:
-    """What ``vjp(f, *args, policy=policy)`` and one pull will hold at the peak, and how many forward steps they execute."""
+    """What ``vjp(f, *args, policy=policy)`` and one pull will hold at the peak, and how many forward steps they
+    execute."""
 
     policy: MemoryPolicy
     n_forward: int
@@ -27,17 +28,19 @@ class Plan:
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
-        return f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps"
+        return (
+            f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps"
+        )
 
 
 def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
-    """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says afterwards.
+    """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says
+    afterwards.
 
-    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and the schedule
-    is carried
-    out on names of buffers, every later step of a loop being taken to hold what the second and third do. A program whose plain code a
-    policy governs (marked steps, or no marks at all), a loop inside a loop, or a loop whose second and third steps differ, is run forward
-    and reverse instead.
+    ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and
+    the schedule is carried out on names of buffers, every later step of a loop being taken to hold what the second and
+    third do. A program whose plain code a policy governs (marked steps, or no marks at all), a loop inside a loop, or a
+    loop whose second and third steps differ, is run forward and reverse instead.
     """
     chosen = policy_in_force(policy)
     with planning() as loops:
@@ -61,7 +64,11 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
 def _reached(traced: Any) -> set[int]:
     """The loops (by ``id``) that a cotangent of the output reaches; the others are not reversed."""
     tape = traced.tape
-    ids = {leaf._id for leaf in flatten(traced.out)[0] if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None}
+    ids = {
+        leaf._id
+        for leaf in flatten(traced.out)[0]
+        if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
+    }
     loops: set[int] = set()
     for ident in range(len(tape.records) - 1, tape.n_inputs - 1, -1):
         record = tape.records[ident]

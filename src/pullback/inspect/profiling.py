@@ -25,7 +25,7 @@ from pullback.inspect.measuring import (
 from pullback.inspect.planning import plan
 from pullback.inspect.tables import Column, Table
 from pullback.inspect.watching import Watch
-from pullback.ledger import mib
+from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
@@ -69,7 +69,8 @@ class Row:
 
 @frozen
 class Profile:
-    """The rows, one for each policy, and the seconds of one plain forward run. Prints as a table; ``to_json`` keeps every figure."""
+    """The rows, one for each policy, and the seconds of one plain forward run. Prints as a table; ``to_json`` keeps
+    every figure."""
 
     name: str
     rows: tuple[Row, ...]
@@ -114,7 +115,10 @@ class Profile:
             f"same bits: {equal} {self.reference}, bit for bit",
         ]
         if self.derivative is not None:
-            notes.append(f"dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by {self.derivative}")
+            notes.append(
+                "dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by "
+                f"{self.derivative}"
+            )
         return tuple(notes)
 
     def to_json(self) -> str:
@@ -150,12 +154,14 @@ def profile(
     rss: bool = False,
     progress: Progress | None = None,
 ) -> Profile | Watch:
-    """A :class:`Profile`: the gradient of ``f(*args)`` under each policy, what it held, what it executed, how long it took.
+    """A :class:`Profile`: the gradient of ``f(*args)`` under each policy, what it held, what it executed, how long it
+    took.
 
-    Default policies: save-all, recompute, binomial with 10 and with 30 snapshots. Each gradient is computed ``repeat`` times
-    and compared, bit for bit, with the first one of save-all (of the first policy where save-all is not among them).
-    ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and a ``f`` that
-    can be pickled) add their columns. ``progress(what, done, total)`` is called as each part begins. Raises what ``vjp`` raises.
+    Default policies: save-all, recompute, binomial with 10 and with 30 snapshots. Each gradient is computed ``repeat``
+    times and compared, bit for bit, with the first one of save-all (of the first policy where save-all is not among
+    them). ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and
+    a ``f`` that can be pickled) add their columns. ``progress(what, done, total)`` is called as each part begins.
+    Raises what ``vjp`` raises.
 
     Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
     :class:`pullback.inspect.watching.Watch`.
@@ -164,7 +170,10 @@ def profile(
         return Watch()
     chosen = tuple(DEFAULT_POLICIES if policies is None else policies)
     if not chosen or repeat < 1:
-        raise ValueError(f"profile needs a policy and a run, got {len(chosen)} policies and repeat={repeat}; pass at least one of each")
+        raise ValueError(
+            f"profile needs a policy and a run, got {len(chosen)} policies and repeat={repeat}; pass at least one of "
+            "each"
+        )
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
     parts = _Parts(progress, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
     parts.begin("one plain forward run")

@@ -1,4 +1,5 @@
-"""A table as a value: columns of text with two-line headers, printed as aligned plain text. It knows nothing of what it shows."""
+"""A table as a value: columns of text with two-line headers, printed as aligned plain text. It knows nothing of what
+it shows."""
 
 from attrs import frozen
 
@@ -63,5 +64,15 @@ class Table:
     def __str__(self) -> str:
         heads = [GAP.join(column.placed(column.lines[k]) for column in self.columns).rstrip() for k in (0, 1)]
         rule = "-" * self.width
-        body = [GAP.join(column.placed(cell) for column, cell in zip(self.columns, row, strict=True)).rstrip() for row in self.rows]
-        return "\n".join([self.title, "", *(head for head in heads if head), rule, *body, *(["", *self.notes] if self.notes else [])])
+        body = [
+            GAP.join(column.placed(cell) for column, cell in zip(self.columns, row, strict=True)).rstrip()
+            for row in self.rows
+        ]
+        return "\n".join([
+            self.title,
+            "",
+            *(head for head in heads if head),
+            rule,
+            *body,
+            *(["", *self.notes] if self.notes else []),
+        ])

@@ -5,13 +5,14 @@ from typing import Self
 
 from attrs import define, field
 
-from pullback.context import watching
-from pullback.ledger import Report, mib
+from pullback.memory.in_force import watching
+from pullback.memory.ledger import Report, mib
 
 
 @define(eq=False)
 class Watch:
-    """Figures of every reverse pass within the block, of this thread or task; they stay when it has ended. Prints as a sentence.
+    """Figures of every reverse pass within the block, of this thread or task; they stay when it has ended. Prints as a
+    sentence.
 
     Nothing is kept of a single pass but the report of the largest, so a training loop may run inside.
     """
@@ -53,6 +54,6 @@ class Watch:
     def __str__(self) -> str:
         parts = ", ".join(f"{reason} {mib(n)}" for reason, n in self.bytes_by_reason.items())
         return (
-            f"{self.n_passes} reverse {'pass' if self.n_passes == 1 else 'passes'}, {self.n_forward} forward steps, {self.seconds:.3g} s; "
-            f"the largest held {mib(self.peak_bytes)} ({parts or 'nothing'})"
+            f"{self.n_passes} reverse {'pass' if self.n_passes == 1 else 'passes'}, {self.n_forward} forward steps, "
+            f"{self.seconds:.3g} s; the largest held {mib(self.peak_bytes)} ({parts or 'nothing'})"
         )

@@ -1,4 +1,5 @@
-"""Memory policies: one per file, with the actions they speak, the machine that checks them and the simulator that prices them.
+"""Memory policies as schedules: actions, the machine that accepts them, the simulator, their costs, one policy a file.
 
-Nothing here knows of arrays: a policy sees a chain of steps with sizes and costs and yields actions.
+May import: words.
+May be imported by: memory, loops, transforms, solving, testing.policies, inspect, demos, the public faces.
 """

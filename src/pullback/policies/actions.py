@@ -80,7 +80,8 @@ class Delete(_Printed):
 
 @frozen(repr=False)
 class Transfer(_Printed):
-    """Read: copy the entry from tier ``source`` to tier ``target``, not touching WORK. It stays in ``source`` until its Delete."""
+    """Read: copy the entry from tier ``source`` to tier ``target``, not touching WORK. It stays in ``source`` until
+    its Delete."""
 
     kind: Kind
     step: int

@@ -6,8 +6,8 @@ from typing import Any
 
 from attrs import NOTHING, fields, frozen
 
-from pullback.errors import PolicyError, ScheduleError
 from pullback.policies.actions import Action, Advance, EndForward, Record
+from pullback.words.errors import PolicyError, ScheduleError
 
 
 def whole_number(value: object, name: str, least: int, remedy: str) -> int:
@@ -26,15 +26,20 @@ def whole_number(value: object, name: str, least: int, remedy: str) -> int:
 class Schedule:
     """A single-use iterator of actions with :meth:`finalize`; O(1) memory of its own.
 
-    ``finish(m)`` gives the actions that follow when the loop ends after m steps that the schedule did not know of; without
-    it the schedule needs the length it was made for. ``finish`` reads what the sweep has stored from bookkeeping that the
-    sweep keeps *before* each ``yield``, since every action yielded is carried out.
+    ``finish(m)`` gives the actions that follow when the loop ends after m steps that the schedule did not know of;
+    without it the schedule needs the length it was made for. ``finish`` reads what the sweep has stored from
+    bookkeeping that the sweep keeps *before* each ``yield``, since every action yielded is carried out.
     """
 
     __slots__ = ("_actions", "_finish", "_last", "_swept", "n", "policy")
 
     def __init__(
-        self, actions: Iterator[Action], n: int | None, *, policy: object, finish: Callable[[int], Iterator[Action]] | None = None
+        self,
+        actions: Iterator[Action],
+        n: int | None,
+        *,
+        policy: object,
+        finish: Callable[[int], Iterator[Action]] | None = None,
     ) -> None:
         self.n = n
         self.policy = policy
@@ -66,13 +71,17 @@ class Schedule:
         if n == self.n:
             return
         if self._swept:
-            raise ScheduleError(f"finalize({n}) came after EndForward of {self!r}. Finalize when the loop ends, before the next action.")
+            raise ScheduleError(
+                f"finalize({n}) came after EndForward of {self!r}. Finalize when the loop ends, before the next action."
+            )
         if self.n is not None and n > self.n:
-            raise PolicyError(f"the loop ran {n} steps and {self!r} was made for {self.n}. Ask for the longest length, or for n=None.")
+            raise PolicyError(
+                f"the loop ran {n} steps and {self!r} was made for {self.n}. Ask for the longest length, or for n=None."
+            )
         if self._finish is None:
             raise PolicyError(
-                f"{self.policy!r} needs a known length: it was planned for n={self.n} and the loop ended after {n} steps. "
-                "Run all steps, or use SaveAll, Recompute or Binomial, which can be told the length late."
+                f"{self.policy!r} needs a known length: it was planned for n={self.n} and the loop ended after {n} "
+                "steps. Run all steps, or use SaveAll, Recompute or Binomial, which can be told the length late."
             )
         low, high = self._reach()
         if not low <= n <= high:
@@ -126,11 +135,14 @@ class MemoryPolicy:
         ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step; 0 means unknown.
         Raises ``PolicyError`` for a length that is negative or no whole number, or unknown where this policy needs it.
         """
-        length = None if n is None else whole_number(n, "the number of steps", 0, "Pass n >= 0, or None where it is unknown")
+        length = (
+            None if n is None else whole_number(n, "the number of steps", 0, "Pass n >= 0, or None where it is unknown")
+        )
         return self.begin(length, state_bytes=state_bytes, tape_bytes=tape_bytes)
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
-        """The schedule for a checked ``n``: overridden by policies that can learn the length late (``finish`` of ``Schedule``)."""
+        """The schedule for a checked ``n``: overridden by policies that can learn the length late (``finish`` of
+        ``Schedule``)."""
         if n is None:
             raise PolicyError(
                 f"{self!r} needs a known length and this loop does not know its own. "
@@ -140,7 +152,9 @@ class MemoryPolicy:
 
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002  for those who override it
         """Yield the actions for ``n`` steps: the one method a user's policy writes."""
-        raise PolicyError(f"{type(self).__name__} yields no actions for n={n}. Write actions(self, n, *, state_bytes, tape_bytes).")
+        raise PolicyError(
+            f"{type(self).__name__} yields no actions for n={n}. Write actions(self, n, *, state_bytes, tape_bytes)."
+        )
 
     def __repr__(self) -> str:
         cls: Any = type(self)

@@ -5,32 +5,37 @@ from typing import Final
 
 from attrs import field, frozen
 
-from pullback.errors import PolicyError
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.costs import split
+from pullback.policies.closed_forms import split
 from pullback.policies.online import Rule, greedy, wang_moin_iaccarino
+from pullback.words.errors import PolicyError
 
 _ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino}
 
 
 def _as_snapshots(value: object) -> int:
-    return whole_number(value, "snapshots", 1, "Pass the number of snapshots to hold at once, at least 1: x_0 takes one")
+    return whole_number(
+        value, "snapshots", 1, "Pass the number of snapshots to hold at once, at least 1: x_0 takes one"
+    )
 
 
 def _as_rule(value: object) -> str:
     if not isinstance(value, str) or value not in _ONLINE:
-        raise PolicyError(f"online must be one of {', '.join(map(repr, _ONLINE))}, got {value!r}. 'greedy' recomputes least.")
+        raise PolicyError(
+            f"online must be one of {', '.join(map(repr, _ONLINE))}, got {value!r}. 'greedy' recomputes least."
+        )
     return value
 
 
 @frozen(repr=False)
 class Binomial(MemoryPolicy):
-    """revolve: reverse n steps with ``snapshots`` snapshots and the fewest forward steps, (t+1) n - beta(s+1, t-1) of them.
+    """revolve: reverse n steps with ``snapshots`` snapshots and the fewest forward steps, (t+1) n - beta(s+1, t-1) of
+    them.
 
     x_0 takes one snapshot; the tape of one step is held besides. t is the repetition number of
-    :func:`pullback.policies.costs.repetitions`. Of the optimal schedules it is one with the fewest snapshot writes, and
-    of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
+    :func:`pullback.policies.closed_forms.repetitions`. Of the optimal schedules it is one with the fewest snapshot
+    writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
     bounds how often a step is repeated (:mod:`pullback.policies.online`). The reverse is optimal for the set held.
@@ -97,10 +102,11 @@ def _finish(held: list[int], n: int, s: int, *, lookback: bool) -> Iterator[Acti
 
 
 def reverse_from(held: list[int], r: int, s: int) -> Iterator[Action]:
-    """Reverse steps r-1 .. 0 from the snapshots ``held`` (ascending, consumed) with the fewest advances; freed slots are used again.
+    """Reverse steps r-1 .. 0 from the snapshots ``held`` (ascending, consumed) with the fewest advances; freed slots
+    are used again.
 
     Snapshot i of ``held`` and all slots after it serve the steps up to snapshot i+1, so that its gap is an independent
-    binomial problem with s - i slots: [GW] theorem, see :func:`pullback.policies.costs.split`.
+    binomial problem with s - i slots: [GW] theorem, see :func:`pullback.policies.closed_forms.split`.
     """
     while held and held[-1] >= r:
         yield Delete("state", held.pop())

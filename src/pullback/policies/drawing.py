@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from pullback.errors import ScheduleError
 from pullback.policies.actions import Action, Advance, Delete, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.simulator import machine_for, play
+from pullback.words.errors import ScheduleError
 
 MAX_STEPS = 200
 
@@ -14,11 +14,13 @@ LEGEND = "S state saved  L loaded  X loaded for the last time  : held  . advance
 def draw(actions: Iterable[Action], n: int) -> str:
     """A diagram of ``actions`` over the ``n`` steps of the loop (at most 200), time downwards, ending with its legend.
 
-    Step k has two characters: the left one its snapshot x_k, the right one what was done with the step. A row ends where a
-    state is loaded, or where a step would be drawn over. Raises ``ScheduleError`` where an action does not fit.
+    Step k has two characters: the left one its snapshot x_k, the right one what was done with the step. A row ends
+    where a state is loaded, or where a step would be drawn over. Raises ``ScheduleError`` where an action does not fit.
     """
     if n > MAX_STEPS:
-        raise ScheduleError(f"{n} steps do not fit a diagram: {MAX_STEPS} are the most. Draw fewer, or print simulate(actions, n).")
+        raise ScheduleError(
+            f"{n} steps do not fit a diagram: {MAX_STEPS} are the most. Draw fewer, or print simulate(actions, n)."
+        )
     rows = _Rows(n)
     for action in play(actions, n, machine_for(actions, n)):
         rows.add(action)
@@ -42,7 +44,9 @@ class _Rows:
 
     def flush(self) -> None:
         if self.marked:
-            self.lines.append("".join(state + step for state, step in zip(self.states, self.steps, strict=True)).rstrip())
+            self.lines.append(
+                "".join(state + step for state, step in zip(self.states, self.steps, strict=True)).rstrip()
+            )
         self.clear()
 
     def mark(self, step: int, character: str, over: str = " ") -> None:

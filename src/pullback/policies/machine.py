@@ -8,7 +8,6 @@ from typing import Any, Final, NoReturn
 
 from attrs import define, field
 
-from pullback.errors import ScheduleError
 from pullback.policies.actions import (
     Action,
     Advance,
@@ -22,6 +21,7 @@ from pullback.policies.actions import (
     Save,
     Transfer,
 )
+from pullback.words.errors import ScheduleError
 
 KINDS: Final = ("state", "tape")
 SHOWN_ENTRIES: Final = 6
@@ -36,7 +36,8 @@ class Machine:
     cursor: int = 0
     """The step whose start state x_cursor is live in WORK."""
     lookback: int | None = None
-    """Length unknown, after ``Advance(a, a + 1)``: a, since x_a stays in WORK beside x_(a+1) until WORK is used again."""
+    """Length unknown, after ``Advance(a, a + 1)``: a, since x_a stays in WORK beside x_(a+1) until WORK is used
+    again."""
     tape: int | None = None
     """The step whose tape is in WORK."""
     r: int | None = field(init=False)
@@ -54,7 +55,8 @@ class Machine:
         self.r = self.n
 
     def apply(self, action: Action) -> None:
-        """Carry ``action`` out on this state, or raise ``ScheduleError`` naming the action, the state and the remedy."""
+        """Carry ``action`` out on this state, or raise ``ScheduleError`` naming the action, the state and the
+        remedy."""
         if self.done:
             self._refuse(action, "the schedule has ended", "Take a fresh schedule from the policy for another reverse")
         rule = _RULES.get(type(action))
@@ -65,13 +67,18 @@ class Machine:
     def finalize(self, n: int) -> None:
         """Say that the loop ended after ``n`` steps: its length was unknown, or it was left early. x_n must be live."""
         if self.swept:
-            raise ScheduleError(f"finalize({n}) came after EndForward ({self.describe()}). Finalize when the loop ends.")
+            raise ScheduleError(
+                f"finalize({n}) came after EndForward ({self.describe()}). Finalize when the loop ends."
+            )
         if self.cursor != n:
             raise ScheduleError(
-                f"finalize({n}): the loop stands at x_{self.cursor}, not x_{n} ({self.describe()}). Apply the steps run first."
+                f"finalize({n}): the loop stands at x_{self.cursor}, not x_{n} ({self.describe()}). Apply the steps "
+                "run first."
             )
         if self.n is not None and n > self.n:
-            raise ScheduleError(f"finalize({n}): the schedule was made for {self.n} steps. Make it for the longest length.")
+            raise ScheduleError(
+                f"finalize({n}): the schedule was made for {self.n} steps. Make it for the longest length."
+            )
         self.n = self.r = n
 
     def describe(self) -> str:
@@ -91,7 +98,9 @@ class Machine:
     def _advance(self, action: Advance) -> None:
         start, stop = action.start, action.stop
         if start != self.cursor:
-            self._refuse(action, f"x_{start} is not live", f"Load('state', {start}) first, or advance from x_{self.cursor}")
+            self._refuse(
+                action, f"x_{start} is not live", f"Load('state', {start}) first, or advance from x_{self.cursor}"
+            )
         if stop <= start:
             self._refuse(action, "it runs no step", "Leave it out")
         if self.r is None:
@@ -105,7 +114,11 @@ class Machine:
     def _record(self, action: Record) -> None:
         step = action.step
         if self.tape is not None:
-            self._refuse(action, f"WORK holds the tape of step {self.tape}", f"Reverse({self.tape}) or Save('tape', {self.tape}) first")
+            self._refuse(
+                action,
+                f"WORK holds the tape of step {self.tape}",
+                f"Reverse({self.tape}) or Save('tape', {self.tape}) first",
+            )
         if step == self.lookback:
             self.n_lookback += 1
         elif step != self.cursor:
@@ -123,7 +136,9 @@ class Machine:
         if self.r is None or step != self.r - 1:
             self._refuse(action, "it is not the next step to reverse", "Reverse n-1, n-2, ..., 0 in this order")
         if self.tape != step:
-            self._refuse(action, f"the tape of step {step} is not in WORK", f"Record({step}) or Load('tape', {step}) first")
+            self._refuse(
+                action, f"the tape of step {step} is not in WORK", f"Record({step}) or Load('tape', {step}) first"
+            )
         self.tape = None
         self.r = step
 
@@ -134,7 +149,9 @@ class Machine:
             self._refuse(action, "it is saved already", "Save an entry once, or Delete it in between")
         if action.kind == "state":
             if action.step not in (self.cursor, self.lookback):
-                self._refuse(action, f"x_{action.step} is not live", f"Save it while it is; now it could be x_{self.cursor}")
+                self._refuse(
+                    action, f"x_{action.step} is not live", f"Save it while it is; now it could be x_{self.cursor}"
+                )
         elif self.tape != action.step:
             self._refuse(action, f"the tape of step {action.step} is not in WORK", f"Record({action.step}) first")
         else:
@@ -147,7 +164,11 @@ class Machine:
             self.cursor = action.step
             self.lookback = None
         elif self.tape is not None:
-            self._refuse(action, f"WORK holds the tape of step {self.tape}", f"Reverse({self.tape}) or Save('tape', {self.tape}) first")
+            self._refuse(
+                action,
+                f"WORK holds the tape of step {self.tape}",
+                f"Reverse({self.tape}) or Save('tape', {self.tape}) first",
+            )
         else:
             self.tape = action.step
 
@@ -158,7 +179,9 @@ class Machine:
         self._held(action, action.kind, action.step, action.source)
         held = self.stored.setdefault(action.target, set())
         if (action.kind, action.step) in held:
-            self._refuse(action, f"it is in {action.target!r} already", "Delete it there first, or leave the Transfer out")
+            self._refuse(
+                action, f"it is in {action.target!r} already", "Delete it there first, or leave the Transfer out"
+            )
         held.add((action.kind, action.step))
 
     def _end_forward(self, action: EndForward) -> None:
@@ -187,7 +210,11 @@ class Machine:
         held = self.stored.get(tier)
         if held is None or (kind, step) not in held:
             self._entry(action, kind, step)
-            self._refuse(action, f"no {kind} {step} is stored in {tier!r}", f"Save({kind!r}, {step}, {tier!r}) first, and Delete it last")
+            self._refuse(
+                action,
+                f"no {kind} {step} is stored in {tier!r}",
+                f"Save({kind!r}, {step}, {tier!r}) first, and Delete it last",
+            )
         return held
 
 

@@ -1,7 +1,8 @@
 """Where to hold snapshots while the length of the loop is unknown: rules that judge each state before it leaves WORK.
 
-A rule is called with x = 0, 1, 2, ... once step x has run and the loop is known to go on. It answers (evicted, kept): the
-snapshot to delete first, or ``None``, and whether to hold x_x. The reverse is always the optimal one for the snapshots held.
+A rule is called with x = 0, 1, 2, ... once step x has run and the loop is known to go on. It answers (evicted, kept):
+the snapshot to delete first, or ``None``, and whether to hold x_x. The reverse is always the optimal one for the
+snapshots held.
 """
 
 from collections.abc import Callable
@@ -11,26 +12,40 @@ from math import isqrt
 from operator import add
 from typing import TypeAlias
 
-from pullback.policies.costs import advances
+from pullback.policies.closed_forms import advances
 
 Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
 
 
 def greedy(slots: int) -> Rule:
-    """The exact greedy: keep the set, or let x replace one snapshot, whichever costs least if the loop ended one step later.
+    """The exact greedy: keep the set, or let x replace one snapshot, whichever costs least if the loop ended one step
+    later.
 
-    Cost of a set p_0 < .. < p_(k-1), ending at n, with A = ``advances``: sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_(k-1), s-k+1)
-    (``held_forward_steps`` less its constant). Ties: keep first, then the smallest index, so that schedules repeat. At most
-    1.042 times the known-length optimum for s >= 5 and n <= 5000, as measured; not proven. O(s) memory; O(1) a step, O(s)
-    when the set changes.
+    Cost of a set p_0 < .. < p_(k-1), ending at n, with A = ``advances``: sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_(k-1),
+    s-k+1) (``held_forward_steps`` less its constant). Ties: keep first, then the smallest index, so that schedules
+    repeat. At most 1.042 times the known-length optimum for s >= 5 and n <= 5000, as measured; not proven. O(s) memory;
+    O(1) a step, O(s) when the set changes.
     """
     return _Greedy(slots).place
 
 
 class _Greedy:
-    """Gap i is p_(i+1) - p_i. Every list is indexed by it: O(s) memory, and an eviction at j reprices the gaps from j-1 on only."""
+    """Gap i is p_(i+1) - p_i. Every list is indexed by it: O(s) memory, and an eviction at j reprices the gaps from
+    j-1 on only."""
 
-    __slots__ = ("_base", "_best", "_best_index", "_cost", "_gaps", "_here", "_merged", "_newest", "_shifted", "held", "slots")
+    __slots__ = (
+        "_base",
+        "_best",
+        "_best_index",
+        "_cost",
+        "_gaps",
+        "_here",
+        "_merged",
+        "_newest",
+        "_shifted",
+        "held",
+        "slots",
+    )
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -84,7 +99,8 @@ class _Greedy:
         self._price(max(j - 2, 0))
 
     def _price(self, first: int) -> None:
-        """What of every choice's cost does not depend on x; gaps before ``first`` and their neighbours are unchanged."""
+        """What of every choice's cost does not depend on x; gaps before ``first`` and their neighbours are
+        unchanged."""
         cost, gaps, s = self._cost, self._gaps, self.slots
         self._shifted[first:] = map(cost, gaps[first:], range(s - first + 1, 0, -1))
         self._merged[first:] = map(cost, map(add, gaps[first:], gaps[first + 1 :]), range(s - first, 0, -1))
@@ -111,12 +127,14 @@ def _advances_with_two(n: int) -> int:
 def wang_moin_iaccarino(slots: int) -> Rule:
     """Bounded repetition: Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31 (2009), 2549-2567, algorithm 1.
 
-    Their placeholder for the newest state is WORK, so ``slots`` snapshots are held besides. x_0 has infinite level. A new
-    state takes a free place at level 0; else the place of the latest dispensable snapshot (one with a later one of higher
-    level), at level 0; else that of the newest, whose level it takes plus one. As measured for n < 600, no step is advanced
-    more often than t(n, s) times, as if n had been known. O(s) memory and time a step.
+    Their placeholder for the newest state is WORK, so ``slots`` snapshots are held besides. x_0 has infinite level. A
+    new state takes a free place at level 0; else the place of the latest dispensable snapshot (one with a later one of
+    higher level), at level 0; else that of the newest, whose level it takes plus one. As measured for n < 600, no step
+    is advanced more often than t(n, s) times, as if n had been known. O(s) memory and time a step.
     """
-    places: list[tuple[int, float]] = []  # (position, level), oldest first; the last is the newest state, in WORK until x comes
+    places: list[
+        tuple[int, float]
+    ] = []  # (position, level), oldest first; the last is the newest state, in WORK until x comes
 
     def place(x: int) -> tuple[int | None, bool]:
         # Called when x leaves WORK because x+1 has come: judge x+1, then see what became of x.

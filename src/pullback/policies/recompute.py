@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from attrs import field, frozen
 
-from pullback.errors import PolicyError
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.costs import best_segments
+from pullback.policies.closed_forms import best_segments
 from pullback.policies.save_all import Tapes
+from pullback.words.errors import PolicyError
 
 _REMEDY = 'Pass the number of segments, at least 1, or "sqrt"'
 
@@ -29,12 +29,13 @@ class Recompute(MemoryPolicy):
     """2n - q forward steps with k - 1 snapshots and the tapes of one segment of q = ceil(n / k) steps.
 
     ``segments`` is k (clipped to n), or ``"sqrt"``: k ~ sqrt(n), or where the sizes are known the k of fewest bytes,
-    which makes segments of about sqrt(n state_bytes / tape_bytes) steps. Segment j is steps j n // k .. (j+1) n // k - 1;
-    the last one, none longer, is recorded in the sweep.
+    which makes segments of about sqrt(n state_bytes / tape_bytes) steps. Segment j is steps j n // k .. (j+1) n // k -
+    1; the last one, none longer, is recorded in the sweep.
 
-    Length unknown: snapshots at multiples of a period, at first 1. When the slots are full and another is due, every second
-    snapshot is deleted and the period doubles. The slots are ``segments``, or for ``"sqrt"`` 2 period tape_bytes /
-    state_bytes (sizes unknown: 2 period), so that between k = q and k = 2 q segments of q steps balance the tapes of one.
+    Length unknown: snapshots at multiples of a period, at first 1. When the slots are full and another is due, every
+    second snapshot is deleted and the period doubles. The slots are ``segments``, or for ``"sqrt"`` 2 period tape_bytes
+    / state_bytes (sizes unknown: 2 period), so that between k = q and k = 2 q segments of q steps balance the tapes of
+    one.
     """
 
     segments: int | str = field(default="sqrt", converter=_as_segments)
@@ -76,7 +77,8 @@ def _finish_known(held: list[int], tapes: Tapes, n: int) -> Iterator[Action]:
 
 
 def _reverse_segments(held: list[int], r: int) -> Iterator[Action]:
-    """Reverse steps r-1 .. 0, recording each segment whole from its snapshot, which is deleted as soon as it is live."""
+    """Reverse steps r-1 .. 0, recording each segment whole from its snapshot, which is deleted as soon as it is
+    live."""
     while held:
         start = held.pop()
         if start < r:

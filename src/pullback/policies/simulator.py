@@ -5,10 +5,10 @@ from typing import Any, Final, TypeAlias
 
 from attrs import define, field, fields, frozen
 
-from pullback.errors import ScheduleError
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, Load, Record, Reverse, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
+from pullback.words.errors import ScheduleError
 
 Cost: TypeAlias = int | float
 Count: TypeAlias = int | dict[str, int]
@@ -26,8 +26,9 @@ class Simulation:
     n_forward: int
     """Forward executions, recordings and the first sweep included."""
     n_lookback: int
-    """0, or 1 where the length was unknown: the last step was recorded from the lookback state after it had been run. Not in
-    ``n_forward``, because an executor that keeps the newest tape runs nothing for it; any other runs n_forward + n_lookback."""
+    """0, or 1 where the length was unknown: the last step was recorded from the lookback state after it had been run.
+    Not in ``n_forward``, because an executor that keeps the newest tape runs nothing for it; any other runs n_forward +
+    n_lookback."""
     n_actions: int
     peak_slots: Count
     """Most entries (states and tapes) stored at once."""
@@ -36,7 +37,8 @@ class Simulation:
     n_reads: Count
     """Loads, and Transfers out of the tier."""
     peak_bytes: int
-    """Most bytes of entries in tier ``"memory"`` and of the tape in WORK, together; a loaded tape counts in both until its Delete."""
+    """Most bytes of entries in tier ``"memory"`` and of the tape in WORK, together; a loaded tape counts in both
+    until its Delete."""
     working_bytes: int
     """Held beside ``peak_bytes``: the live state, and x_(n-1) beside x_n where there is a lookback."""
 
@@ -47,7 +49,9 @@ class Simulation:
             value = getattr(self, part.name)
             if part.name in {"n", "n_actions"} or (part.name == "n_lookback" and not value):
                 continue
-            shown = ", ".join(f"{tier} {count}" for tier, count in value.items()) if isinstance(value, dict) else f"{value}"
+            shown = (
+                ", ".join(f"{tier} {count}" for tier, count in value.items()) if isinstance(value, dict) else f"{value}"
+            )
             note = f"  ({factor:.2f} per step)" if part.name == "n_forward" else ""
             lines.append(f"  {part.name:<14} {shown}{note}")
         return "\n".join(lines)
@@ -64,10 +68,11 @@ def simulate(
     write_cost: Cost | Mapping[str, Cost] = 0,
     read_cost: Cost | Mapping[str, Cost] = 0,
 ) -> Simulation:
-    """The :class:`Simulation` of ``actions`` for a loop that runs ``n`` steps; streaming, in the memory of the entries stored.
+    """The :class:`Simulation` of ``actions`` for a loop that runs ``n`` steps; streaming, in the memory of the entries
+    stored.
 
-    A schedule made for unknown or more steps is told ``finalize(n)`` the moment x_n is reached, an ``Advance`` across n is
-    cut there. Sizes are in bytes, costs in any unit (``write_cost`` and ``read_cost`` per entry, or by tier). Raises
+    A schedule made for unknown or more steps is told ``finalize(n)`` the moment x_n is reached, an ``Advance`` across n
+    is cut there. Sizes are in bytes, costs in any unit (``write_cost`` and ``read_cost`` per entry, or by tier). Raises
     ``ScheduleError`` at the first action that does not fit, and where the actions stop before EndReverse.
     """
     machine = machine_for(actions, n)
@@ -75,7 +80,12 @@ def simulate(
     for action in play(actions, n, machine):
         tally.add(action)
     n_forward = tally.n_forward - machine.n_lookback
-    cost = forward_cost * n_forward + reverse_cost * n + _priced(tally.writes, write_cost) + _priced(tally.reads, read_cost)
+    cost = (
+        forward_cost * n_forward
+        + reverse_cost * n
+        + _priced(tally.writes, write_cost)
+        + _priced(tally.reads, read_cost)
+    )
     return Simulation(
         n=n,
         cost=cost,
@@ -96,7 +106,8 @@ def machine_for(actions: Iterable[Action], n: int) -> Machine:
 
 
 def play(actions: Iterable[Action], n: int, machine: Machine) -> Iterator[Action]:
-    """Yield each action as carried out, after ``machine`` has applied it; ends the loop at ``n``, as :func:`simulate` says."""
+    """Yield each action as carried out, after ``machine`` has applied it; ends the loop at ``n``, as
+    :func:`simulate` says."""
     ending = actions if isinstance(actions, Schedule) and actions.n != n else None
     if ending is not None and n == 0:
         _end(ending, n, machine)
@@ -111,7 +122,9 @@ def play(actions: Iterable[Action], n: int, machine: Machine) -> Iterator[Action
             _end(ending, n, machine)
             ending = None
     if not machine.done:
-        raise ScheduleError(f"the actions stop before EndReverse ({machine.describe()}). Yield every action up to EndReverse().")
+        raise ScheduleError(
+            f"the actions stop before EndReverse ({machine.describe()}). Yield every action up to EndReverse()."
+        )
 
 
 def _end(schedule: Schedule, n: int, machine: Machine) -> None:

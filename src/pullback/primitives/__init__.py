@@ -1,26 +1,32 @@
-"""The core's primitives, one family per file. Importing a file registers nothing; :data:`CORE` is what the default registry starts with,
-and :func:`rare` gives what it imports at the first function that it does not find."""
+"""The core's primitives, one family per file. Importing a file registers nothing.
+
+:data:`CORE` is what the default registry starts with, and :func:`rare` gives what it imports at the first function that
+it does not find. May import: rules, and the rooms in it.
+"""
 
 from importlib import import_module
 
-from pullback.declare import Composite, Primitive
-from pullback.primitives.complexes import COMPLEXES
-from pullback.primitives.creation import CREATION
-from pullback.primitives.diagonals import DIAGONALS
-from pullback.primitives.elementwise import ELEMENTWISE
-from pullback.primitives.indexing import INDEXING
-from pullback.primitives.joining import JOINING
-from pullback.primitives.masked import MASKED
-from pullback.primitives.operators import IN_PLACE, OPERATORS
-from pullback.primitives.reductions import REDUCTIONS
-from pullback.primitives.scans import SCANS
-from pullback.primitives.selection import SELECTION
-from pullback.primitives.shaping import SHAPING
-from pullback.primitives.zero import ZERO
+from pullback.primitives.elementwise.complexes import COMPLEXES
+from pullback.primitives.elementwise.functions import ELEMENTWISE
+from pullback.primitives.elementwise.operators import IN_PLACE, OPERATORS
+from pullback.primitives.elementwise.zero import ZERO
+from pullback.primitives.reducing.extrema_and_products import EXTREMA_AND_PRODUCTS
+from pullback.primitives.reducing.scans import SCANS
+from pullback.primitives.reducing.sums import SUMS
+from pullback.primitives.reducing.variances import VARIANCES
+from pullback.primitives.selecting.choosing import SELECTION
+from pullback.primitives.selecting.indexing import INDEXING
+from pullback.primitives.shaping.creation import CREATION
+from pullback.primitives.shaping.diagonals import DIAGONALS
+from pullback.primitives.shaping.joining import JOINING
+from pullback.primitives.shaping.repeating import REPEATING
+from pullback.primitives.shaping.reshaping import SHAPING
+from pullback.primitives.shared.masked import MASKED
+from pullback.rules.declaration import Composite, Primitive
 
 CORE: tuple[Primitive | Composite, ...] = (
     *(*ELEMENTWISE, *OPERATORS, *IN_PLACE, *MASKED, *COMPLEXES, *ZERO),
-    *(*REDUCTIONS, *SCANS, *SHAPING, *DIAGONALS, *JOINING),
+    *(*SUMS, *VARIANCES, *EXTREMA_AND_PRODUCTS, *SCANS, *SHAPING, *REPEATING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )
 

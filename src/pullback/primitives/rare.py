@@ -3,28 +3,28 @@
 Kept apart from :data:`pullback.primitives.CORE` for the sake of ``import pullback``, and for no other reason.
 """
 
-from pullback.declare import Composite, Primitive
-from pullback.primitives.calculus import CALCULUS
-from pullback.primitives.convolution import CONVOLUTION
-from pullback.primitives.editing import EDITING
-from pullback.primitives.filling import FILLING
-from pullback.primitives.fitting import FITTING
-from pullback.primitives.folds import FOLDS
-from pullback.primitives.histograms import HISTOGRAMS
-from pullback.primitives.interpolation import INTERPOLATION
-from pullback.primitives.nans import NANS
-from pullback.primitives.padding import PADDING
-from pullback.primitives.phases import PHASES
-from pullback.primitives.picking import PICKING
-from pullback.primitives.polynomials import POLYNOMIALS
-from pullback.primitives.quantiles import QUANTILES
-from pullback.primitives.ranges import RANGES
-from pullback.primitives.scimath import SCIMATH
-from pullback.primitives.segments import SEGMENTS
-from pullback.primitives.sets import SETS
-from pullback.primitives.sorting import SORTING
-from pullback.primitives.statistics import STATISTICS
-from pullback.primitives.windows import WINDOWS
+from pullback.primitives.curves.calculus import CALCULUS
+from pullback.primitives.curves.fitting import FITTING
+from pullback.primitives.curves.interpolation import INTERPOLATION
+from pullback.primitives.curves.polynomials import POLYNOMIALS
+from pullback.primitives.elementwise.phases import PHASES
+from pullback.primitives.elementwise.scimath import SCIMATH
+from pullback.primitives.reducing.convolution import CONVOLUTION
+from pullback.primitives.reducing.folds import FOLDS
+from pullback.primitives.reducing.histograms import HISTOGRAMS
+from pullback.primitives.reducing.nans import NANS
+from pullback.primitives.reducing.quantiles import QUANTILES
+from pullback.primitives.reducing.segments import SEGMENTS
+from pullback.primitives.reducing.statistics import STATISTICS
+from pullback.primitives.selecting.filling import FILLING
+from pullback.primitives.selecting.sets import SETS
+from pullback.primitives.selecting.sorting import SORTING
+from pullback.primitives.shaping.editing import EDITING
+from pullback.primitives.shaping.padding import PADDING
+from pullback.primitives.shaping.ranges import RANGES
+from pullback.primitives.shaping.windows import WINDOWS
+from pullback.primitives.shared.picking import PICKING
+from pullback.rules.declaration import Composite, Primitive
 
 RARE: tuple[Primitive | Composite, ...] = (
     *EDITING,

@@ -1,6 +1,8 @@
-"""The transforms along several axes, which NumPy makes of those along one, in the order of NumPy, so that the bits are its own; shifts.
+"""The transforms along several axes, which NumPy makes of those along one, in the order of NumPy, so that the bits are
+its own; shifts.
 
-An axis may be named twice: it is then transformed twice, and the second transform crops or pads what the first has given.
+An axis may be named twice: it is then transformed twice, and the second transform crops or pads what the first has
+given.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +27,16 @@ def stages(a: Any, s: Any, axes: Axes) -> list[tuple[int | None, int]]:
     s = list(s)
     if axes is None or None in s:
         missing = "axes=" if axes is None else "an element of s="
-        warn(f"numpy.fft deprecates None for {missing} where s= is given; name every length and axis", DeprecationWarning, stacklevel=2)
+        warn(
+            f"numpy.fft deprecates None for {missing} where s= is given; name every length and axis",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     axes = range(-len(s), 0) if axes is None else axes
     if len(s) != len(axes):
-        message = f"Shape and axes have different lengths: s={tuple(s)}, axes={tuple(axes)}; give one length for each axis"
+        message = (
+            f"Shape and axes have different lengths: s={tuple(s)}, axes={tuple(axes)}; give one length for each axis"
+        )
         raise ValueError(message)
     return [(a.shape[axis] if n == -1 else n, index(axis)) for n, axis in zip(s, axes, strict=True)]
 
@@ -56,7 +64,8 @@ def ifftn(a: Any, s: Any = None, axes: Axes = None, norm: Any = None, out: Any =
 
 @cache
 def backwards() -> bool:
-    """Whether the installed NumPy's rfftn goes through the axes but the last in reverse, as fftn does; NumPy 2.0 does not.
+    """Whether the installed NumPy's rfftn goes through the axes but the last in reverse, as fftn does; NumPy 2.0 does
+    not.
 
     Seen where an axis is transformed twice: the length that is left is that of the second time.
     """
@@ -103,7 +112,7 @@ def irfft2(a: Any, s: Any = None, axes: Axes = (-2, -1), norm: Any = None, out: 
     return irfftn(a, s, axes, norm)
 
 
-# ---------------------------------------------------------------------------------------------------------------- shifts
+# --------------------------------------------------------------------------------------------------------------- shifts
 def shifted(x: Any, axes: Any, *, back: bool) -> Any:
     """``x`` rolled by half of every axis: the halves of an odd length differ by one, so the way back is another."""
     x = as_array(x)

@@ -2,19 +2,19 @@
 
 With w = exp(-2 pi i / n) and ct = df/dx - i df/dy, which is transposed without conjugation:
 
-    fft     y[k] = sum_j w**(j k) x[j]                               a symmetric matrix: its own transpose
-    ifft    y[j] = 1/n sum_k w**(-j k) x[k]                          likewise
-    rfft    y[k] = sum_j w**(j k) x[j],  k < h                       h = n // 2 + 1: the others of n are conjugates of these
-    hfft    y[j] = sum_k twice[k] Re(w**(j k) x[k]),  k < h          twice = 1, 2, 2, ..., 2 and a last 1 where n is even
+    fft     y[k] = sum_j w**(j k) x[j]                   a symmetric matrix: its own transpose
+    ifft    y[j] = 1/n sum_k w**(-j k) x[k]              likewise
+    rfft    y[k] = sum_j w**(j k) x[j],  k < h           h = n // 2 + 1: the others of n are conjugates of these
+    hfft    y[j] = sum_k twice[k] Re(w**(j k) x[k]),  k < h twice = 1, 2, 2, ..., 2 and a last 1 where n is even
     ihfft   y[k] = 1/n sum_j w**(-j k) x[j],  k < h
     irfft   y[j] = 1/n sum_k twice[k] Re(w**(-j k) x[k]),  k < h
 
-``twice`` counts the terms for which x[k] stands. The cotangent of a real x is Re(sum_k ct[k] w**(j k)), so rfft has the transpose
-hfft(ct / twice), and hfft has twice * rfft(ct); the other two likewise. A real ct makes rfft(ct) real at k = 0 and, where n is even, at the
-last k: hfft and irfft do not see those imaginary parts, and their cotangents are 0.
+``twice`` counts the terms for which x[k] stands. The cotangent of a real x is Re(sum_k ct[k] w**(j k)), so rfft has the
+transpose hfft(ct / twice), and hfft has twice * rfft(ct); the other two likewise. A real ct makes rfft(ct) real at k =
+0 and, where n is even, at the last k: hfft and irfft do not see those imaginary parts, and their cotangents are 0.
 
-``norm`` scales a transform and its transpose alike. A line of another length than n is cropped or padded with zeros before the transform,
-hence its cotangent padded or cropped after it.
+``norm`` scales a transform and its transpose alike. A line of another length than n is cropped or padded with zeros
+before the transform, hence its cotangent padded or cropped after it.
 """
 
 from collections.abc import Callable
@@ -57,8 +57,12 @@ def line_transform(function: Callable[..., Any], rule: Callable[..., Any]) -> An
     )
 
 
-line_fft = line_transform(np.fft.fft, lambda ct, x_spec, axis, norm: fitted(np.fft.fft(ct, None, axis, norm), x_spec, axis))
-line_ifft = line_transform(np.fft.ifft, lambda ct, x_spec, axis, norm: fitted(np.fft.ifft(ct, None, axis, norm), x_spec, axis))
+line_fft = line_transform(
+    np.fft.fft, lambda ct, x_spec, axis, norm: fitted(np.fft.fft(ct, None, axis, norm), x_spec, axis)
+)
+line_ifft = line_transform(
+    np.fft.ifft, lambda ct, x_spec, axis, norm: fitted(np.fft.ifft(ct, None, axis, norm), x_spec, axis)
+)
 line_rfft = line_transform(
     np.fft.rfft,
     lambda ct, x_spec, n, axis, norm: fitted(np.fft.hfft(weighted(ct, n, axis, 0.5), n, axis, norm), x_spec, axis),
@@ -77,7 +81,7 @@ line_irfft = line_transform(
 )
 
 
-# ----------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 def as_array(a: Any) -> Any:
     """``a`` as numpy.asarray makes it: an array, or a tracer of one; of a number, traced or not, a 0-d array."""
     if not hasattr(a, "ndim"):

@@ -10,9 +10,11 @@ from pullback_linalg.products import as_array
 
 
 def splits(extents: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where the cheapest product of matrices i to j is split, after matrix k: the matrices are ``extents[i]`` by ``extents[i + 1]``.
+    """Where the cheapest product of matrices i to j is split, after matrix k: the matrices are ``extents[i]`` by
+    ``extents[i + 1]``.
 
-    Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 15.2; of equal costs the first split, as in NumPy.
+    Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 15.2; of equal costs the first split, as
+    in NumPy.
     """
     count = len(extents) - 1
     cost = {(k, k): 0 for k in range(count)}
@@ -55,7 +57,10 @@ def linalg_multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
         matrices[-1] = matrices[-1][:, None]
     for k, a in enumerate(matrices):
         if a.ndim != 2:
-            message = f"multi_dot: array {k} has {a.ndim} axes; all must be matrices, but for the first and the last, which may be vectors"
+            message = (
+                f"multi_dot: array {k} has {a.ndim} axes; all must be matrices, but for the first and the last, "
+                "which may be vectors"
+            )
             raise np.linalg.LinAlgError(message)
     result = _ordered_product(matrices)
     return result[0, 0] if row and column else result.ravel() if row or column else result

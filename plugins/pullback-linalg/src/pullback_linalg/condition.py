@@ -1,7 +1,7 @@
 """cond, and matrix_rank, which has no slope.
 
-cond is the quotient of two singular values, or the product of a norm and the norm of the inverse. It is infinite at a singular matrix,
-and has no derivative there: NaN, and 0 where nothing is asked.
+cond is the quotient of two singular values, or the product of a norm and the norm of the inverse. It is infinite at a
+singular matrix, and has no derivative there: NaN, and 0 where nothing is asked.
 """
 
 from typing import Any
@@ -16,11 +16,14 @@ from pullback_linalg.products import conj
 
 
 def _safe(ct: Any, x: Any, out: Any) -> tuple[Any, Any]:
-    """The matrices, an identity in the place of each whose condition is not finite; and what their cotangents are multiplied with."""
+    """The matrices, an identity in the place of each whose condition is not finite; and what their cotangents are
+    multiplied with."""
     lost = ~np.isfinite(pb.value(out))[..., None, None]
     if not lost.any():
         return x, 1
-    return np.where(lost, np.eye(*x.shape[-2:], dtype=x.dtype), x), np.where(lost & (pb.value(ct)[..., None, None] != 0), np.nan, 1)
+    return np.where(lost, np.eye(*x.shape[-2:], dtype=x.dtype), x), np.where(
+        lost & (pb.value(ct)[..., None, None] != 0), np.nan, 1
+    )
 
 
 def _of_singular_values(ct: Any, x: Any, out: Any, p: Any) -> Any:

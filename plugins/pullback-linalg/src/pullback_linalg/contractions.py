@@ -1,7 +1,7 @@
 """Contractions over chosen axes: dot, inner, tensordot; and what is made of other functions: outer, kron, trace.
 
-The forward is NumPy's own function, so that a recorded call has the bits of a plain one. The rules of all three are those of
-tensordot, in which each cotangent is one GEMM; matrices and vectors take the shorter way of matmul.
+The forward is NumPy's own function, so that a recorded call has the bits of a plain one. The rules of all three are
+those of tensordot, in which each cotangent is one GEMM; matrices and vectors take the shorter way of matmul.
 """
 
 from operator import index
@@ -15,7 +15,7 @@ from pullback_linalg.products import as_array, matmul_left, matmul_right, produc
 Axes = tuple[int, ...]
 
 
-# ------------------------------------------------------------------------------------------------------------- tensordot
+# ------------------------------------------------------------------------------------------------------------ tensordot
 # out has the free axes of x, then those of y; the contracted axes pair up: x_axes[k] with y_axes[k], none negative.
 def _free(ndim: int, taken: Axes) -> Axes:
     return tuple(axis for axis in range(ndim) if axis not in taken)
@@ -51,7 +51,7 @@ tensordot = pb.primitive(
 )
 
 
-# --------------------------------------------------------------------------------------------------------- dot and inner
+# -------------------------------------------------------------------------------------------------------- dot and inner
 # dot sums the last axis of x with the last but one of y (the last, where y has one); inner sums the last axes of both.
 # Where an operand has no axis, both multiply.
 def _dot_left(ct: Any, y: Any, x_spec: Any, y_spec: Any) -> Any:
@@ -86,7 +86,7 @@ dot = product(np.dot, x=_dot_left, y=_dot_right)
 inner = product(np.inner, x=_inner_left, y=_inner_right)
 
 
-# ----------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 @pb.composite(np.dot, name="dot")
 def np_dot(a: Any, b: Any) -> Any:
     """numpy.dot, and ``a.dot(b)``."""
@@ -136,7 +136,9 @@ def np_kron(a: Any, b: Any) -> Any:
     ndim = max(a.ndim, b.ndim)
     a = np.expand_dims(a, tuple(range(ndim - a.ndim)))
     b = np.expand_dims(b, tuple(range(ndim - b.ndim)))
-    spread = np.multiply(np.expand_dims(a, tuple(range(1, 2 * ndim, 2))), np.expand_dims(b, tuple(range(0, 2 * ndim, 2))))
+    spread = np.multiply(
+        np.expand_dims(a, tuple(range(1, 2 * ndim, 2))), np.expand_dims(b, tuple(range(0, 2 * ndim, 2)))
+    )
     return spread.reshape(tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
@@ -169,5 +171,6 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 CONTRACTIONS = (
-    tensordot, dot, inner, np_dot, np_inner, np_tensordot, np_outer, np_kron, np_trace, linalg_tensordot, linalg_outer, linalg_trace,
+    tensordot, dot, inner, np_dot, np_inner, np_tensordot, np_outer, np_kron, np_trace, linalg_tensordot, linalg_outer,
+    linalg_trace,
 )  # fmt: skip

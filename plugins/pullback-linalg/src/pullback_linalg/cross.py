@@ -1,7 +1,7 @@
 """cross: the vector product.
 
-With out = x x y along the last axis the cotangents are y x ct and ct x x. A vector of two numbers, which NumPy 2 still takes with a
-warning, has 0 for its third; of two such vectors the product is the third component alone.
+With out = x x y along the last axis the cotangents are y x ct and ct x x. A vector of two numbers, which NumPy 2 still
+takes with a warning, has 0 for its third; of two such vectors the product is the third component alone.
 """
 
 from typing import Any
@@ -69,7 +69,10 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """numpy.linalg.cross: of vectors of three numbers only."""
     x1, x2 = as_array(x1), as_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        message = f"linalg.cross takes vectors of 3 numbers, got {x1.shape[axis]} and {x2.shape[axis]} along axis {axis}; use numpy.cross"
+        message = (
+            f"linalg.cross takes vectors of 3 numbers, got {x1.shape[axis]} and {x2.shape[axis]} along axis "
+            f"{axis}; use numpy.cross"
+        )
         raise ValueError(message)
     return np_cross(x1, x2, axis=axis)
 

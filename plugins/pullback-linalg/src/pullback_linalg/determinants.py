@@ -1,9 +1,9 @@
 """det and slogdet. The derivative of a determinant is the matrix of its cofactors, which a singular matrix has, too.
 
-Where the matrix is regular the cofactors are det(a) a^-T. Else they come from the singular value decomposition a = U S V^H, in which
-nothing is divided: cof(a) = det(U) det(V^H) conj(U) cof(S) V^T, and cof(S) is diagonal with the products of all singular values but one.
-Rank n - 1 leaves one of them, rank n - 2 none (Giles, "Collected matrix derivative results", 2008, section 2.2.4; Magnus and
-Neudecker, "Matrix Differential Calculus", chapter 8, section 3).
+Where the matrix is regular the cofactors are det(a) a^-T. Else they come from the singular value decomposition a = U S
+V^H, in which nothing is divided: cof(a) = det(U) det(V^H) conj(U) cof(S) V^T, and cof(S) is diagonal with the products
+of all singular values but one. Rank n - 1 leaves one of them, rank n - 2 none (Giles, "Collected matrix derivative
+results", 2008, section 2.2.4; Magnus and Neudecker, "Matrix Differential Calculus", chapter 8, section 3).
 """
 
 from typing import Any
@@ -16,11 +16,13 @@ from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
 
 CONDITION = 1e7
-"""Up to this condition number the derivative of the cofactors is written with the inverse; it loses twice its digits."""
+"""Up to this condition number the derivative of the cofactors is written with the inverse; it loses twice its
+digits."""
 
 
 def _regular(det: NDArray[Any]) -> Any:
-    """Where a determinant, times the inverse, gives the cofactors: it is neither 0 nor beyond the range of its dtype."""
+    """Where a determinant, times the inverse, gives the cofactors: it is neither 0 nor beyond the range of its
+    dtype."""
     size, range_ = np.abs(det), np.finfo(det.dtype)
     return (size > range_.tiny / range_.eps) & (size < range_.max * range_.eps)
 
@@ -33,7 +35,7 @@ def _all_but_one(s: NDArray[Any]) -> Any:
     return before * after
 
 
-# -------------------------------------------------------------------------------------------------------------- cofactors
+# ------------------------------------------------------------------------------------------------------------ cofactors
 @np.errstate(all="ignore")
 def _cofactors(a: NDArray[Any]) -> Any:
     """The matrix of cofactors of every matrix in the stack; NaN where a matrix is not finite."""
@@ -41,7 +43,9 @@ def _cofactors(a: NDArray[Any]) -> Any:
     regular = _regular(det)
     if regular.all():
         return det[..., None, None] * transposed(np.linalg.inv(a))
-    out = det[..., None, None] * transposed(np.linalg.inv(np.where(regular[..., None, None], a, np.eye(a.shape[-1], dtype=a.dtype))))
+    out = det[..., None, None] * transposed(
+        np.linalg.inv(np.where(regular[..., None, None], a, np.eye(a.shape[-1], dtype=a.dtype)))
+    )
     finite = np.isfinite(a).all((-2, -1))
     out[~finite] = np.nan
     u, s, vh = np.linalg.svd(a[finite & ~regular])
@@ -51,19 +55,24 @@ def _cofactors(a: NDArray[Any]) -> Any:
 
 
 def _cofactors_rule(ct: Any, a: Any, out: Any) -> Any:
-    """The derivative of the cofactors: with the inverse where that is well conditioned, else from the singular values."""
+    """The derivative of the cofactors: with the inverse where that is well conditioned, else from the singular
+    values."""
     value = pb.value(a)
     if np.all(_regular(np.asarray(np.linalg.det(value)))):
         flipped = transposed(np.linalg.inv(a))
         if np.all(np.linalg.norm(value, axis=(-2, -1)) * np.linalg.norm(pb.value(flipped), axis=(-2, -1)) < CONDITION):
-            return (np.sum(ct * out, axis=(-2, -1))[..., None, None] * np.eye(a.shape[-1], dtype=a.dtype) - out @ transposed(ct)) @ flipped
+            return (
+                np.sum(ct * out, axis=(-2, -1))[..., None, None] * np.eye(a.shape[-1], dtype=a.dtype)
+                - out @ transposed(ct)
+            ) @ flipped
     if not np.isfinite(value).all():
         return ct * np.nan
     return _cofactors_rule_by_singular_values(ct, a)
 
 
 def _cofactors_rule_by_singular_values(ct: Any, a: Any) -> Any:
-    """Near a diagonal S: d cof_ii = sum_k h_ik e_kk and d cof_ij = -h_ij e_ji, with h_ij the product of all singular values but i and j."""
+    """Near a diagonal S: d cof_ii = sum_k h_ik e_kk and d cof_ij = -h_ij e_ji, with h_ij the product of all singular
+    values but i and j."""
     u, s, vh = np.linalg.svd(a)
     unit = np.eye(a.shape[-1], dtype=s.dtype)
     others = np.where(unit == 1, 1, s[..., None, :])  # row i: the singular values, with 1 in the place of i
@@ -76,8 +85,10 @@ def _cofactors_rule_by_singular_values(ct: Any, a: Any) -> Any:
 cofactors: pb.Primitive = pb.primitive(_cofactors, name="cofactors", vjps={"a": _cofactors_rule})
 
 
-# ----------------------------------------------------------------------------------------------------------- det, slogdet
-det = pb.primitive(np.linalg.det, name="determinant", operands=("a",), vjps={"a": lambda ct, a: ct[..., None, None] * cofactors(a)})
+# --------------------------------------------------------------------------------------------------------- det, slogdet
+det = pb.primitive(
+    np.linalg.det, name="determinant", operands=("a",), vjps={"a": lambda ct, a: ct[..., None, None] * cofactors(a)}
+)
 
 
 def _inverse_transposed(a: Any, singular: NDArray[np.bool_]) -> Any:
@@ -102,7 +113,9 @@ def _slogdet_rule(ct: Any, a: Any, sign: Any) -> Any:
     return weight * np.where((weight == 0) & np.isinf(slope), 0, slope)
 
 
-slogdet = pb.primitive(np.linalg.slogdet, name="sign_and_logdet", operands=("a",), outputs=("sign", "logdet"), vjps={"a": _slogdet_rule})
+slogdet = pb.primitive(
+    np.linalg.slogdet, name="sign_and_logdet", operands=("a",), outputs=("sign", "logdet"), vjps={"a": _slogdet_rule}
+)
 
 
 @pb.composite(np.linalg.det, name="linalg.det")

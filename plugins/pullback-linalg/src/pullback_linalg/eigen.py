@@ -1,9 +1,9 @@
 """Eigenvalues and eigenvectors: linalg.eigh, eigvalsh, eig, eigvals.
 
-Of Hermitian matrices NumPy reads one triangle; the cotangent is Hermitian, (s + s^H) / 2, as for every function of symmetric
-matrices, whichever triangle was read. Phases and coinciding eigenvalues: :mod:`pullback_linalg.gauge`. An eigenvector's sign, or its
-phase, is as LAPACK chooses it: for eigh the first component of each vector is real (the last for ``UPLO="U"``), for eig the largest,
-and eig's vectors have norm 1.
+Of Hermitian matrices NumPy reads one triangle; the cotangent is Hermitian, (s + s^H) / 2, as for every function of
+symmetric matrices, whichever triangle was read. Phases and coinciding eigenvalues: :mod:`pullback_linalg.gauge`. An
+eigenvector's sign, or its phase, is as LAPACK chooses it: for eigh the first component of each vector is real (the last
+for ``UPLO="U"``), for eig the largest, and eig's vectors have norm 1.
 """
 
 from typing import Any
@@ -21,11 +21,12 @@ def with_diagonal(diagonal: Any, x: Any) -> Any:
     return x if diagonal is None else np.where(np.eye(x.shape[-1], dtype=bool), diagonal[..., None, :], x)
 
 
-# ------------------------------------------------------------------------------------------------------------- Hermitian
-# dw_k = (v^H da v)_kk and dv = v (f o v^H da v), f_ij = 1 / (w_j - w_i), 0 on the diagonal (Giles, "Collected matrix derivative
-# results", 2008, section 3.1; Magnus, "On differentiating eigenvalues and eigenvectors", 1985).
+# ------------------------------------------------------------------------------------------------------------ Hermitian
+# dw_k = (v^H da v)_kk and dv = v (f o v^H da v), f_ij = 1 / (w_j - w_i), 0 on the diagonal (Giles, "Collected matrix
+# derivative results", 2008, section 3.1; Magnus, "On differentiating eigenvalues and eigenvectors", 1985).
 def eigh_cotangent(ct_w: Any, ct_v: Any, w: Any, v: Any, row: int) -> Any:
-    """The Hermitian cotangent of the matrix from those of its values and its vectors, of which ``row`` is real; either may be None."""
+    """The Hermitian cotangent of the matrix from those of its values and its vectors, of which ``row`` is real;
+    either may be None."""
     if ct_v is None:
         return (conj(v) * ct_w[..., None, :]) @ transposed(v)
     if v.dtype.kind == "c":
@@ -69,18 +70,19 @@ def np_eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return eigvalsh(a, uplo=UPLO.upper())
 
 
-# --------------------------------------------------------------------------------------------------------------- general
-# With c = v^-1 da v: dw = diag(c), dv = v (f o c + d), d diagonal such that the norm stays 1 and the largest component real
-# (Giles, section 3.1; van der Aa, ter Morsche and Mattheij, "Computation of eigenvalue and eigenvector derivatives for a general
-# complex-valued eigensystem", 2007; Boeddeker et al., "On the computation of complex-valued gradients", 2017, for the norm).
+# -------------------------------------------------------------------------------------------------------------- general
+# With c = v^-1 da v: dw = diag(c), dv = v (f o c + d), d diagonal such that the norm stays 1 and the largest component
+# real (Giles, section 3.1; van der Aa, ter Morsche and Mattheij, "Computation of eigenvalue and eigenvector derivatives
+# for a general complex-valued eigensystem", 2007; Boeddeker et al., "On the computation of complex-valued gradients",
+# 2017, for the norm).
 def _solved(v: Any, right: Any) -> Any:
     """v^-T right."""
     try:
         return np.linalg.solve(transposed(v), right)
     except np.linalg.LinAlgError:
         message = (
-            "numpy.linalg.eig, eigvals: the eigenvectors are linearly dependent (a defective matrix), where eigenvalues have no "
-            "derivative; use functions that are smooth there: trace, det, or solve"
+            "numpy.linalg.eig, eigvals: the eigenvectors are linearly dependent (a defective matrix), where "
+            "eigenvalues have no derivative; use functions that are smooth there: trace, det, or solve"
         )
         raise pb.NotDifferentiableError(message) from None
 
@@ -88,7 +90,9 @@ def _solved(v: Any, right: Any) -> Any:
 def largest_real(v: Any) -> NDArray[np.bool_]:
     """The mask of the component that LAPACK made real: of those with no imaginary part the largest."""
     plain = pb.value(v)
-    place = np.argmax(np.abs(plain) + (plain.imag == 0), axis=-2, keepdims=True) if plain.size else np.zeros((1, 1), int)
+    place = (
+        np.argmax(np.abs(plain) + (plain.imag == 0), axis=-2, keepdims=True) if plain.size else np.zeros((1, 1), int)
+    )
     mask: NDArray[np.bool_] = np.arange(plain.shape[-2])[:, None] == place
     return mask
 
@@ -107,7 +111,8 @@ eig = pb.primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), v
 
 
 def matching(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.intp]:
-    """For each of ``values`` the place of its equal in ``others`` flattened, each place once: without vectors LAPACK orders otherwise."""
+    """For each of ``values`` the place of its equal in ``others`` flattened, each place once: without vectors LAPACK
+    orders otherwise."""
     n = values.shape[-1]
     order = np.arange(values.size).reshape(values.shape)
     for stack in np.ndindex(values.shape[:-1]):

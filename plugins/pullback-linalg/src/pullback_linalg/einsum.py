@@ -1,7 +1,7 @@
 """einsum in all its forms: repeated indices, ellipsis, implicit output, sublists, ``optimize=``.
 
-The forward is NumPy's own call, so that bits and views are NumPy's. With one operand NumPy gives a view where nothing is summed,
-and so do we; with two, the rule of each reads the other; with more, the rules share what is kept.
+The forward is NumPy's own call, so that bits and views are NumPy's. With one operand NumPy gives a view where nothing
+is summed, and so do we; with two, the rule of each reads the other; with more, the rules share what is kept.
 """
 
 from typing import Any
@@ -13,7 +13,8 @@ from pullback_linalg.products import as_array
 from pullback_linalg.subscripts import Plan, Shape, from_sublists, plan
 
 LARGE = 65_536
-"""Products above which a rule lets NumPy choose matrix products (``optimize=True``), which costs some 15 us of planning.
+"""Products above which a rule lets NumPy choose matrix products (``optimize=True``), which costs some 15 us of
+planning.
 
 Measured on one core: at 32^3 products the plain loop and the planned one take equally long.
 """
@@ -35,7 +36,8 @@ def _pulled(ct: Any, others: tuple[Any, ...], how: Plan, optimize: Any) -> Any:
 
 
 def _place(x: Any, *, term: str, letters: str, shape: Shape) -> Any:
-    """Zeros of ``shape`` with ``x`` where the indices that share a letter are equal: the transpose of ``einsum('ii->i', x)``."""
+    """Zeros of ``shape`` with ``x`` where the indices that share a letter are equal: the transpose of
+    ``einsum('ii->i', x)``."""
     placed = np.zeros(shape, x.dtype)
     np.einsum(f"{term}->{letters}", placed)[...] = x  # NumPy documents this view as writable
     return placed
@@ -49,7 +51,7 @@ on_diagonal = pb.primitive(
 )
 
 
-# ------------------------------------------------------------------------------------------------ one, two, many operands
+# ---------------------------------------------------------------------------------------------- one, two, many operands
 def _rule_one(ct: Any, x_spec: Any, subscripts: str, optimize: Any) -> Any:
     return _pulled(ct, (), plan(subscripts, (x_spec.shape,), 0), optimize)
 
@@ -75,7 +77,9 @@ einsum_one = pb.primitive(
     vjps={"x": _rule_one},
 )
 einsum_two = pb.primitive(
-    lambda x, y, *, subscripts, optimize, options: _forward(x, y, subscripts=subscripts, optimize=optimize, options=options),
+    lambda x, y, *, subscripts, optimize, options: _forward(
+        x, y, subscripts=subscripts, optimize=optimize, options=options
+    ),
     name="einsum_pair",
     bilinear=("x", "y"),
     vjps={"x": _rule_x, "y": _rule_y},

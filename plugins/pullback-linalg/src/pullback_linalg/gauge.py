@@ -1,17 +1,19 @@
 """What decompositions leave open, and how their pullbacks treat it.
 
-*Phase.* A complex eigenvector, or a pair of singular vectors, may be multiplied by exp(i phi). LAPACK makes one component real, and
-NumPy returns that vector; so the derivative here is that of the vector with this component held real (:func:`hold_phase`). It is
-the derivative of what NumPy computes, whatever the function does with the vector; where the function does not depend on the phase,
-the choice of the component does not matter.
+*Phase.* A complex eigenvector, or a pair of singular vectors, may be multiplied by exp(i phi). LAPACK makes one
+component real, and NumPy returns that vector; so the derivative here is that of the vector with this component held
+real (:func:`hold_phase`). It is the derivative of what NumPy computes, whatever the function does with the vector;
+where the function does not depend on the phase, the choice of the component does not matter.
 
-*Coinciding values.* The vectors of equal eigenvalues are any basis of their space, and a derivative divides by the difference of
-the eigenvalues. Values that differ by no more than the rounding of the decomposition count as equal (:func:`ties`). There,
+*Coinciding values.* The vectors of equal eigenvalues are any basis of their space, and a derivative divides by the
+difference of the eigenvalues. Values that differ by no more than the rounding of the decomposition count as equal
+(:func:`ties`). There,
 
 * the cotangent is finite as long as only the values are used: each vector pairs with its own value;
 * a pair of equal values adds nothing if the function uses neither of the two vectors, and both values alike;
-* else it adds NaN. That is no excess of caution: f(A) = sum of G_ij over projectors on the space, and f(A) = <G, exp(A)> written
-  with eigh, have the same cotangents of values and vectors and different derivatives. Nothing but the program could tell them apart.
+* else it adds NaN. That is no excess of caution: f(A) = sum of G_ij over projectors on the space, and
+  f(A) = <G, exp(A)> written with eigh, have the same cotangents of values and vectors and different derivatives.
+  Nothing but the program could tell them apart.
 """
 
 from typing import Any
@@ -38,9 +40,10 @@ def rounding(x: Any) -> float:
     return float(np.finfo(x.dtype).eps)
 
 
-# ----------------------------------------------------------------------------------------------------------------- phase
+# ---------------------------------------------------------------------------------------------------------------- phase
 def turn(ct: Any, v: Any) -> Any:
-    """Minus the derivative of the function with respect to the phase of each column of ``v``: Im(sum_i ct_ik v_ik), a row of one."""
+    """Minus the derivative of the function with respect to the phase of each column of ``v``: Im(sum_i ct_ik v_ik),
+    a row of one."""
     return np.sum(ct * v, axis=-2, keepdims=True).imag
 
 
@@ -53,9 +56,10 @@ def turning(ct: Any, v: Any) -> NDArray[Any]:
 def hold_phase(ct: Any, v: Any, turned: Any, size: NDArray[Any], reference: NDArray[np.bool_]) -> Any:
     """``ct`` with what turns the columns of ``v`` put onto the component that stays real: ct_rk - i turned_k / v_rk.
 
-    ``reference`` marks one component of each column. If v_k = exp(i phi_k) x_k with phi_k such that v_rk stays real, then
-    d phi_k = -Im(dx_rk / v_rk); the rest follows by the chain rule. Where the component is so small that the quotient is the rounding
-    of ``turned``, which is the sum of terms of ``size``, the function does not depend on the phase, and nothing is added.
+    ``reference`` marks one component of each column. If v_k = exp(i phi_k) x_k with phi_k such that v_rk stays real,
+    then d phi_k = -Im(dx_rk / v_rk); the rest follows by the chain rule. Where the component is so small that the
+    quotient is the rounding of ``turned``, which is the sum of terms of ``size``, the function does not depend on the
+    phase, and nothing is added.
     """
     small = rounding(v)
     plain = np.where(reference, np.abs(pb.value(v)), 1)
@@ -72,7 +76,7 @@ def row_of(v: Any, row: int) -> NDArray[np.bool_]:
     return mask
 
 
-# ------------------------------------------------------------------------------------------------------------------ ties
+# ----------------------------------------------------------------------------------------------------------------- ties
 def level(values: Any) -> NDArray[Any]:
     """Below this two values count as equal: 2 sqrt(n) roundings of the largest, in two more axes of one."""
     plain = np.abs(pb.value(values))
@@ -98,13 +102,15 @@ def touched(*cts: Any) -> Any:
 
 
 def reciprocal(gap: Any, tie: NDArray[np.bool_], used: Any) -> Any:
-    """1 / gap; where ``tie``, NaN if ``used`` and else 0. No warning, and no NaN in the derivative where nothing is used."""
+    """1 / gap; where ``tie``, NaN if ``used`` and else 0. No warning, and no NaN in the derivative where nothing is
+    used."""
     at_ties = np.where(used, np.nan, 0).astype(gap.dtype)
     return np.where(tie, at_ties, 1 / np.where(tie, 1, gap))
 
 
 def reciprocal_gaps(values: Any, ct: Any, *cts: Any) -> Any:
-    """1 / (values_j - values_i), 0 on the diagonal; at ties as the head of this file says, by the cotangents of values and vectors."""
+    """1 / (values_j - values_i), 0 on the diagonal; at ties as the head of this file says, by the cotangents of
+    values and vectors."""
     gap = values[..., None, :] - values[..., :, None]
     tie = np.abs(pb.value(gap)) <= level(values)
     diagonal = np.eye(values.shape[-1], dtype=bool)

@@ -1,7 +1,7 @@
 """The inverse, and the functions that NumPy makes of inverses and solutions: tensorinv, tensorsolve, matrix_power.
 
-With ``out = a^-1`` the cotangent of a is -out^T ct out^T (Giles, "Collected matrix derivative results", 2008, section 2.2.3), without
-conjugation: it reads the inverse alone, and the matrix may be let go.
+With ``out = a^-1`` the cotangent of a is -out^T ct out^T (Giles, "Collected matrix derivative results", 2008, section
+2.2.3), without conjugation: it reads the inverse alone, and the matrix may be let go.
 """
 
 from math import prod
@@ -33,7 +33,10 @@ def linalg_inv(a: Any) -> Any:
 def linalg_tensorinv(a: Any, ind: int = 2) -> Any:
     """numpy.linalg.tensorinv: the inverse of the matrix whose rows are the first ``ind`` axes."""
     if ind <= 0:
-        message = f"tensorinv of an array with {a.ndim} axes: ind is {ind}; it counts the axes that are rows, so give a positive one"
+        message = (
+            f"tensorinv of an array with {a.ndim} axes: ind is {ind}; it counts the axes that are rows, so give "
+            "a positive one"
+        )
         raise ValueError(message)
     rows, columns = a.shape[:ind], a.shape[ind:]
     return inverse(a.reshape(prod(columns), -1)).reshape((*columns, *rows))
@@ -52,14 +55,18 @@ def linalg_tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     unknowns = a.shape[b.ndim - a.ndim :]
     n = prod(unknowns)
     if a.size != n**2:
-        message = f"tensorsolve: a has {a.size} elements and {n} unknowns of shape {unknowns}; prod(a.shape[b.ndim:]) and b.size must agree"
+        message = (
+            f"tensorsolve: a has {a.size} elements and {n} unknowns of shape {unknowns}; prod(a.shape[b.ndim:]) "
+            "and b.size must agree"
+        )
         raise np.linalg.LinAlgError(message)
     return np.linalg.solve(a.reshape(n, n), b.ravel()).reshape(unknowns)
 
 
 @pb.composite(np.linalg.matrix_power, name="linalg.matrix_power")
 def linalg_matrix_power(a: Any, n: Any) -> Any:
-    """numpy.linalg.matrix_power: products in NumPy's order, by the bits of n; the power 0 has no derivative and is a plain array."""
+    """numpy.linalg.matrix_power: products in NumPy's order, by the bits of n; the power 0 has no derivative and is a
+    plain array."""
     try:
         n = index(n)
     except TypeError as error:

@@ -1,9 +1,9 @@
 """pinv and lstsq, of any shape and rank.
 
-With P = a^+ of constant rank, dP = -P da P + P P^H da^H (I - a P) + (I - P a) da^H P^H P (Golub and Pereyra, "The differentiation of
-pseudo-inverses and nonlinear least squares problems whose variables separate", 1973, theorem 4.3). Where the cutoff discards singular
-values that are not 0, the pairs of a kept s_i and a discarded s_j add what :func:`_discarded` gives: the same derivation with
-1 / (s_i^2 - s_j^2) in the place of 1 / s_i^2.
+With P = a^+ of constant rank, dP = -P da P + P P^H da^H (I - a P) + (I - P a) da^H P^H P (Golub and Pereyra, "The
+differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973, theorem 4.3).
+Where the cutoff discards singular values that are not 0, the pairs of a kept s_i and a discarded s_j add what
+:func:`_discarded` gives: the same derivation with 1 / (s_i^2 - s_j^2) in the place of 1 / s_i^2.
 """
 
 from typing import Any
@@ -17,7 +17,8 @@ from pullback_linalg.products import as_array, conj, transposed
 
 
 def _discards(a: NDArray[Any], p: NDArray[Any], cutoff: Any) -> bool:
-    """Whether a singular value beyond rounding falls below ``cutoff`` times the largest. ``p`` is the pseudo-inverse."""
+    """Whether a singular value beyond rounding falls below ``cutoff`` times the largest. ``p`` is the
+    pseudo-inverse."""
     rounding = 8 * max(a.shape[-2:]) * np.finfo(a.dtype).eps
     rest = a - ((a @ p) @ a if a.shape[-2] < a.shape[-1] else a @ (p @ a))
     axes = (-2, -1)
@@ -33,8 +34,8 @@ def _discards(a: NDArray[Any], p: NDArray[Any], cutoff: Any) -> bool:
 def _discarded(a: Any, cutoff: Any, left: Any, right: Any) -> Any:
     """What discarded singular values add to the cotangent of a, where that of the pseudo-inverse is right left^T.
 
-    In the bases U, V of a, with E = U^H da V, dP gains V (d (r E^H + E)) U^H: d = s_j / (s_i (s_i^2 - s_j^2)) and r = s_j / s_i for
-    s_i kept and s_j discarded, or the other way round; 0 for two of one kind.
+    In the bases U, V of a, with E = U^H da V, dP gains V (d (r E^H + E)) U^H: d = s_j / (s_i (s_i^2 - s_j^2)) and r =
+    s_j / s_i for s_i kept and s_j discarded, or the other way round; 0 for two of one kind.
     """
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     plain = pb.value(s)
@@ -49,9 +50,10 @@ def _discarded(a: Any, cutoff: Any, left: Any, right: Any) -> Any:
     return conj(u) @ (d * (r * conj(m) + transposed(m))) @ conj(vh)
 
 
-# ------------------------------------------------------------------------------------------------------------------ pinv
+# ----------------------------------------------------------------------------------------------------------------- pinv
 def _pinv_cotangent(ct: Any, a: Any, p: Any) -> Any:
-    """The formula above, transposed; a wide matrix by its transpose, so that the square products are of the shorter side."""
+    """The formula above, transposed; a wide matrix by its transpose, so that the square products are of the shorter
+    side."""
     if a.shape[-2] < a.shape[-1]:
         return transposed(_pinv_cotangent(transposed(ct), transposed(a), transposed(p)))
     pt, g = transposed(p), adjoint(ct)
@@ -76,9 +78,13 @@ def _hermitian_rule(ct: Any, a: Any, out: Any, rcond: Any) -> Any:
     return (given + adjoint(given)) / 2
 
 
-pseudo_inverse = pb.primitive(lambda a, *, rcond: np.linalg.pinv(a, rcond), name="pseudo_inverse", vjps={"a": _pinv_rule})
+pseudo_inverse = pb.primitive(
+    lambda a, *, rcond: np.linalg.pinv(a, rcond), name="pseudo_inverse", vjps={"a": _pinv_rule}
+)
 hermitian_pseudo_inverse = pb.primitive(
-    lambda a, *, rcond: np.linalg.pinv(a, rcond, hermitian=True), name="hermitian_pseudo_inverse", vjps={"a": _hermitian_rule}
+    lambda a, *, rcond: np.linalg.pinv(a, rcond, hermitian=True),
+    name="hermitian_pseudo_inverse",
+    vjps={"a": _hermitian_rule},
 )
 ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signature
 
@@ -90,7 +96,9 @@ def linalg_pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
         rcond = 1e-15 if rtol is ABSENT else max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
-    return (hermitian_pseudo_inverse if hermitian else pseudo_inverse)(a, rcond=_constant(np.asarray(pb.value(rcond)).tolist()))
+    return (hermitian_pseudo_inverse if hermitian else pseudo_inverse)(
+        a, rcond=_constant(np.asarray(pb.value(rcond)).tolist())
+    )
 
 
 def _constant(rcond: Any) -> Any:
@@ -98,7 +106,7 @@ def _constant(rcond: Any) -> Any:
     return tuple(map(_constant, rcond)) if isinstance(rcond, list) else rcond
 
 
-# ----------------------------------------------------------------------------------------------------------------- lstsq
+# ---------------------------------------------------------------------------------------------------------------- lstsq
 def _cutoff(s: NDArray[Any], rank: int) -> float:
     """A relative cutoff that keeps ``rank`` of the singular values ``s``."""
     if rank == 0 or s.size == 0:
@@ -107,7 +115,8 @@ def _cutoff(s: NDArray[Any], rank: int) -> float:
 
 
 def _lstsq_rule(ct: Any, a: Any, b: Any, x: Any, rank: Any, s: Any, needed: frozenset[str]) -> tuple[Any, Any]:
-    """The solution is P b; residuals are the squares of b - a x, summed over rows; the singular values go by U diag V^H."""
+    """The solution is P b; residuals are the squares of b - a x, summed over rows; the singular values go by U diag
+    V^H."""
     of_x, of_residuals, _, of_s = ct
     if (dtype := np.result_type(a.dtype, x.real.dtype)) != a.dtype:
         a = a.astype(dtype)  # in the precision of the result

@@ -1,8 +1,8 @@
 """norm with every ord, vector_norm, matrix_norm.
 
-The forward is NumPy's own norm; there is a primitive for each way the cotangent goes. At the origin, and at every other point where a
-norm has a minimum in an element, that element gets 0; elements that tie for a maximum or minimum share. Of a complex x the derivative
-of |x| is conj(x) / |x|.
+The forward is NumPy's own norm; there is a primitive for each way the cotangent goes. At the origin, and at every other
+point where a norm has a minimum in an element, that element gets 0; elements that tie for a maximum or minimum share.
+Of a complex x the derivative of |x| is conj(x) / |x|.
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def _norm(name: str, rule: Callable[..., Any]) -> Any:
     )
 
 
-# --------------------------------------------------------------------------------------------------- of the elements
+# ------------------------------------------------------------------------------------------------------ of the elements
 def _euclidean(ct: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
     slope = np.where(out == 0, 0, ct) / np.where(out == 0, 1, out)
     return conj(x) * _kept(slope, axis, keepdims, x.ndim)
@@ -76,7 +76,8 @@ def _absolute(ct: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _phase_where(x: Any, taken: NDArray[np.bool_], share: Any) -> Any:
-    """``share`` times the phase of x where ``taken``, else 0. The last axis of x may be missing in both: it is taken whole."""
+    """``share`` times the phase of x where ``taken``, else 0. The last axis of x may be missing in both: it is taken
+    whole."""
     if x.dtype.kind == "c" and _traced(x):  # only then has it a derivative
         weight = np.where(taken, share, 0)
         return _phase(x) * (weight if taken.ndim == x.ndim else weight[..., None])
@@ -98,7 +99,8 @@ def _extreme(ct: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
 
 @np.errstate(all="ignore")
 def _power(ct: Any, x: Any, ord: Any, out: Any, axis: Any, keepdims: bool) -> Any:
-    """(|x| / out)^(ord - 1); 0 at elements that are 0, where for ord < 1 the norm has a minimum of infinite slope on both sides."""
+    """(|x| / out)^(ord - 1); 0 at elements that are 0, where for ord < 1 the norm has a minimum of infinite slope on
+    both sides."""
     size, out = np.abs(x), _kept(out, axis, keepdims, x.ndim)
     safe = np.where(out == 0, 1, out)
     if ord > 1:
@@ -130,7 +132,7 @@ power = pb.primitive(
 )
 
 
-# ------------------------------------------------------------------------------------------------------- of a matrix
+# ---------------------------------------------------------------------------------------------------------- of a matrix
 def _of_sums(ct: Any, x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     """The largest or smallest sum of absolute values: over rows for 1 and -1, over columns for the infinities."""
     rows, columns = _taken(axis, x.ndim)
@@ -164,7 +166,7 @@ def matrix_slope(ct: Any, x: Any, ord: Any) -> Any:
     return rule(ct, x, ord, axes, keepdims=False)
 
 
-# ----------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 @pb.composite(np.linalg.norm, name="linalg.norm")
 def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """numpy.linalg.norm: of the whole array, of vectors along an axis, of matrices along two."""
@@ -177,7 +179,9 @@ def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
     if _traced(ord):
         if axes == 1:
             return power(x, ord, axis=axis, keepdims=keepdims)
-        message = "numpy.linalg.norm of matrices has no derivative in ord; pass ord as a plain number, pullback.value(ord)"
+        message = (
+            "numpy.linalg.norm of matrices has no derivative in ord; pass ord as a plain number, pullback.value(ord)"
+        )
         raise pb.NotDifferentiableError(message)
     options = {"axis": axis, "keepdims": bool(keepdims)}
     if ord is None and (axis is None or axes in (1, 2)):
@@ -188,7 +192,9 @@ def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
     if axes == 2 and ord in ("f", "fro", "nuc", 1, -1, 2, -2, inf, -inf):
         kind = euclidean if ord in ("f", "fro") else of_singular_values if ord in ("nuc", 2, -2) else of_sums
         return kind(x, ord=ord, **options)
-    return np.linalg.norm(pb.value(x), ord, **options)  # ord 0 counts, which has no slope; else NumPy says what is wrong
+    return np.linalg.norm(
+        pb.value(x), ord, **options
+    )  # ord 0 counts, which has no slope; else NumPy says what is wrong
 
 
 @pb.composite(np.linalg.matrix_norm, name="linalg.matrix_norm")

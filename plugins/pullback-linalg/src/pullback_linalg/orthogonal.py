@@ -1,8 +1,8 @@
 """linalg.qr in every mode.
 
-r has a real diagonal, whose signs LAPACK chooses, so that q and r of a matrix with independent columns are functions of it. So are the
-columns of q that ``mode="complete"`` adds, and the reflectors of ``mode="raw"``. Where the columns (of a wide matrix the first ones) are
-dependent, the factors have no derivative, and the pullback raises.
+r has a real diagonal, whose signs LAPACK chooses, so that q and r of a matrix with independent columns are functions of
+it. So are the columns of q that ``mode="complete"`` adds, and the reflectors of ``mode="raw"``. Where the columns (of a
+wide matrix the first ones) are dependent, the factors have no derivative, and the pullback raises.
 """
 
 import warnings
@@ -18,17 +18,19 @@ from pullback_linalg.singular import basis_free
 from pullback_linalg.triangular import triangular_solve
 
 
-# ----------------------------------------------------------------------------------------------------------- q and r
-# Gradients g are conjugate cotangents, as in the papers. With m = r g_r^H - g_q^H q and h the Hermitian matrix of m's lower triangle,
-# g = (g_q + q h) r^-H (Walter and Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
-# experimental design", arXiv:1001.1654; Seeger et al., "Auto-differentiating linear algebra", arXiv:1710.08717, for lq).
+# -------------------------------------------------------------------------------------------------------------- q and r
+# Gradients g are conjugate cotangents, as in the papers. With m = r g_r^H - g_q^H q and h the Hermitian matrix of m's
+# lower triangle, g = (g_q + q h) r^-H (Walter and Lehmann, "Algorithmic differentiation of linear algebra functions
+# with application in optimum experimental design", arXiv:1001.1654; Seeger et al., "Auto-differentiating linear
+# algebra", arXiv:1710.08717, for lq).
 def _square(g_q: Any, g_r: Any, q: Any, r: Any) -> Any:
     """The gradient of a matrix that is not wide; ``r`` is square."""
     pivots, columns = np.abs(np.diagonal(pb.value(r), axis1=-2, axis2=-1)), np.linalg.norm(pb.value(r), axis=-2)
     if np.any(pivots <= 4 * np.sqrt(r.shape[-1]) * rounding(pivots) * columns):
         message = (
-            "numpy.linalg.qr of a matrix whose columns are dependent (of one nothing but rounding is left beside those before it) has "
-            "no derivative: q is not determined; take independent columns, or a function that is smooth there, such as a.T @ a"
+            "numpy.linalg.qr of a matrix whose columns are dependent (of one nothing but rounding is left beside "
+            "those before it) has no derivative: q is not determined; take independent columns, or a function that is "
+            "smooth there, such as a.T @ a"
         )
         raise pb.NotDifferentiableError(message)
     parts = ([] if g_r is None else [r @ adjoint(g_r)]) + ([] if g_q is None else [-(adjoint(g_q) @ q)])
@@ -39,7 +41,8 @@ def _square(g_q: Any, g_r: Any, q: Any, r: Any) -> Any:
 
 
 def _reduced(g_q: Any, g_r: Any, q: Any, r: Any) -> Any:
-    """The gradient from those of the reduced factors. A wide matrix is [q r1, q r2] with r1 square: two functions of q."""
+    """The gradient from those of the reduced factors. A wide matrix is [q r1, q r2] with r1 square: two functions of
+    q."""
     k = q.shape[-1]
     if r.shape[-1] == k:
         return _square(g_q, g_r, q, r)
@@ -52,10 +55,11 @@ def _reduced(g_q: Any, g_r: Any, q: Any, r: Any) -> Any:
     return np.concatenate([first, q @ last], axis=-1)
 
 
-# LAPACK's q = h_1 ... h_n is 1 - v t v^H with v = [v1; v2] unit lower trapezoidal. So its first columns q1 = [qa; qb] give
-# w = qa - 1 = -v1 t v1^H and qb = -v2 t v1^H, and its last ones are q2 = [w; qb] z + [0; 1] with z = w^-H qb^H (cf. Ballard et al.,
-# "Reconstructing Householder vectors from tall-skinny QR", 2014). |det w| >= 1, unless a column was reduced already, in which case its
-# reflector is 1 and jumps nearby: then q2 counts as any basis of its space, and -q2 g_q2^H q1 is what it adds to the gradient of q1.
+# LAPACK's q = h_1 ... h_n is 1 - v t v^H with v = [v1; v2] unit lower trapezoidal. So its first columns q1 = [qa; qb]
+# give w = qa - 1 = -v1 t v1^H and qb = -v2 t v1^H, and its last ones are q2 = [w; qb] z + [0; 1] with z = w^-H qb^H
+# (cf. Ballard et al., "Reconstructing Householder vectors from tall-skinny QR", 2014). |det w| >= 1, unless a column
+# was reduced already, in which case its reflector is 1 and jumps nearby: then q2 counts as any basis of its space, and
+# -q2 g_q2^H q1 is what it adds to the gradient of q1.
 def _from_completion(g2: Any, q1: Any, q2: Any) -> Any:
     """What the gradient of the completing columns ``q2`` amounts to on ``q1``."""
     n = q1.shape[-1]
@@ -90,11 +94,11 @@ qr_r = pb.primitive(
 )  # r alone: q is found in the pullback
 
 
-# ------------------------------------------------------------------------------------------------------------ reflectors
-# h^T holds r in its upper triangle and v below the diagonal. In the notation above u = -t v1^H is upper triangular with diagonal -tau, so
-# that w = v1 u is a factorisation without pivots and v2 = qb u^-1: the gradient of w is v1^-H (tril(v1^H g_v1, -1) + triu(g_u u^H)) u^-H
-# (de Hoog, Anderssen and Lukas, "Differentiation of matrix functionals using triangular factorization", 2011). The last reflector of a
-# real matrix that is not high is 1.
+# ----------------------------------------------------------------------------------------------------------- reflectors
+# h^T holds r in its upper triangle and v below the diagonal. In the notation above u = -t v1^H is upper triangular with
+# diagonal -tau, so that w = v1 u is a factorisation without pivots and v2 = qb u^-1: the gradient of w is v1^-H
+# (tril(v1^H g_v1, -1) + triu(g_u u^H)) u^-H (de Hoog, Anderssen and Lukas, "Differentiation of matrix functionals using
+# triangular factorization", 2011). The last reflector of a real matrix that is not high is 1.
 def _raw_rule(ct: Any, a: Any, h: Any) -> Any:
     q, r = np.linalg.qr(a)
     g_h, g_tau = (None if part is None else conj(part) for part in ct)
@@ -118,8 +122,8 @@ def _from_reflectors(g_v: Any, g_tau: Any, v: Any, q: Any) -> Any:
     u = np.triu(triangular_solve(v1, w, lower=True, transpose=False))
     if np.any(np.abs(np.diagonal(pb.value(u), axis1=-2, axis2=-1)) < 0.5):  # |tau| >= 1 but for a reflector that is 1
         message = (
-            "numpy.linalg.qr with mode='raw' of a matrix with a column that is triangular already has no derivative: LAPACK's reflector is "
-            "1 there and jumps nearby; use mode='reduced'"
+            "numpy.linalg.qr with mode='raw' of a matrix with a column that is triangular already has no derivative: "
+            "LAPACK's reflector is 1 there and jumps nearby; use mode='reduced'"
         )
         raise pb.NotDifferentiableError(message)
 

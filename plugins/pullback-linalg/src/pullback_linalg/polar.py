@@ -1,9 +1,10 @@
 """Parts of the polar factor: what the norms that are made of singular values pull back.
 
-With a = U S V^H the derivative of sum_k w_k s_k is U diag(w) V^H: all ones for the nuclear norm (the polar factor itself), a one at
-the largest or the smallest value for the spectral norm and its counterpart. It is a primitive of its own, so that second derivatives do
-not go through U and V, which have none where singular values repeat. Singular values that differ by rounding only share; those that
-are 0 have no part: 0 is in the subdifferential there (Watson, "Characterization of the subdifferential of some matrix norms", 1992).
+With a = U S V^H the derivative of sum_k w_k s_k is U diag(w) V^H: all ones for the nuclear norm (the polar factor
+itself), a one at the largest or the smallest value for the spectral norm and its counterpart. It is a primitive of its
+own, so that second derivatives do not go through U and V, which have none where singular values repeat. Singular values
+that differ by rounding only share; those that are 0 have no part: 0 is in the subdifferential there (Watson,
+"Characterization of the subdifferential of some matrix norms", 1992).
 """
 
 from typing import Any
@@ -17,7 +18,8 @@ from pullback_linalg.products import conj, transposed
 
 
 def parts(s: NDArray[Any], which: Any, n: int) -> Any:
-    """The weights w of singular values ``s``, in descending order, for the norm ``which`` of a matrix whose longer side is ``n``."""
+    """The weights w of singular values ``s``, in descending order, for the norm ``which`` of a matrix whose longer
+    side is ``n``."""
     top = s.max(axis=-1, keepdims=True, initial=0)
     rounding = top * (n * np.finfo(s.dtype).eps)
     if which == 2:
@@ -36,10 +38,12 @@ def _polar_part(a: NDArray[Any], *, which: Any) -> Any:
 
 
 def _slopes(s: Any, w: Any) -> tuple[Any, Any]:
-    """The factors of E and E^H in the derivative of U diag(w) V^H, element by element in the bases U and V, where E = U^H da V.
+    """The factors of E and E^H in the derivative of U diag(w) V^H, element by element in the bases U and V, where E =
+    U^H da V.
 
-    (w_i s_i - w_j s_j) / (s_i^2 - s_j^2) and (w_i s_j - w_j s_i) / (s_i^2 - s_j^2), which is 1 / (s_i + s_j) and its negative for equal
-    weights 1 (Noferini, "A formula for the Frechet derivative of a generalized matrix function", 2017).
+    (w_i s_i - w_j s_j) / (s_i^2 - s_j^2) and (w_i s_j - w_j s_i) / (s_i^2 - s_j^2), which is 1 / (s_i + s_j) and its
+    negative for equal weights 1 (Noferini, "A formula for the Frechet derivative of a generalized matrix function",
+    2017).
     """
     si, sj, wi, wj = s[..., :, None], s[..., None, :], w[..., :, None], w[..., None, :]
     alike = (wi == wj) & np.ones_like(pb.value(si) + pb.value(sj), bool)

@@ -1,7 +1,8 @@
 """The generalised ufuncs: matmul, vecdot, matvec, vecmat, with NumPy's broadcasting of the leading axes; and vdot.
 
-Every product is linear in each operand, so a rule reads the other operand and nothing else: in ``x @ c`` with ``c`` constant, ``x``
-is not kept. vdot, vecdot and vecmat conjugate their first operand, and then so do its rules; the others are holomorphic.
+Every product is linear in each operand, so a rule reads the other operand and nothing else: in ``x @ c`` with ``c``
+constant, ``x`` is not kept. vdot, vecdot and vecmat conjugate their first operand, and then so do its rules; the others
+are holomorphic.
 """
 
 from collections.abc import Callable
@@ -30,9 +31,9 @@ def product(function: Callable[..., Any], *, x: Callable[..., Any], y: Callable[
 
 
 # --------------------------------------------------------------------------------------------------------------- matmul
-# out[..., i, j] = sum_k x[..., i, k] y[..., k, j]. An operand of one axis has no i, or no j. Where a batch of matrices meets
-# a single one, the cotangent of the single one is a sum over the batch: one GEMM over batch and rows together, never a batch
-# of products that is summed afterwards.
+# out[..., i, j] = sum_k x[..., i, k] y[..., k, j]. An operand of one axis has no i, or no j. Where a batch of matrices
+# meets a single one, the cotangent of the single one is a sum over the batch: one GEMM over batch and rows together,
+# never a batch of products that is summed afterwards.
 def matmul_left(ct: Any, y: Any, x_spec: Any, y_spec: Any) -> Any:
     """The cotangent of x, ct y^T; leading axes may be left to sum."""
     if y_spec.ndim == 1:
@@ -60,7 +61,7 @@ def matmul_right(ct: Any, x: Any, x_spec: Any, y_spec: Any) -> Any:
 matmul = product(np.matmul, x=matmul_left, y=matmul_right)
 
 
-# -------------------------------------------------------------------------------------------------- vectors and matrices
+# ------------------------------------------------------------------------------------------------- vectors and matrices
 vecdot = product(  # out[...] = sum_k conj(x[..., k]) y[..., k]
     np.vecdot,
     x=lambda ct, y: conj(ct[..., None] * y),
@@ -85,7 +86,7 @@ vdot = product(  # out = sum_k conj(x.ravel()[k]) y.ravel()[k], whatever the two
 )
 
 
-# ----------------------------------------------------------------------------------------------------- NumPy's functions
+# ---------------------------------------------------------------------------------------------------- NumPy's functions
 def as_array(x: Any) -> Any:
     """``x`` as numpy.asarray makes it: an array, or a tracer of one; of a number, traced or not, a 0-d array."""
     if not hasattr(x, "ndim"):
@@ -97,21 +98,25 @@ def refuse(name: str, keywords: dict[str, Any]) -> None:
     """Raise for a keyword of a ufunc that a recorded call does not take."""
     if keywords:
         message = (
-            f"numpy.{name} with {', '.join(f'{key}=' for key in keywords)} has no derivative here; leave the keyword out, "
-            "move the axes with np.moveaxis, or choose the dtype with x.astype(dtype)"
+            f"numpy.{name} with {', '.join(f'{key}=' for key in keywords)} has no derivative here; leave the keyword "
+            "out, move the axes with np.moveaxis, or choose the dtype with x.astype(dtype)"
         )
         raise pb.NotDifferentiableError(message)
 
 
 def along(name: str, function: Callable[..., Any], x: Any, y: Any, axes: Any) -> Any:
-    """``function`` with the core axes where ``axes=`` says: they are moved to the end before it, and those of the output back after it.
+    """``function`` with the core axes where ``axes=`` says: they are moved to the end before it, and those of the
+    output back after it.
 
     NumPy's own ``axes=`` gives the same bits and the same strides.
     """
     x, y = as_array(x), as_array(y)
     entries = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
     if len(entries) not in ((2, 3) if function is vecdot else (3,)):
-        message = f"{name}: axes= has {len(entries)} entries; give one for each input and for the output: [(-2, -1), (-2, -1), (-2, -1)]"
+        message = (
+            f"{name}: axes= has {len(entries)} entries; give one for each input and for the output: [(-2, -1), "
+            "(-2, -1), (-2, -1)]"
+        )
         raise ValueError(message)
     out = function(_to_end(x, entries[0]), _to_end(y, entries[1]))
     core = entries[2] if len(entries) == 3 else ()
@@ -133,7 +138,9 @@ def np_matmul(x1: Any, x2: Any, /, *, axes: Any = None, **keywords: Any) -> Any:
 
 
 @pb.composite(np.vecdot, name="vecdot")
-def np_vecdot(x1: Any, x2: Any, /, *, axis: Any = None, axes: Any = None, keepdims: bool = False, **keywords: Any) -> Any:
+def np_vecdot(
+    x1: Any, x2: Any, /, *, axis: Any = None, axes: Any = None, keepdims: bool = False, **keywords: Any
+) -> Any:
     """numpy.vecdot."""
     refuse("vecdot", keywords if axes is None or not keepdims else {**keywords, "axes": axes, "keepdims": keepdims})
     if axis is not None:
@@ -173,7 +180,12 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 SINCE_2_2 = (
-    (matvec, vecmat, pb.composite(np.matvec, name="matvec")(np_matvec), pb.composite(np.vecmat, name="vecmat")(np_vecmat))
+    (
+        matvec,
+        vecmat,
+        pb.composite(np.matvec, name="matvec")(np_matvec),
+        pb.composite(np.vecmat, name="vecmat")(np_vecmat),
+    )
     if hasattr(np, "matvec")
     else ()
 )

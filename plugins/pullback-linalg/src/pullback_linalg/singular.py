@@ -1,10 +1,11 @@
 """Singular values and vectors: linalg.svd, svdvals.
 
-Each pair of singular vectors is defined up to a common sign, or phase: LAPACK makes the first component of every row of vh real, or,
-where the matrix is wider than high, that of every column of u. With ``full_matrices=True`` the columns of u (or the rows of vh) past
-the singular values are any basis of their space; a function that depends on the choice raises. Equal singular values, and singular
-values that are zero: :mod:`pullback_linalg.gauge`. A function of the singular values alone has a finite gradient everywhere, at zero
-and at equal values that of one choice of vectors, which is an element of the subdifferential of the nuclear or the spectral norm.
+Each pair of singular vectors is defined up to a common sign, or phase: LAPACK makes the first component of every row of
+vh real, or, where the matrix is wider than high, that of every column of u. With ``full_matrices=True`` the columns of
+u (or the rows of vh) past the singular values are any basis of their space; a function that depends on the choice
+raises. Equal singular values, and singular values that are zero: :mod:`pullback_linalg.gauge`. A function of the
+singular values alone has a finite gradient everywhere, at zero and at equal values that of one choice of vectors, which
+is an element of the subdifferential of the nuclear or the spectral norm.
 """
 
 from typing import Any
@@ -13,18 +14,30 @@ import numpy as np
 
 import pullback as pb
 from pullback_linalg.eigen import eigh_cotangent, with_diagonal
-from pullback_linalg.gauge import adjoint, hold_phase, level, reciprocal, reciprocal_gaps, rounding, row_of, skew, touched, turn, turning
+from pullback_linalg.gauge import (
+    adjoint,
+    hold_phase,
+    level,
+    reciprocal,
+    reciprocal_gaps,
+    rounding,
+    row_of,
+    skew,
+    touched,
+    turn,
+    turning,
+)
 from pullback_linalg.products import as_array, conj, transposed
 
 
-# --------------------------------------------------------------------------------------------------------------- vectors
+# -------------------------------------------------------------------------------------------------------------- vectors
 def basis_free(extra: Any, g: Any, name: str, instead: str) -> None:
     """Raise if a function with the gradient ``g`` for ``extra``, the basis of a space, depends on which basis it is."""
     rotation, size = skew(adjoint(pb.value(extra)) @ pb.value(g)), np.linalg.norm(pb.value(g))
     if np.any(np.abs(rotation) > np.sqrt(rounding(rotation)) * size):
         message = (
-            f"{name} is any basis of its space, and the result depends on which one LAPACK chose; use it as a projector "
-            f"only, x @ x.conj().T of one and the same x, or leave it out ({instead})"
+            f"{name} is any basis of its space, and the result depends on which one LAPACK chose; use it as a "
+            f"projector only, x @ x.conj().T of one and the same x, or leave it out ({instead})"
         )
         raise pb.NotDifferentiableError(message)
 
@@ -56,10 +69,12 @@ def _outside(g: Any, v: Any, m: Any, s: Any, ct_s: Any) -> Any:
 
 
 def _core(g_u: Any, g_v: Any, m_u: Any, m_v: Any, s: Any, ct_s: Any) -> Any:
-    """The gradient within the spaces of u and v: ((x + y) / (s_j - s_i) + (x - y) / (s_j + s_i)) / 2 with ct_s on the diagonal.
+    """The gradient within the spaces of u and v: ((x + y) / (s_j - s_i) + (x - y) / (s_j + s_i)) / 2 with ct_s on the
+    diagonal.
 
-    x = skew(m_u) with m_u = u^H g_u, and y = skew(m_v) likewise. This is (x s_j + s_i y) / (s_j^2 - s_i^2), split so that equal and
-    vanishing singular values are told apart. On the diagonal stays x_kk / 2 s_k, imaginary: u_k turned against v_k.
+    x = skew(m_u) with m_u = u^H g_u, and y = skew(m_v) likewise. This is (x s_j + s_i y) / (s_j^2 - s_i^2), split so
+    that equal and vanishing singular values are told apart. On the diagonal stays x_kk / 2 s_k, imaginary: u_k turned
+    against v_k.
     """
     x, y = (0 if m is None else skew(m) for m in (m_u, m_v))
     total = s[..., None, :] + s[..., :, None]
@@ -76,9 +91,9 @@ def _core(g_u: Any, g_v: Any, m_u: Any, m_v: Any, s: Any, ct_s: Any) -> Any:
     return inner if ct_s is None else inner + with_diagonal(ct_s, np.zeros(inner.shape, pb.value(s).dtype))
 
 
-# Townsend, "Differentiating the singular value decomposition", 2016, for the real case; Wan and Zhang, "Automatic differentiation for
-# complex valued SVD", arXiv:1909.02659, for the phase; the last columns of full matrices from d(u2^H u1) = 0, which is all that a
-# projector on them needs. Gradients g are conjugate cotangents, as in the papers.
+# Townsend, "Differentiating the singular value decomposition", 2016, for the real case; Wan and Zhang, "Automatic
+# differentiation for complex valued SVD", arXiv:1909.02659, for the phase; the last columns of full matrices from
+# d(u2^H u1) = 0, which is all that a projector on them needs. Gradients g are conjugate cotangents, as in the papers.
 def svd_cotangent(ct: Any, u: Any, s: Any, vh: Any) -> Any:
     """The cotangent of a matrix from those of u, s, vh, any of which may be None."""
     ct_u, ct_s, ct_vh = ct
@@ -108,7 +123,8 @@ def _transposed(x: Any) -> Any:
 
 
 def _first_columns(ct: Any, basis: Any, s: Any, name: str) -> tuple[Any, Any]:
-    """Cotangent and columns that belong to singular values; what the other columns' cotangent amounts to is put onto these."""
+    """Cotangent and columns that belong to singular values; what the other columns' cotangent amounts to is put onto
+    these."""
     k = s.shape[-1]
     if basis.shape[-1] == k:
         return ct, basis
@@ -128,7 +144,7 @@ svd = pb.primitive(
 )
 
 
-# ------------------------------------------------------------------------------------------------------------- Hermitian
+# ------------------------------------------------------------------------------------------------------------ Hermitian
 # u has eigenvectors of a, s the absolute values of its eigenvalues, and vh their signs.
 def _svd_hermitian_rule(ct: Any, u: Any, s: Any, vh: Any) -> Any:
     ct_u, ct_s, ct_vh = ct
@@ -140,18 +156,23 @@ def _svd_hermitian_rule(ct: Any, u: Any, s: Any, vh: Any) -> Any:
 
 
 svd_hermitian = pb.primitive(
-    lambda a: np.linalg.svd(a, hermitian=True), name="svd_hermitian", outputs=("u", "s", "vh"), vjps={"a": _svd_hermitian_rule}
+    lambda a: np.linalg.svd(a, hermitian=True),
+    name="svd_hermitian",
+    outputs=("u", "s", "vh"),
+    vjps={"a": _svd_hermitian_rule},
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------- values
+# --------------------------------------------------------------------------------------------------------------- values
 # The values alone are a third of the work: the vectors are found in the pullback.
 def _svdvals_rule(ct: Any, a: Any, hermitian: bool) -> Any:
     return svd_cotangent((None, ct, None), *np.linalg.svd(a, full_matrices=False, hermitian=hermitian))
 
 
 svdvals = pb.primitive(
-    lambda a, *, hermitian: np.linalg.svd(a, compute_uv=False, hermitian=hermitian), name="svdvals", vjps={"a": _svdvals_rule}
+    lambda a, *, hermitian: np.linalg.svd(a, compute_uv=False, hermitian=hermitian),
+    name="svdvals",
+    vjps={"a": _svdvals_rule},
 )
 
 

@@ -1,16 +1,17 @@
 """linalg.solve: the factorisation is made once, kept as a residual, and read by every pull.
 
-With ``out = a^-1 b`` and g = a^-T ct: the cotangent of b is g, that of a is -g out^T (Giles, "Collected matrix derivative results",
-2008, section 2.3.1), without conjugation. The values are always those of ``np.linalg.solve``, bit for bit, so that a loop's plain
-and recorded steps agree. NumPy does not hand out the factors that it makes, so what is kept is made beside it:
+With ``out = a^-1 b`` and g = a^-T ct: the cotangent of b is g, that of a is -g out^T (Giles, "Collected matrix
+derivative results", 2008, section 2.3.1), without conjugation. The values are always those of ``np.linalg.solve``, bit
+for bit, so that a loop's plain and recorded steps agree. NumPy does not hand out the factors that it makes, so what is
+kept is made beside it:
 
 * with SciPy, :data:`solve_kept`: LAPACK's getrf of the matrix, whose factors the rules substitute into (getrs);
 * with NumPy alone, :data:`solve_again`: nothing is kept but the matrix, and each pull solves with its transpose.
 
-Measured in one thread for n = 1000, in ms: solve 21, getrf 19, getrs 0.14, inv 80. So one gradient costs the same either way,
-every further pull of the same record 0.14 instead of 21; an inverse, the only factor NumPy alone could keep, would cost four
-solves in every forward. A matrix that stays the same through a loop is factored in every step, as NumPy does too: factor it
-once, outside, as docs/wrap-a-solver.md shows.
+Measured in one thread for n = 1000, in ms: solve 21, getrf 19, getrs 0.14, inv 80. So one gradient costs the same
+either way, every further pull of the same record 0.14 instead of 21; an inverse, the only factor NumPy alone could
+keep, would cost four solves in every forward. A matrix that stays the same through a loop is factored in every step, as
+NumPy does too: factor it once, outside, as docs/wrap-a-solver.md shows.
 """
 
 from importlib.util import find_spec
@@ -25,9 +26,10 @@ from pullback_linalg.products import as_array, transposed
 HAS_SCIPY = find_spec("scipy") is not None
 
 
-# --------------------------------------------------------------------------------------------------------------- factors
+# -------------------------------------------------------------------------------------------------------------- factors
 def factor(a: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(lu, piv) of every matrix in the stack ``a``, as LAPACK's getrf packs them; each lu in Fortran order: getrs copies nothing."""
+    """(lu, piv) of every matrix in the stack ``a``, as LAPACK's getrf packs them; each lu in Fortran order: getrs
+    copies nothing."""
     from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - SciPy is optional, and 50 ms of import for who only multiplies
 
     getrf = get_lapack_funcs("getrf", (a,))
@@ -51,7 +53,8 @@ def _substitute(lu: NDArray[Any], piv: NDArray[Any], b: NDArray[Any], *, transpo
         return x
     if piv.min() < 0 or piv.max() >= piv.shape[-1]:  # getrs would swap rows outside the array
         raise ValueError(
-            f"pivots from {piv.min()} to {piv.max()} do not belong to a matrix of {piv.shape[-1]} rows; pass the piv that factor() gave"
+            f"pivots from {piv.min()} to {piv.max()} do not belong to a matrix of {piv.shape[-1]} rows; pass the piv "
+            "that factor() gave"
         )
     getrs = get_lapack_funcs("getrs", (lu, b))
     if not batch:
@@ -72,7 +75,7 @@ substitute: pb.Primitive = pb.primitive(
 )
 
 
-# ----------------------------------------------------------------------------------------------------------------- solve
+# ---------------------------------------------------------------------------------------------------------------- solve
 def _product(left: Any, right: Any, a_spec: Any) -> Any:
     """The product left right^T, summed over the batch at once where there is a single matrix."""
     if a_spec.ndim == 2 < left.ndim:
@@ -90,7 +93,9 @@ def _cotangents(g: Any, x: Any, a_spec: Any, transpose: bool) -> tuple[Any, Any]
     return _product(-x, g, a_spec) if transpose else _product(-g, x, a_spec), g
 
 
-def _solve_by_factors(a: NDArray[Any], b: NDArray[Any], *, transpose: bool) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+def _solve_by_factors(
+    a: NDArray[Any], b: NDArray[Any], *, transpose: bool
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """The solution of ``a x = b``, or of ``a^T x = b``, by substitution into the factors of a, and these."""
     lu, piv = factor(a.astype(np.result_type(a, b), copy=False))
     return _substitute(lu, piv, b, transpose=transpose), {"lu": lu, "piv": piv}
@@ -103,12 +108,16 @@ def _solve(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], dict[str, ND
     return x, {"lu": lu, "piv": piv}
 
 
-def _factors_rule(ct: Any, lu: Any, piv: Any, out: Any, a_spec: Any, transpose: bool, needed: frozenset[str]) -> tuple[Any, Any]:
+def _factors_rule(
+    ct: Any, lu: Any, piv: Any, out: Any, a_spec: Any, transpose: bool, needed: frozenset[str]
+) -> tuple[Any, Any]:
     g = substitute(lu, piv, ct, transpose=not transpose)
     return _cotangents(g, out if "a" in needed else None, a_spec, transpose)
 
 
-def _factors_rule_again(ct: Any, a: Any, b: Any, a_spec: Any, transpose: bool, needed: frozenset[str]) -> tuple[Any, Any]:
+def _factors_rule_again(
+    ct: Any, a: Any, b: Any, a_spec: Any, transpose: bool, needed: frozenset[str]
+) -> tuple[Any, Any]:
     g = solve_by_factors(a, ct, transpose=not transpose)
     return _cotangents(g, solve_by_factors(a, b, transpose=transpose) if "a" in needed else None, a_spec, transpose)
 
@@ -126,8 +135,8 @@ def _from_transpose(ct: Any, a: Any, out: Any, a_spec: Any, needed: frozenset[st
     return _cotangents(np.linalg.solve(transposed(a), ct), out if "a" in needed else None, a_spec, transpose=False)
 
 
-# The first two have two rules each. One reads the factors; the other is for a derivative of the derivative: it is written with the
-# matrix, on which the factors depend. Both give the same bits.
+# The first two have two rules each. One reads the factors; the other is for a derivative of the derivative: it is
+# written with the matrix, on which the factors depend. Both give the same bits.
 solve_by_factors = pb.primitive(_solve_by_factors, name="solve_by_factors", residuals=("lu", "piv"))
 solve_by_factors.vjp("a", "b", fn=_factors_rule)
 solve_by_factors.vjp("a", "b", fn=_factors_rule_again)

@@ -1,7 +1,8 @@
 """Products of a SciPy sparse array or matrix with a traced array: ``A @ x``, ``A.dot(x)`` and ``x @ A``.
 
-SciPy computes them, in the format that the user has chosen, so the bits are those of the plain product. The matrix is a constant.
-It is recorded as the arrays that it consists of, which are copied as every plain array is, since the user may change them.
+SciPy computes them, in the format that the user has chosen, so the bits are those of the plain product. The matrix is a
+constant. It is recorded as the arrays that it consists of, which are copied as every plain array is, since the user may
+change them.
 """
 
 from typing import Any
@@ -12,7 +13,13 @@ from attrs import frozen
 import pullback as pb
 
 COMPRESSED = ("data", "indices", "indptr")
-PARTS = {"csr": COMPRESSED, "csc": COMPRESSED, "bsr": COMPRESSED, "dia": ("data", "offsets"), "coo": ("data", "row", "col")}
+PARTS = {
+    "csr": COMPRESSED,
+    "csc": COMPRESSED,
+    "bsr": COMPRESSED,
+    "dia": ("data", "offsets"),
+    "coo": ("data", "row", "col"),
+}
 """The arrays that a format consists of. The others are multiplied by way of csr, as SciPy itself does it."""
 
 

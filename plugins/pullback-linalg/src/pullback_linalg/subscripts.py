@@ -1,6 +1,7 @@
 """Subscripts of einsum, taken apart: which letter stands for which axis, and the einsum that pulls a cotangent back.
 
-Nothing here sees an array. NumPy's einsum has accepted the subscripts before any of this is asked, so they are known to be right.
+Nothing here sees an array. NumPy's einsum has accepted the subscripts before any of this is asked, so they are known to
+be right.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,8 @@ class Terms:
 
 @frozen
 class Plan:
-    """How the cotangent of one operand is made: ``einsum(subscripts, ct, *others)``, then the steps that are not None, in this order."""
+    """How the cotangent of one operand is made: ``einsum(subscripts, ct, *others)``, then the steps that are not
+    None, in this order."""
 
     subscripts: str
     work: int
@@ -36,9 +38,11 @@ class Plan:
     reshape: Shape | None
     """Axes of length 1 put back where the operand was broadcast, or where nothing the einsum reads has this index."""
     spread: Shape | None
-    """The shape to broadcast to: an index that the operand alone has was summed, so its cotangent is constant along it."""
+    """The shape to broadcast to: an index that the operand alone has was summed, so its cotangent is constant along
+    it."""
     term: str | None
-    """The operand's subscripts where a letter repeats in them: what was made so far goes on that diagonal, zeros elsewhere."""
+    """The operand's subscripts where a letter repeats in them: what was made so far goes on that diagonal, zeros
+    elsewhere."""
     letters: str
     shape: Shape
 
@@ -63,14 +67,20 @@ def _letter(label: int) -> str:
 
 @lru_cache(maxsize=4096)
 def parse(subscripts: str, ndims: Shape) -> Terms:
-    """The terms of ``subscripts`` for operands with so many axes: every ellipsis spelled out, an implicit output written down."""
+    """The terms of ``subscripts`` for operands with so many axes: every ellipsis spelled out, an implicit output
+    written down."""
     text = subscripts.replace(" ", "")
     left, arrow, output = text.partition("->")
     words = left.split(",")
-    hidden = [ndim - len(word.replace("...", "")) if "..." in word else 0 for word, ndim in zip(words, ndims, strict=True)]
+    hidden = [
+        ndim - len(word.replace("...", "")) if "..." in word else 0 for word, ndim in zip(words, ndims, strict=True)
+    ]
     spare = "".join(letter for letter in LETTERS if letter not in text)[: max(hidden)]
     if len(spare) < max(hidden):
-        message = f"einsum: {subscripts!r} with {ndims} axes needs more than {len(LETTERS)} letters; reshape axes together first"
+        message = (
+            f"einsum: {subscripts!r} with {ndims} axes needs more than {len(LETTERS)} letters; reshape axes "
+            "together first"
+        )
         raise ValueError(message)
     inputs = tuple(word.replace("...", spare[len(spare) - n :]) for word, n in zip(words, hidden, strict=True))
     if not arrow:
@@ -93,9 +103,9 @@ def _extents(words: tuple[str, ...], shapes: tuple[Shape, ...]) -> dict[str, int
 def plan(subscripts: str, shapes: tuple[Shape, ...], index: int) -> Plan:
     """How the cotangent of operand ``index`` comes from that of the output and the other operands.
 
-    einsum is a sum of products over all indices; the derivative by one factor puts the cotangent in its place, so the operand's
-    subscripts and the output's change places. Three things have to be added to that rule (:class:`Plan`): axes of length 1
-    that were broadcast, indices that this operand alone has, and letters that repeat in its own term.
+    einsum is a sum of products over all indices; the derivative by one factor puts the cotangent in its place, so the
+    operand's subscripts and the output's change places. Three things have to be added to that rule (:class:`Plan`):
+    axes of length 1 that were broadcast, indices that this operand alone has, and letters that repeat in its own term.
     """
     terms = parse(subscripts, tuple(map(len, shapes)))
     own = dict(zip(terms.inputs[index], shapes[index], strict=True))

@@ -1,7 +1,8 @@
-"""Systems with a triangular matrix, which the pullbacks of cholesky and qr solve: half the work of a general solve, and no pivots.
+"""Systems with a triangular matrix, which the pullbacks of cholesky and qr solve: half the work of a general solve, and
+no pivots.
 
-With x = t^-1 b and h = t^-T ct: the cotangent of b is h, that of t the triangle of -h x^T (Giles, "Collected matrix derivative
-results", 2008, section 2.3.1), without conjugation.
+With x = t^-1 b and h = t^-T ct: the cotangent of b is h, that of t the triangle of -h x^T (Giles, "Collected matrix
+derivative results", 2008, section 2.3.1), without conjugation.
 """
 
 from typing import Any
@@ -14,7 +15,8 @@ from pullback_linalg.products import transposed
 from pullback_linalg.solve import HAS_SCIPY
 
 LARGE = 32
-"""Rows from which on LAPACK's trtrs is used: below, it is no faster than a general solve, and OpenBLAS starts threads even for 3 rows."""
+"""Rows from which on LAPACK's trtrs is used: below, it is no faster than a general solve, and OpenBLAS starts
+threads even for 3 rows."""
 
 
 def triangle(x: Any, lower: bool) -> Any:
@@ -23,12 +25,15 @@ def triangle(x: Any, lower: bool) -> Any:
 
 
 def _triangular_solve(t: NDArray[Any], b: NDArray[Any], *, lower: bool, transpose: bool) -> NDArray[Any]:
-    """The solution x of ``t x = b``, or of ``t^T x = b``; of t only the one triangle is read. Both are matrices, or stacks of them."""
+    """The solution x of ``t x = b``, or of ``t^T x = b``; of t only the one triangle is read. Both are matrices, or
+    stacks of them."""
     if HAS_SCIPY and t.ndim == b.ndim == 2 and b.size and len(t) >= LARGE:
         from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - SciPy is optional, and 50 ms of import for who only multiplies
 
         # LAPACK counts in Fortran order: it is handed t^T, of which it copies nothing.
-        x, info = get_lapack_funcs("trtrs", (t, b))(np.ascontiguousarray(t).T, b, lower=not lower, trans=int(not transpose))
+        x, info = get_lapack_funcs("trtrs", (t, b))(
+            np.ascontiguousarray(t).T, b, lower=not lower, trans=int(not transpose)
+        )
         if info:
             raise np.linalg.LinAlgError(f"Singular matrix: element {info - 1} of the diagonal is zero")
         return np.asarray(x)

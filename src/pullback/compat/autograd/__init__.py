@@ -1,6 +1,8 @@
-"""HIPS autograd's names over pullback: a program written for autograd runs after ``autograd`` is replaced by ``pullback.compat.autograd``.
+"""HIPS autograd's names over pullback: a program written for autograd runs after ``autograd`` is replaced by
+``pullback.compat.autograd``.
 
-docs/from-autograd.md says what each name is in pullback itself, what differs and what raises. Nothing here is needed by new programs.
+docs/from-autograd.md says what each name is in pullback itself, what differs and what raises. Nothing here is needed by
+new programs.
 """
 
 from pullback.compat.autograd.builtins import dict, isinstance, list, tuple, type

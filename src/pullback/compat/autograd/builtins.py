@@ -1,9 +1,10 @@
-"""Python's own types, as programs import them from ``autograd.builtins``: lists, tuples and dicts are structures here without a wrapper."""
+"""Python's own types, as programs import them from ``autograd.builtins``: lists, tuples and dicts are structures
+here without a wrapper."""
 
 import builtins
 from typing import Any
 
-from pullback.tracer import value
+from pullback.recording.handles import value
 
 dict, list, tuple = builtins.dict, builtins.list, builtins.tuple
 

@@ -1,7 +1,9 @@
-"""autograd's operators on ``grad`` and ``vjp``: each takes ``(fun, argnum)`` and returns a function of fun's own arguments.
+"""autograd's operators on ``grad`` and ``vjp``: each takes ``(fun, argnum)`` and returns a function of fun's own
+arguments.
 
-``argnum`` is a position, or a sequence of positions; for a sequence the result is a tuple. Rows of Jacobians are pulls of one reverse pass
-each, products with tangents are pulls of pulls: the pull is linear in its cotangent, so its own pull is the Jacobian times a tangent.
+``argnum`` is a position, or a sequence of positions; for a sequence the result is a tuple. Rows of Jacobians are pulls
+of one reverse pass each, products with tangents are pulls of pulls: the pull is linear in its cotangent, so its own
+pull is the Jacobian times a tangent.
 """
 
 import inspect
@@ -11,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback import reverse
-from pullback.arrays import carries_derivative
-from pullback.errors import NotDifferentiableError, StructureError
-from pullback.marks import checkpoint
-from pullback.structures import flatten, map_leaves
-from pullback.tracer import value
+from pullback.recording.handles import value
+from pullback.transforms import reverse
+from pullback.transforms.stepping import checkpoint
+from pullback.words.errors import NotDifferentiableError, StructureError
+from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten, map_leaves
 
 
 def of_argument(operator: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +42,10 @@ def of_one(fun: Callable[..., Any], argnum: Any, args: tuple[Any, ...], kwargs: 
     places = [number + len(args) if number < 0 else number for number in (argnum if several else (argnum,))]
     for place in places:
         if not 0 <= place < len(args):
-            message = f"argnum {argnum} of {_name(fun)}: the call has {len(args)} positional arguments; pass the argument by position"
+            message = (
+                f"argnum {argnum} of {_name(fun)}: the call has {len(args)} positional arguments; pass the "
+                "argument by position"
+            )
             raise StructureError(message)
 
     @wraps(fun)
@@ -60,7 +65,9 @@ def _name(fun: Any) -> str:
 def pull_of(f: Callable[..., Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The value of ``f`` at ``x``, and the function from its cotangent to that of ``x``."""
     if not any(map(carries_derivative, flatten(x)[0])):
-        raise NotDifferentiableError(f"{_name(f)}: the argument has type {type(x).__name__} and carries no derivative; pass floats")
+        raise NotDifferentiableError(
+            f"{_name(f)}: the argument has type {type(x).__name__} and carries no derivative; pass floats"
+        )
     out, pull = reverse.vjp(f, x)
     return out, lambda ct: pull(ct)[0]
 
@@ -74,7 +81,7 @@ def push(f: Callable[..., Any], x: Any, tangent: Any) -> tuple[Any, Any]:
     return out, pull_again(tangent)
 
 
-# ------------------------------------------------------------------------------------------------------------- gradients
+# ------------------------------------------------------------------------------------------------------------ gradients
 @of_argument
 def grad(f: Any, x: Any) -> Any:
     """The gradient of a real scalar function; for a complex argument df/dx - i df/dy."""
@@ -104,7 +111,9 @@ def elementwise_grad(f: Any, x: Any) -> Any:
     """The sum of the rows of the Jacobian: the derivative of each element, where output k depends on input k alone."""
     out, pull = pull_of(f, x)
     if any(np.iscomplexobj(value(leaf)) for leaf in flatten(out)[0]):
-        raise NotDifferentiableError(f"elementwise_grad is for real outputs, {_name(f)} returned a complex one; use holomorphic_grad")
+        raise NotDifferentiableError(
+            f"elementwise_grad is for real outputs, {_name(f)} returned a complex one; use holomorphic_grad"
+        )
     return pull(map_leaves(np.ones_like, out))
 
 
@@ -127,7 +136,9 @@ def _by_name(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, only: 
         bound.arguments |= named
         return fun(*bound.args, **bound.kwargs)
 
-    gradients: dict[str, Any] = reverse.grad(f)({name: x for name, x in bound.arguments.items() if only in {None, name}})
+    gradients: dict[str, Any] = reverse.grad(f)({
+        name: x for name, x in bound.arguments.items() if only in {None, name}
+    })
     return gradients
 
 
@@ -154,7 +165,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
     return derived
 
 
-# -------------------------------------------------------------------------------------------------------------- products
+# ------------------------------------------------------------------------------------------------------------- products
 @of_argument
 def make_vjp(f: Any, x: Any) -> Any:
     """``(vjp, value)``: the function from a cotangent to that of the argument, and the value."""
@@ -211,7 +222,8 @@ def _half_square(x: Any) -> Any:
 
 
 def make_ggnvp(f: Callable[..., Any], g: Callable[..., Any] = _half_square, f_argnum: Any = 0) -> Callable[..., Any]:
-    """``(*args) -> v -> J^T H J v``, with J the Jacobian of ``f`` and H the Hessian of ``g`` at its value: generalised Gauss-Newton."""
+    """``(*args) -> v -> J^T H J v``, with J the Jacobian of ``f`` and H the Hessian of ``g`` at its value:
+    generalised Gauss-Newton."""
 
     @wraps(f)
     def at(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
@@ -223,14 +235,17 @@ def make_ggnvp(f: Callable[..., Any], g: Callable[..., Any] = _half_square, f_ar
     return at
 
 
-# ------------------------------------------------------------------------------------------------------------- Jacobians
+# ------------------------------------------------------------------------------------------------------------ Jacobians
 @of_argument
 def jacobian(f: Any, x: Any) -> Any:
     """The Jacobian, of the output's shape followed by the argument's: one pull per element of the output."""
     out, pull = pull_of(f, x)
     for role, array in (("output", out), ("argument", x)):
         if not carries_derivative(array):
-            message = f"jacobian is for arrays of floats, the {role} of {_name(f)} is a {type(array).__name__}; use make_vjp for structures"
+            message = (
+                f"jacobian is for arrays of floats, the {role} of {_name(f)} is a {type(array).__name__}; use "
+                "make_vjp for structures"
+            )
             raise StructureError(message)
     plain = np.asarray(value(out))
     rows = [pull(_unit(plain, place)) for place in np.ndindex(*plain.shape)]

@@ -1,7 +1,8 @@
-"""autograd's way to declare a primitive: ``@primitive`` and ``defvjp`` with makers ``(ans, *args, **kwargs) -> (g -> cotangent)``.
+"""autograd's way to declare a primitive: ``@primitive`` and ``defvjp`` with makers
+``(ans, *args, **kwargs) -> (g -> cotangent)``.
 
-A maker names nothing that it reads, so a record keeps all arguments and the value, as autograd's does. ``pullback.primitive`` says what is
-kept and is what new programs use.
+A maker names nothing that it reads, so a record keeps all arguments and the value, as autograd's does.
+``pullback.primitive`` says what is kept and is what new programs use.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,12 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 from attrs import frozen
 
-from pullback import declare
-from pullback.errors import ConversionError, MissingRuleError, NotDifferentiableError
-from pullback.handles import Handle
-from pullback.nested import holds_tracer
-from pullback.structures import flatten, map_leaves
-from pullback.tracer import value
+from pullback.recording.handles import Handle, value
+from pullback.recording.nested_lists import holds_tracer
+from pullback.rules import declaration as declare
+from pullback.words.errors import ConversionError, MissingRuleError, NotDifferentiableError
+from pullback.words.structures import flatten, map_leaves
 
 
 @frozen(eq=False)
@@ -59,25 +59,34 @@ class DeclaredFunction:
         for number, argument in enumerate(args):
             if isinstance(argument, Handle) and number not in self.makers and self.any_maker is None:
                 message = (
-                    f"{self.primitive.name} has no derivative with respect to argument {number}: declare it with defvjp (None for zero), "
-                    "or pass getval(x)"
+                    f"{self.primitive.name} has no derivative with respect to argument {number}: declare it with "
+                    "defvjp (None for zero), or pass getval(x)"
                 )
                 raise MissingRuleError(message)
-        places = tuple(k for k, a in enumerate(args) if isinstance(a, Handle | np.ndarray | np.inexact | float | complex))
+        places = tuple(
+            k for k, a in enumerate(args) if isinstance(a, Handle | np.ndarray | np.inexact | float | complex)
+        )
         given = tuple(None if k in places else a for k, a in enumerate(args))
         return self.primitive(*(args[k] for k in places), call=Call(given, places, kwargs))
 
     def _refuse_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A tracer in a structure or a keyword would be traced through the function instead of its declared derivative."""
+        """A tracer in a structure or a keyword would be traced through the function instead of its declared
+        derivative."""
         if any(isinstance(leaf, Handle) for leaf in flatten((args, kwargs))[0]):
-            message = f"{self.primitive.name} got a tracer inside a structure or by keyword; pass arrays one by one and by position"
+            message = (
+                f"{self.primitive.name} got a tracer inside a structure or by keyword; pass arrays one by one "
+                "and by position"
+            )
             raise ConversionError(message)
 
     def _forward(self, *arrays: Any, call: Call) -> Any:
         out = self.fun(*call.arguments(arrays), **call.kwargs)
         if isinstance(out, tuple | list | dict) or (holds_tracer(out) and not holds_tracer(list(arrays))):
             what = f"a {type(out).__name__}" if isinstance(out, tuple | list | dict) else "a tracer from outside"
-            message = f"{self.primitive.name} returned {what}; return one array, or declare it with pullback.primitive(outputs=...)"
+            message = (
+                f"{self.primitive.name} returned {what}; return one array, or declare it with "
+                "pullback.primitive(outputs=...)"
+            )
             raise NotDifferentiableError(message)
         return out
 
@@ -101,7 +110,9 @@ def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """``f_raw`` on the values behind the tracers: no derivative."""
 
     def plainly(*args: Any, **kwargs: Any) -> Any:
-        return f_raw(*(map_leaves(value, a) for a in args), **{name: map_leaves(value, a) for name, a in kwargs.items()})
+        return f_raw(
+            *(map_leaves(value, a) for a in args), **{name: map_leaves(value, a) for name, a in kwargs.items()}
+        )
 
     return update_wrapper(plainly, f_raw)
 
@@ -117,7 +128,8 @@ def _declared(fun: Any) -> DeclaredFunction:
 
 
 def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Iterable[int] | None = None) -> None:
-    """One maker ``(ans, *args, **kwargs) -> (g -> cotangent)`` per argument, or per number in ``argnums``; None is a zero derivative."""
+    """One maker ``(ans, *args, **kwargs) -> (g -> cotangent)`` per argument, or per number in ``argnums``; None is a
+    zero derivative."""
     declared = _declared(fun)
     for number, maker in zip(count() if argnums is None else argnums, vjpmakers, strict=False):
         declared.makers[number] = None if maker is None else _spread(maker)
@@ -143,7 +155,8 @@ def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
 
 
 def defjvp(fun: Any, *jvpfuns: Any, argnums: Iterable[int] | None = None) -> None:
-    """Accepted and not used: tangents come from the pull of the pull, so a rule for them cannot disagree with the other one."""
+    """Accepted and not used: tangents come from the pull of the pull, so a rule for them cannot disagree with the
+    other one."""
     _declared(fun)
 
 
@@ -186,8 +199,13 @@ class Refused:
 _STRUCTURES = "lists, tuples, dicts, named tuples, dataclasses and attrs classes are differentiated as they are"
 Box, VSpace = Refused("Box", _STRUCTURES), Refused("VSpace", _STRUCTURES)
 vspace = Refused("vspace", "ask np.shape and np.result_type, or use zeros_like and ones_like")
-SparseObject = Refused("SparseObject", "declare the function with pullback.primitive; what is read by index is accumulated sparsely anyway")
-JVPNode, VJPNode = Refused("JVPNode", "look at pullback.record(f, *args)"), Refused("VJPNode", "look at pullback.record(f, *args)")
+SparseObject = Refused(
+    "SparseObject", "declare the function with pullback.primitive; what is read by index is accumulated sparsely anyway"
+)
+JVPNode, VJPNode = (
+    Refused("JVPNode", "look at pullback.record(f, *args)"),
+    Refused("VJPNode", "look at pullback.record(f, *args)"),
+)
 register_notrace = Refused("register_notrace", "wrap the function with notrace_primitive")
 
 __all__ = [

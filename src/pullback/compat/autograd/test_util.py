@@ -1,4 +1,5 @@
-"""autograd's checks, by those of ``pullback.testing``; a failed one raises :class:`CheckError`, which is an AssertionError."""
+"""autograd's checks, by those of ``pullback.testing``; a failed one raises :class:`CheckError`, which is an
+AssertionError."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -8,8 +9,11 @@ from pullback.compat.autograd.differential_operators import of_one
 from pullback.testing import check_grads as check
 
 
-def check_grads(fun: Callable[..., Any], argnum: Any = 0, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> Callable[..., None]:
-    """A function of fun's arguments that raises :class:`CheckError` unless the derivatives up to ``order`` equal numeric ones."""
+def check_grads(
+    fun: Callable[..., Any], argnum: Any = 0, modes: Sequence[str] = ("fwd", "rev"), order: int = 2
+) -> Callable[..., None]:
+    """A function of fun's arguments that raises :class:`CheckError` unless the derivatives up to ``order`` equal
+    numeric ones."""
 
     def checks(*args: Any, **kwargs: Any) -> None:
         f, x = of_one(fun, argnum, args, kwargs)

@@ -3,8 +3,7 @@
 from typing import Any
 
 from pullback.compat.autograd.extend import notrace_primitive, primitive
-from pullback.handles import Handle
-from pullback.tracer import value
+from pullback.recording.handles import Handle, value
 
 
 def getval(x: Any) -> Any:

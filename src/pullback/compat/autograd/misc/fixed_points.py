@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from pullback import declare, reverse
 from pullback.compat.autograd.misc.flatten import flatten
-from pullback.tracer import value
+from pullback.recording.handles import value
+from pullback.rules import declaration as declare
+from pullback.transforms import reverse
 
 
-def fixed_point(f: Callable[[Any], Callable[[Any], Any]], a: Any, x0: Any, distance: Callable[[Any, Any], Any], tol: float) -> Any:
+def fixed_point(
+    f: Callable[[Any], Callable[[Any], Any]], a: Any, x0: Any, distance: Callable[[Any, Any], Any], tol: float
+) -> Any:
     """The x with ``f(a)(x) = x``, reached from ``x0``: iterated until ``distance(x, x_previous)`` is below ``tol``.
 
-    Differentiable in ``a`` (any structure); the start has no influence on the fixed point. ``f`` may close over no traced value.
+    Differentiable in ``a`` (any structure); the start has no influence on the fixed point. ``f`` may close over no
+    traced value.
     """
     vector, unflatten = flatten(a)
 

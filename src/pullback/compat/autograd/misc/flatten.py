@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.structures import flatten as leaves_of
-from pullback.structures import unflatten as structure_of
+from pullback.words.structures import flatten as leaves_of
+from pullback.words.structures import unflatten as structure_of
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The leaves of a structure behind each other in one vector, dicts by sorted key, and the function back; both may be traced."""
+    """The leaves of a structure behind each other in one vector, dicts by sorted key, and the function back; both
+    may be traced."""
     leaves, definition = leaves_of(value)
     shapes = [np.shape(leaf) for leaf in leaves]
     ends = np.cumsum([0, *(int(np.prod(shape, dtype=np.intp)) for shape in shapes)])
@@ -18,7 +19,10 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     def unflatten(vector: Any) -> Any:
         parts = zip(shapes, ends, ends[1:], strict=False)
-        return structure_of(definition, [np.reshape(vector[start:stop], shape) if shape else vector[start] for shape, start, stop in parts])
+        return structure_of(
+            definition,
+            [np.reshape(vector[start:stop], shape) if shape else vector[start] for shape, start, stop in parts],
+        )
 
     return vector, unflatten
 

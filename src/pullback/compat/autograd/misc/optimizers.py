@@ -1,4 +1,5 @@
-"""Three gradient methods for parameters of any structure. ``grad(x, i)`` is the gradient at step i; ``callback(x, i, g)`` looks on."""
+"""Three gradient methods for parameters of any structure. ``grad(x, i)`` is the gradient at step i;
+``callback(x, i, g)`` looks on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,9 +39,16 @@ def sgd(
 
 
 def rmsprop(
-    grad: Gradient, x0: Any, callback: Any = None, num_iters: int = 100, step_size: float = 0.1, gamma: float = 0.9, eps: float = 1e-8
+    grad: Gradient,
+    x0: Any,
+    callback: Any = None,
+    num_iters: int = 100,
+    step_size: float = 0.1,
+    gamma: float = 0.9,
+    eps: float = 1e-8,
 ) -> Any:
-    """Root mean square propagation: each element's step is divided by the running root mean square of its gradient, begun at 1."""
+    """Root mean square propagation: each element's step is divided by the running root mean square of its gradient,
+    begun at 1."""
     mean_square: Any = 1.0
 
     def update(x: Any, g: Any, i: int) -> Any:
@@ -61,7 +69,8 @@ def adam(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> Any:
-    """Adam (Kingma and Ba 2015, algorithm 1): running means of the gradient and its square, corrected for their beginning at 0."""
+    """Adam (Kingma and Ba 2015, algorithm 1): running means of the gradient and its square, corrected for their
+    beginning at 0."""
     mean: Any = 0.0
     mean_square: Any = 0.0
 

@@ -1,4 +1,5 @@
-"""``autograd.numpy``: NumPy itself, with ``pullback.numpy`` for what does not dispatch (``array`` of a list of tracers, ``full``, ...)."""
+"""``autograd.numpy``: NumPy itself, with ``pullback.numpy`` for what does not dispatch (``array`` of a list of
+tracers, ``full``, ...)."""
 
 from typing import Any
 

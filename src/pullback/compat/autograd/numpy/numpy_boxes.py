@@ -1,5 +1,5 @@
 """``ArrayBox``, for programs that ask ``isinstance(x, ArrayBox)``: the tracer."""
 
-from pullback.tracer import Tracer as ArrayBox
+from pullback.tracing.tracer import Tracer as ArrayBox
 
 __all__ = ["ArrayBox"]

@@ -1,1 +1,2 @@
-"""The part of ``autograd.scipy`` that programs use most. Its modules import SciPy, an extra: ``pip install pullback[demo]``."""
+"""The part of ``autograd.scipy`` that programs use most. Its modules import SciPy, an extra:
+``pip install pullback[demo]``."""

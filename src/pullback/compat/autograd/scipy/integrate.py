@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 from scipy import integrate
 
-from pullback import declare, reverse
 from pullback.compat.autograd.misc.flatten import flatten
-from pullback.nested import as_operand
+from pullback.recording.nested_lists import as_operand
+from pullback.rules import declaration as declare
+from pullback.transforms import reverse
 
 
 def odeint(func: Callable[..., Any], y0: Any, t: Any, func_args: Any = (), **kwargs: Any) -> Any:
     """The solution of dy/dt = func(y, t, *func_args) at the times ``t``, of shape (len(t), len(y0)).
 
-    Differentiable in ``y0``, ``t`` and the floats in ``func_args`` (any structure); ``func`` may close over no traced value. Keywords go to
-    SciPy's odeint, in the reverse pass too. Nothing of the solution but its values at ``t`` is kept: the reverse integrates the state
-    back in time beside the adjoint, so the gradient is as exact as ``rtol`` and ``atol`` make both.
+    Differentiable in ``y0``, ``t`` and the floats in ``func_args`` (any structure); ``func`` may close over no traced
+    value. Keywords go to SciPy's odeint, in the reverse pass too. Nothing of the solution but its values at ``t`` is
+    kept: the reverse integrates the state back in time beside the adjoint, so the gradient is as exact as ``rtol`` and
+    ``atol`` make both.
     """
     theta, unflatten = flatten(func_args)
 
@@ -35,9 +37,11 @@ _odeint = declare.primitive(_forward, name="odeint")
 
 @_odeint.vjp("y0", "t", "theta")  # type: ignore[untyped-decorator]
 def _pull_odeint(ct: Any, t: Any, theta: Any, out: Any, of_vector: Any, options: Any) -> tuple[Any, Any, Any]:
-    """The state y, the adjoint a and the integral of a df/dtheta, from each time to the one before; ct enters where it belongs.
+    """The state y, the adjoint a and the integral of a df/dtheta, from each time to the one before; ct enters where it
+    belongs.
 
-    A time moves only the solution at that time, by f, except the first: moving that one moves the whole solution, by -f.
+    A time moves only the solution at that time, by f, except the first: moving that one moves the whole solution, by
+    -f.
     """
     n = np.shape(out)[1]
 

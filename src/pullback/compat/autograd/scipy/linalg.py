@@ -1,7 +1,8 @@
-"""``scipy.linalg`` with derivatives for triangular and Cholesky solves, Sylvester equations and square roots; other names are SciPy's own.
+"""``scipy.linalg`` with derivatives for triangular and Cholesky solves, Sylvester equations and square roots; other
+names are SciPy's own.
 
-Rules: M. Giles, Collected matrix derivative results for forward and reverse mode AD (2008), for real matrices; products of traced
-matrices need the plugin pullback-linalg (that is, second derivatives do).
+Rules: M. Giles, Collected matrix derivative results for forward and reverse mode AD (2008), for real matrices; products
+of traced matrices need the plugin pullback-linalg (that is, second derivatives do).
 """
 
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from pullback.declare import Primitive, primitive
+from pullback.rules.declaration import Primitive, primitive
 
 
-# -------------------------------------------------------------------------------------------------------------- triangular
+# ----------------------------------------------------------------------------------------------------------- triangular
 def _triangle(a: Any, *, lower: bool, unit_diagonal: bool) -> Any:
     """The part of a matrix that a triangular solve reads."""
     inside = -1 if unit_diagonal else 0
@@ -41,14 +42,20 @@ def _pull_matrix(ct: Any, a: Any, out: Any, trans: int, lower: bool, unit_diagon
 
 
 def solve_triangular(
-    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False, check_finite: bool = True
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Any:
     """The x with a x = b (trans 0 or 'N') or a^T x = b (1 or 'T'), reading one triangle of ``a``. Real."""
     transposed = {"N": 0, "T": 1, "C": 1, 2: 1}.get(trans, trans)
     return _triangular(a, b, trans=transposed, lower=bool(lower), unit_diagonal=bool(unit_diagonal))
 
 
-# ---------------------------------------------------------------------------------------------------------------- Cholesky
+# ------------------------------------------------------------------------------------------------------------- Cholesky
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The Cholesky factor, the upper one unless ``lower``; by numpy.linalg."""
     factor = np.linalg.cholesky(a)
@@ -72,7 +79,7 @@ def solve(a: Any, b: Any, **options: Any) -> Any:
     return np.linalg.solve(a, b)
 
 
-# ------------------------------------------------------------------------------------------------- Sylvester, square root
+# ----------------------------------------------------------------------------------------------- Sylvester, square root
 _sylvester: Primitive = primitive(
     linalg.solve_sylvester,
     name="solve_sylvester",
@@ -90,7 +97,9 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     return _sylvester(a, b, q)
 
 
-_sqrtm = primitive(linalg.sqrtm, name="sqrtm", operands=("a",), vjps={"a": lambda ct, out: _sylvester(out.T, out.T, ct)})
+_sqrtm = primitive(
+    linalg.sqrtm, name="sqrtm", operands=("a",), vjps={"a": lambda ct, out: _sylvester(out.T, out.T, ct)}
+)
 
 
 def sqrtm(a: Any) -> Any:
@@ -103,7 +112,8 @@ def block_diag(*arrays: Any) -> Any:
     blocks = [np.atleast_2d(a) for a in arrays]
     widths = [block.shape[1] for block in blocks]
     rows = [
-        [block if place == k else np.zeros((block.shape[0], width)) for place, width in enumerate(widths)] for k, block in enumerate(blocks)
+        [block if place == k else np.zeros((block.shape[0], width)) for place, width in enumerate(widths)]
+        for k, block in enumerate(blocks)
     ]
     return np.block(rows)
 

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from pullback.declare import primitive
-from pullback.errors import NotDifferentiableError
+from pullback.rules.declaration import primitive
+from pullback.words.errors import NotDifferentiableError
 
 MODES = ("full", "valid")
 
 
 def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full") -> Any:
-    """The convolution of A and B over the pairs of axes ``axes`` (all axes, if None), summed over the pairs ``dot_axes``.
+    """The convolution of A and B over the pairs of axes ``axes`` (all axes, if None), summed over the pairs
+    ``dot_axes``.
 
     The result has the axes of A in neither list, those of B, then the convolved ones. ``mode`` is 'full' or 'valid'.
     """
@@ -26,24 +27,32 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         shape = [np.shape(X)[k] for k in rest]
         sums = int(np.prod([np.shape(X)[k] for k in dotted], dtype=np.intp))
         moved = np.transpose(X, (*rest, *dotted, *convolved))
-        canonical.append(np.reshape(moved, (int(np.prod(shape, dtype=np.intp)), sums, *(np.shape(X)[k] for k in convolved))))
+        canonical.append(
+            np.reshape(moved, (int(np.prod(shape, dtype=np.intp)), sums, *(np.shape(X)[k] for k in convolved)))
+        )
         free += shape
     a, b = canonical
-    out = _convolve(a, b, mode=mode) if mode == "full" or _covers(a, b) else np.swapaxes(_convolve(b, a, mode=mode), 0, 1)
+    out = (
+        _convolve(a, b, mode=mode) if mode == "full" or _covers(a, b) else np.swapaxes(_convolve(b, a, mode=mode), 0, 1)
+    )
     return np.reshape(out, (*free, *out.shape[2:]))
 
 
 def _covers(a: Any, b: Any) -> bool:
-    """True where ``a`` is at least as long as ``b`` in every convolved axis; raises ValueError where each is longer somewhere."""
+    """True where ``a`` is at least as long as ``b`` in every convolved axis; raises ValueError where each is longer
+    somewhere."""
     longer = [n >= m for n, m in zip(a.shape[2:], b.shape[2:], strict=True)]
     shorter = [n <= m for n, m in zip(a.shape[2:], b.shape[2:], strict=True)]
     if not all(longer) and not all(shorter):
-        raise ValueError(f"mode 'valid' needs one array at least as long in every axis, got {a.shape[2:]} and {b.shape[2:]}")
+        raise ValueError(
+            f"mode 'valid' needs one array at least as long in every axis, got {a.shape[2:]} and {b.shape[2:]}"
+        )
     return all(longer)
 
 
 def _forward(a: Any, b: Any, *, mode: str) -> Any:
-    """out[i, o, s] = sum over d and k of a[i, d, s - k] b[o, d, k], at every s where one term exists (full) or all do (valid)."""
+    """out[i, o, s] = sum over d and k of a[i, d, s - k] b[o, d, k], at every s where one term exists (full) or all
+    do (valid)."""
     axes = tuple(range(2, a.ndim))
     if mode == "full":
         a = np.pad(a, [(0, 0), (0, 0), *((n - 1, n - 1) for n in b.shape[2:])])

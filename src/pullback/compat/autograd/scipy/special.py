@@ -1,7 +1,7 @@
 """``scipy.special`` with derivatives; a name without one is SciPy's own.
 
-The rules are from the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov): 5.4-5.15 gamma and its kin, 7.2 error
-functions, 8.8 incomplete gamma, 8.17 incomplete beta, 10.6 and 10.29 Bessel functions.
+The rules are from the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov): 5.4-5.15 gamma and its
+kin, 7.2 error functions, 8.8 incomplete gamma, 8.17 incomplete beta, 10.6 and 10.29 Bessel functions.
 """
 
 from typing import Any
@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from pullback.declare import Primitive, primitive, zero_derivative
-from pullback.tracer import value
+from pullback.recording.handles import value
+from pullback.rules.declaration import Primitive, primitive, zero_derivative
 
 ROOT_PI = float(np.sqrt(np.pi))
 ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
 def _table(ufunc: Any, name: str = "", **rules: Any) -> Primitive:
-    """One line of a table: a ufunc and a rule per operand. SciPy has some of the derivatives in float64 only, so results are cast."""
+    """One line of a table: a ufunc and a rule per operand. SciPy has some of the derivatives in float64 only, so
+    results are cast."""
     made: Primitive = primitive(ufunc, name=name or ufunc.__name__, operands=tuple(rules), elementwise=True, vjps=rules)
     return made
 
 
-# ------------------------------------------------------------------------------------------------------ sigmoids, error functions
+# -------------------------------------------------------------------------------------------- sigmoids, error functions
 expit = _table(special.expit, x=lambda ct, out: ct * (out * (1 - out)))
 logit = _table(special.logit, x=lambda ct, x: ct / (x * (1 - x)))
 erf = _table(special.erf, x=lambda ct, x: ct * (2 / ROOT_PI * np.exp(-(x**2))))
@@ -32,8 +33,10 @@ erfcinv = _table(special.erfcinv, x=lambda ct, out: ct * (-ROOT_PI / 2 * np.exp(
 ndtr = _table(special.ndtr, x=lambda ct, x: ct * (np.exp(-0.5 * x**2) / ROOT_2PI))
 log_ndtr = _table(special.log_ndtr, x=lambda ct, x, out: ct * (np.exp(-0.5 * x**2 - out) / ROOT_2PI))
 
-# ---------------------------------------------------------------------------------------------------------------- gamma and beta
-_polygamma = primitive(lambda x, *, n: special.polygamma(n, x), name="polygamma", vjps={"x": lambda ct, x, n: ct * polygamma(n + 1, x)})
+# ------------------------------------------------------------------------------------------------------- gamma and beta
+_polygamma = primitive(
+    lambda x, *, n: special.polygamma(n, x), name="polygamma", vjps={"x": lambda ct, x, n: ct * polygamma(n + 1, x)}
+)
 psi = _table(special.psi, name="psi", x=lambda ct, x: ct * polygamma(1, x))
 digamma = psi
 gamma = _table(special.gamma, x=lambda ct, x, out: ct * (out * psi(x)))
@@ -41,9 +44,13 @@ gammaln = _table(special.gammaln, x=lambda ct, x: ct * psi(x))
 rgamma = _table(special.rgamma, x=lambda ct, x, out: ct * (-out * psi(x)))
 gammasgn = zero_derivative(special.gammasgn)
 beta = _table(
-    special.beta, a=lambda ct, a, b, out: ct * (out * (psi(a) - psi(a + b))), b=lambda ct, a, b, out: ct * (out * (psi(b) - psi(a + b)))
+    special.beta,
+    a=lambda ct, a, b, out: ct * (out * (psi(a) - psi(a + b))),
+    b=lambda ct, a, b, out: ct * (out * (psi(b) - psi(a + b))),
 )
-betaln = _table(special.betaln, a=lambda ct, a, b: ct * (psi(a) - psi(a + b)), b=lambda ct, a, b: ct * (psi(b) - psi(a + b)))
+betaln = _table(
+    special.betaln, a=lambda ct, a, b: ct * (psi(a) - psi(a + b)), b=lambda ct, a, b: ct * (psi(b) - psi(a + b))
+)
 betainc = primitive(
     special.betainc,
     name="betainc",
@@ -79,7 +86,7 @@ def multigammaln(a: Any, d: int) -> Any:
     return _multigammaln(a, d=d)
 
 
-# -------------------------------------------------------------------------------------------------------------- Bessel functions
+# ----------------------------------------------------------------------------------------------------- Bessel functions
 j0: Primitive = _table(special.j0, x=lambda ct, x: -ct * j1(x))
 y0: Primitive = _table(special.y0, x=lambda ct, x: -ct * y1(x))
 j1: Primitive = _table(special.j1, x=lambda ct, x: ct * (0.5 * (j0(x) - jn(2, x))))
@@ -97,10 +104,12 @@ def _of_order(ufunc: Any, rule: Any) -> Primitive:
 jn: Primitive = _of_order(special.jn, lambda ct, v, x: ct * (0.5 * (jn(v - 1, x) - jn(v + 1, x))))
 yn: Primitive = _of_order(special.yn, lambda ct, v, x: ct * (0.5 * (yn(v - 1, x) - yn(v + 1, x))))
 iv: Primitive = _of_order(special.iv, lambda ct, v, x: ct * (0.5 * (iv(v - 1, x) + iv(v + 1, x))))
-ive: Primitive = _of_order(special.ive, lambda ct, v, x, out: ct * (0.5 * (ive(v - 1, x) + ive(v + 1, x)) - np.sign(x) * out))
+ive: Primitive = _of_order(
+    special.ive, lambda ct, v, x, out: ct * (0.5 * (ive(v - 1, x) + ive(v + 1, x)) - np.sign(x) * out)
+)
 
 
-# -------------------------------------------------------------------------------------------------------------------- logsumexp
+# ------------------------------------------------------------------------------------------------------------ logsumexp
 def _log_sum(a: Any, b: Any, sign: Any, *, axis: Any, signed: bool) -> Any:
     out = special.logsumexp(a, axis=axis, b=b, keepdims=True, return_sign=signed)
     return out[0] if signed else out

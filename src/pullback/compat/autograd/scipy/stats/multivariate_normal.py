@@ -1,4 +1,5 @@
-"""The multivariate normal distribution; points lie along the last axis of ``x``. Needs the plugin pullback-linalg on tracers."""
+"""The multivariate normal distribution; points lie along the last axis of ``x``. Needs the plugin pullback-linalg on
+tracers."""
 
 from typing import Any
 

@@ -1,0 +1,304 @@
+"""The graph, the cold form of a recorded program: what a tape says of values, their readers and their sizes, holding no
+array.
+
+A node's number is its place on the tape, so the nodes stand in topological order and every question here is one pass
+over them, from the first to the last or back. The value a node makes bears the node's number.
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from attrs import frozen
+
+from pullback.words.specs import ArraySpec
+
+SHOWN = 80
+"""Nodes that ``str`` lists before it leaves out the middle."""
+
+
+@frozen
+class Slot:
+    """One value that a node holds: ``name`` as the rule declares it (``x``, ``out``, ``lu``), ``nbytes`` of its
+    whole buffer."""
+
+    name: str
+    spec: ArraySpec | None
+    nbytes: int
+    reason: str
+    buffer: int
+    """Equal numbers are the same memory: it counts once."""
+
+
+@frozen
+class Steps:
+    """What a loop node stands for: its number of steps, bytes of the state between two steps, bytes held by one
+    recorded step."""
+
+    n: int
+    state_bytes: int
+    tape_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.n} steps of {self.tape_bytes:,} B"
+
+
+@frozen
+class Node:
+    """One operation. An operand that does not depend on the inputs is None in ``operands``; ``detail`` says which part
+    or option is meant.
+
+    Operands without a derivative (an index, a condition) are not listed as read.
+    """
+
+    ident: int
+    name: str
+    operands: tuple[int | None, ...] = ()
+    detail: str = ""
+    saved: tuple[Slot, ...] = ()
+    file: str = ""
+    line: int = 0
+    view: bool = False
+    """The output may share memory with the first operand."""
+    steps: Steps | None = None
+    n_outputs: int = 1
+    """More than one: the value is a tuple, and the components that are used are nodes of their own."""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The values it reads, an operand given twice named twice."""
+        return tuple(i for i in self.operands if i is not None)
+
+    @property
+    def where(self) -> str:
+        """``file.py:12``, the user's line; empty where there is none."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.file else ""
+
+    @property
+    def text(self) -> str:
+        """The operation as it is listed: ``multiply(%1, _)``; the underscore is an operand that does not depend on
+        the inputs."""
+        if not self.operands:
+            return f"{self.name} {self.detail}".rstrip()
+        arguments = ", ".join("_" if i is None else f"%{i}" for i in self.operands)
+        return f"{self.name}({arguments}) {self.detail}".rstrip()
+
+
+@frozen
+class Var:
+    """The value that a node makes.
+
+    ``spec`` is None for what is no array (a tuple of results) and where nothing on the tape tells it: then no result of
+    the program depends on the value.
+    """
+
+    ident: int
+    spec: ArraySpec | None
+    readers: tuple[int, ...]
+    storage: int
+    """The value whose memory this one looks at: its own number unless it is a view."""
+    is_output: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a dense array of this spec; 0 where the spec is not known."""
+        return self.spec.nbytes if self.spec is not None else 0
+
+
+@frozen
+class Output:
+    """One leaf of what the function returned: the path to it, and its value, or None for one that does not depend on
+    the inputs."""
+
+    label: str
+    ident: int | None
+
+
+@frozen(repr=False)
+class Graph:
+    """A program as recorded once. ``nodes[i]`` makes ``values[i]``; the first ``n_inputs`` nodes are the inputs."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    values: tuple[Var, ...]
+    n_inputs: int
+    outputs: tuple[Output, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes of the inputs."""
+        return self.nodes[: self.n_inputs]
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes held for the reverse, every buffer once."""
+        seen: dict[int, int] = {}
+        for node in self.nodes:
+            for slot in node.saved:
+                seen.setdefault(slot.buffer, slot.nbytes)
+        return sum(seen.values())
+
+    def depths(self) -> list[int]:
+        """For each node the number of edges on the longest path that leads to it."""
+        depth = [0] * len(self.nodes)
+        for node in self.nodes:
+            for i in node.reads:
+                depth[node.ident] = max(depth[node.ident], depth[i] + 1)
+        return depth
+
+    def levels(self) -> list[list[int]]:
+        """Node numbers by the longest path that leads to them; no node reads another of its level."""
+        depth = self.depths()
+        levels: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+        for ident, level in enumerate(depth):
+            levels[level].append(ident)
+        return levels
+
+    def distance(self, i: int, j: int) -> int | None:
+        """Edges on the longest path from node ``i`` to node ``j``; None where none leads there, ``IndexError`` for
+        an unknown node."""
+        for ident in (i, j):
+            if not 0 <= ident < len(self.nodes):
+                message = f"the graph of {self.name} has the nodes 0 to {len(self.nodes) - 1}, not {ident}"
+                raise IndexError(message)
+        longest: dict[int, int] = {i: 0}
+        for node in self.nodes[i + 1 : j + 1]:
+            before = [longest[k] for k in node.reads if k in longest]
+            if before:
+                longest[node.ident] = max(before) + 1
+        return longest.get(j)
+
+    def last_reads(self) -> list[int]:
+        """For each value the last node that reads it or a view of it; one past the end for an output, its own number
+        if nobody does."""
+        last = list(range(len(self.nodes)))
+        for value in self.values:
+            end = len(self.nodes) if value.is_output else max(value.readers, default=value.ident)
+            last[value.storage] = max(last[value.storage], end)
+        return last
+
+    def live_bytes(self) -> list[int]:
+        """Entry ``k``: bytes of the cut after node ``k``: values made by nodes ``0 .. k`` that a later node reads or
+        the function returns.
+
+        A view counts as the memory it looks at, once. These are the sizes of snapshots, one for each place where the
+        program could be cut; constants and what pullbacks hold are not in them. A value of unknown spec counts nothing:
+        nobody needs it.
+        """
+        change = [0] * (len(self.nodes) + 1)
+        for ident, last in enumerate(self.last_reads()):
+            if last > ident:
+                change[ident] += self.values[ident].nbytes
+                change[last] -= self.values[ident].nbytes
+        live, total = [], 0
+        for step in change[: len(self.nodes)]:
+            total += step
+            live.append(total)
+        return live
+
+    def cut(self, k: int) -> tuple[int, ...]:
+        """The values in the cut after node ``k``, whose bytes ``live_bytes()[k]`` adds up."""
+        last = self.last_reads()
+        return tuple(i for i in range(k + 1) if self.values[i].storage == i and last[i] > k)
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz' language: ellipses are inputs, a double border marks an output, a 3-d box a loop."""
+        lines = [f'digraph "{_quoted(self.name)}" {{', "  rankdir=TB;"]
+        for node, value in zip(self.nodes, self.values, strict=True):
+            shape = "ellipse" if node.ident < self.n_inputs else "box3d" if node.steps else "box"
+            parts = (f"%{node.ident} {node.name} {node.detail}".rstrip(), _spec_text(value, node), node.where)
+            label = "\\n".join(_quoted(part) for part in parts if part)
+            lines.append(
+                f'  n{node.ident} [label="{label}", shape={shape}{", peripheries=2" if value.is_output else ""}];'
+            )
+        lines += [f"  n{i} -> n{node.ident};" for node in self.nodes for i in node.reads]
+        return "\n".join([*lines, "}"])
+
+    def listing(self, limit: int | None = SHOWN) -> str:
+        """One line for each node; with more than ``limit`` nodes the middle is left out."""
+        n = len(self.nodes)
+        ends = n if limit is None or n <= limit else limit // 2
+        first = self._first_holders()
+        rows = [self._row(node, first) for node in (*self.nodes[:ends], *self.nodes[max(ends, n - ends) :])]
+        widths = [max((len(row[c]) for row in rows), default=0) for c in range(5)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if len(rows) < n:
+            lines.insert(ends, f"... {n - len(rows)} more; listing(None) shows all")
+        returned = ", ".join(f"{o.label} = {_name(o)}" if o.label else _name(o) for o in self.outputs)
+        return "\n".join([self._title(), *lines, f"returns {returned or 'nothing'}"])
+
+    def _title(self) -> str:
+        counts = (
+            _count(self.n_inputs, "input"),
+            _count(len(self.nodes) - self.n_inputs, "operation"),
+            _count(len(self.outputs), "output"),
+        )
+        return f"{self.name}: {', '.join(counts)}; {self.saved_bytes:,} B saved"
+
+    def _first_holders(self) -> dict[int, int]:
+        first: dict[int, int] = {}
+        for node in self.nodes:
+            for slot in node.saved:
+                first.setdefault(slot.buffer, node.ident)
+        return first
+
+    def _row(self, node: Node, first: dict[int, int]) -> tuple[str, str, str, str, str]:
+        held = [
+            (s.name, f"{s.nbytes:,} B" if first[s.buffer] == node.ident else f"(held by %{first[s.buffer]})")
+            for s in node.saved
+        ]
+        saved = ", ".join(f"{name} {size}" for name, size in held)
+        return (
+            f"%{node.ident}",
+            node.text,
+            _spec_text(self.values[node.ident], node),
+            f"saves {saved}" if saved else "",
+            node.where,
+        )
+
+    def __str__(self) -> str:
+        return self.listing()
+
+    def __repr__(self) -> str:
+        return f"<Graph of {self._title()}>"
+
+
+def _spec_text(value: Var, node: Node) -> str:
+    if node.steps is not None:
+        return str(node.steps)
+    if node.n_outputs > 1:
+        return f"{node.n_outputs} results"
+    return str(value.spec) if value.spec is not None else "?"
+
+
+def _name(output: Output) -> str:
+    return f"%{output.ident}" if output.ident is not None else "a constant"
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def graph_from(
+    name: str, nodes: list[Node], specs: list[ArraySpec | None], n_inputs: int, outputs: tuple[Output, ...]
+) -> Graph:
+    """The :class:`Graph` of nodes in tape order: readers, views and outputs of every value follow from them."""
+    readers: list[list[int]] = [[] for _ in nodes]
+    storage = list(range(len(nodes)))
+    for node in nodes:
+        for i in dict.fromkeys(node.reads):
+            readers[i].append(node.ident)
+        if node.view and node.operands and node.operands[0] is not None:
+            storage[node.ident] = storage[node.operands[0]]
+    returned = {output.ident for output in outputs}
+    values = tuple(Var(k, specs[k], tuple(readers[k]), storage[k], k in returned) for k in range(len(nodes)))
+    return Graph(name, tuple(nodes), values, n_inputs, outputs)

@@ -1,0 +1,354 @@
+"""A stretch of a recorded program as a chain of steps: the user's own run is the initial sweep, replay is every later
+one.
+
+Snapshots are filled as the program goes: when a record reads a value from before a snapshot's cut, the snapshot takes
+that value by reference. So a snapshot holds what the steps after it read, and nothing that died unread.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.executor import carry_out, run_forward, run_reverse
+from pullback.memory.ledger import Item, Ledger, record_items, value_items
+from pullback.memory.replay import Entry, Needs, Replayer
+from pullback.memory.sweep import Sweep, sweep
+from pullback.policies.actions import Advance, Delete, EndForward, Record, Save
+from pullback.policies.machine import Machine
+from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
+from pullback.recording.tape import Tape
+from pullback.rules.forms import release_records
+from pullback.words.call_sites import site_text
+from pullback.words.errors import PolicyError, ScheduleError, say_where
+
+
+@define(eq=False)
+class Live:
+    """The values that steps from a cut on read from before it, by id."""
+
+    cut: int
+    values: dict[int, Any] = field(factory=dict)
+    items: list[Item] = field(factory=list)
+    booked: bool = False
+
+
+@define(eq=False)
+class StepsChain:
+    """Steps ``k`` of a program are the records ``cuts[k] .. cuts[k+1]-1``. ``n`` is None where the length is not
+    known beforehand."""
+
+    tape: Tape
+    entries: dict[int, Entry]
+    ledger: Ledger
+    policy: Any
+    n: int | None
+    repeatable: bool
+    """Whether another reverse pass may come: then the initial state is kept."""
+    cuts: list[int] = field(factory=list)
+    schedule: Any = None
+    machine: Machine = field(factory=lambda: Machine(None))
+    pending: Any = None
+    """The Advance or Record that the user's run is carrying out now."""
+    opened: dict[int, Live] = field(factory=dict)
+    """Snapshots being filled, by step: those saved, the newest two while the length is unknown, and the initial one."""
+    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
+    work: int | None = None
+    """The step whose records hold their values in WORK."""
+    newest: Live | None = None
+    needs: Needs = field(factory=Needs)
+    replayer: Replayer | None = None
+    initial: Live | None = None
+    work_items: dict[int, list[Item]] = field(factory=dict)
+    runs: list[Sweep] = field(factory=list)
+    """During a reverse pass: for each seed its sweep."""
+    ended: bool = False
+    fresh: bool = True
+
+    # The user's run.
+    def begin(self) -> None:
+        """Step 0 starts at the next record."""
+        self.cuts.append(len(self.tape.records))
+        self.schedule = self.policy.schedule(self.n)
+        self.machine = Machine(self.n)
+        if self.repeatable:
+            self.initial = self._open(0)
+            self.initial.booked = True
+        self._proceed(0)
+
+    def cut(self) -> None:
+        """The step under way has ended and another begins."""
+        k = len(self.cuts)
+        self.cuts.append(len(self.tape.records))
+        self.ledger.n_forward += 1
+        self._proceed(k)
+
+    def _proceed(self, k: int) -> None:
+        """Carry out what the schedule wants at the cut before step ``k``."""
+        if k:
+            self._step_done(k)
+        if self.n is None or k == 0:
+            self._open(k)
+        while self.pending is None:
+            action = next(self.schedule)
+            if type(action) in (Advance, Record):
+                self.pending = action
+            else:
+                self._at_cut(action, k)
+        self._forget_unsaved(k)
+
+    def _step_done(self, k: int) -> None:
+        """The records of step ``k - 1`` stay in WORK where the schedule recorded it, else they let go of their
+        values."""
+        pending = self.pending
+        self._book(k - 1)
+        if type(pending) is Record:
+            self.machine.apply(pending)
+            self.work, self.pending = k - 1, None
+            return
+        self._drop(k - 1)
+        if pending.stop == k:
+            self.machine.apply(pending)
+            self.pending = None
+
+    def _at_cut(self, action: Any, k: int) -> None:
+        if type(action) not in (Save, Delete):
+            message = (
+                f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a "
+                f"loop function (fori_loop, scan)"
+            )
+            raise PolicyError(message)
+        if type(action) is Save and action.kind == "state" and action.step not in self.opened:
+            self._open(k)
+        carry_out(action, self.machine, self)
+
+    def _open(self, k: int) -> Live:
+        if k not in self.opened:
+            self.opened[k] = self.newest = Live(self.cuts[k])
+        return self.opened[k]
+
+    def _forget_unsaved(self, k: int) -> None:
+        """Snapshots nobody saved are dropped; while the length is unknown the newest may still be asked for."""
+        kept = {step for kind, step, _ in self.slots if kind == "state"}
+        for step in [s for s in self.opened if s not in kept and not (self.n is None and s == k)]:
+            live = self.opened.pop(step)
+            if live is not self.initial:
+                self._unbook(live)
+        if self.initial is not None:
+            self.opened.setdefault(0, self.initial)
+        self.newest = max(self.opened.values(), key=lambda live: live.cut, default=None)
+
+    def read(self, ident: int, value: Any, operand: Any) -> None:
+        """A record reads value ``ident``: snapshots cut after it take it, by reference."""
+        newest = self.newest
+        if newest is None or ident >= newest.cut or ident in newest.values:
+            return
+        root = root_of(operand) if operand is not None else None
+        if root is not None and root._flag in (FREE, WRITTEN):
+            root._flag = SHARED if root._flag == FREE else WRITTEN_SHARED
+        for live in self.opened.values():
+            if ident < live.cut and ident not in live.values:
+                live.values[ident] = value
+                if live.booked:
+                    items = value_items((value,), "snapshot")
+                    live.items += items
+                    self.ledger.hold(items)
+
+    def finish(self) -> None:
+        """The user's loop has ended: the schedule hears the length if it did not know it, and the sweep is brought
+        to its end."""
+        if self.ended:
+            return
+        self.ended = True
+        n = len(self.cuts)
+        if len(self.tape.records) == self.cuts[-1] and n != self.n:
+            n -= 1  # the loop ended at a cut, and nothing says that a step is under way
+        else:
+            self.cuts.append(len(self.tape.records))
+            self.ledger.n_forward += 1
+            self._book(n - 1)
+        self.needs = Needs.of(self.entries, self.cuts[0], self.cuts[-1])
+        last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
+        self._tell_length(n)
+        for action in self.schedule:
+            self._late(action, last)
+            if type(action) is EndForward:
+                break
+        if last is not None and self.machine.tape == last:
+            self.work = last
+        elif last is not None and ("tape", last) not in {key[:2] for key in self.slots}:
+            self._drop(last)
+        self._forget_unsaved(-1)
+        self.n = n
+
+    def _tell_length(self, n: int) -> None:
+        pending, self.pending = self.pending, None
+        if type(pending) is Advance and n > self.machine.cursor:
+            self.machine.apply(Advance(self.machine.cursor, min(n, pending.stop)))
+        elif type(pending) is Record and n > self.machine.cursor:
+            self.machine.apply(pending)
+        if self.n is None or n < self.n:
+            self.schedule.finalize(n)
+            self.machine.finalize(n)
+
+    def _late(self, action: Any, last: int | None) -> None:
+        """An action between the end of the user's loop and EndForward; the last step's records still hold their
+        values."""
+        if type(action) is Record and action.step == last and last in self.work_items:
+            self.machine.apply(action)
+            self.work = last
+            return
+        carry_out(action, self.machine, self)
+
+    # The actions, on recorded steps.
+    def goes_on(self, _: int) -> bool:
+        """The length of a recorded program is known."""
+        return True
+
+    def advance(self, start: int, stop: int) -> int:
+        """Execute the records of steps ``start .. stop-1`` again, values only."""
+        self._replay().run(self.cuts[start], self.cuts[stop], None)
+        self.ledger.n_forward += stop - start
+        return stop
+
+    def record(self, step: int) -> None:
+        """Execute the records of a step again, and let them hold what the pullbacks read."""
+        self._replay().run(self.cuts[step], self.cuts[step + 1], self.tape.records)
+        self.ledger.n_forward += 1
+        self.work = step
+        self._book(step)
+
+    def reverse(self, step: int) -> None:
+        """Pull back through the step whose values are in WORK."""
+        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.runs)
+        self.ledger.release(self.work_items.pop(step))
+        self.work = None
+
+    def save(self, kind: str, step: int, tier: str) -> None:
+        """Keep the tape in WORK, or the values that later steps read."""
+        if kind == "tape":
+            self.slots[kind, step, tier], self.work = step, None
+            return
+        if self.ended:
+            live = self._snapshot_of_replay(step)
+        else:
+            live = self.opened[step]
+        self.slots[kind, step, tier] = live
+        if not live.booked:
+            live.booked, live.items = True, value_items(live.values.values(), "snapshot")
+            self.ledger.hold(live.items)
+
+    def load(self, kind: str, step: int, tier: str) -> None:
+        """Values of a snapshot become the environment of a replay; nothing in it is written in place."""
+        found = self.slots[kind, step, tier]
+        if kind == "tape":
+            self.work = found
+        else:
+            self.replayer = Replayer(self.entries, self.needs, dict(found.values))
+
+    def delete(self, kind: str, step: int, tier: str) -> None:
+        """Release an entry."""
+        found = self.slots.pop((kind, step, tier))
+        if kind == "state":
+            if found is not self.initial:
+                self._unbook(found)
+                self.opened.pop(step, None)
+        elif self.work != step:
+            self._drop(step)
+
+    def _replay(self) -> Replayer:
+        assert self.replayer is not None  # the machine has seen a Load
+        return self.replayer
+
+    def _snapshot_of_replay(self, step: int) -> Live:
+        replayer, start = self._replay(), self.cuts[step]
+        last = self.needs.last_use
+        live = Live(start, {i: v for i, v in replayer.env.items() if last.get(i, -1) >= start})
+        for ident in live.values:
+            replayer.own.discard(replayer.base.get(ident, ident))
+        return live
+
+    def _book(self, step: int) -> None:
+        items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
+        self.work_items[step] = items
+        self.ledger.hold(items)
+
+    def _unbook(self, live: Live) -> None:
+        if live.booked:
+            self.ledger.release(live.items)
+            live.booked, live.items = False, []
+
+    def _drop(self, step: int) -> None:
+        """The records of a step let go of their values."""
+        start, stop = self.cuts[step], self.cuts[step + 1]
+        release_records(self.tape.records[start:stop])
+        self.tape.records[start:stop] = [None] * (stop - start)
+        items = self.work_items.pop(step, None)
+        if items is not None:
+            self.ledger.release(items)
+
+    # The reverse pass.
+    def pull(self, runs: Sequence[Sweep]) -> None:
+        """Reverse all steps for each seed; a second time from the initial state."""
+        if not self.cuts or self.cuts[0] == self.cuts[-1]:
+            return
+        if not self.fresh:
+            self._restart()
+        self.fresh = False
+        self.runs = [
+            Sweep(run.cts, owned=run.owned, outer=run.outer, frees=True, masks=run.masks, told=run.told) for run in runs
+        ]
+        try:
+            run_reverse(self.schedule, self.machine, self)
+        except ScheduleError as error:
+            say_where(
+                error, f"in the reverse pass of the steps that begin at {self._first_line()}, under {self.policy!r}"
+            )
+            raise
+        self.runs, self.replayer, self.newest = [], None, None
+
+    def _first_line(self) -> str:
+        """The user's line of the first operation in the steps."""
+        first = min((k for k in self.entries if k >= self.cuts[0]), default=None)
+        return "an unknown line" if first is None else site_text(self.entries[first].skeleton[-1])
+
+    def _restart(self) -> None:
+        assert self.initial is not None and self.n is not None  # a repeatable chain keeps its initial state
+        self.schedule, self.machine = self.policy.schedule(self.n), Machine(self.n)
+        self.replayer = Replayer(self.entries, self.needs, dict(self.initial.values))
+        run_forward(self.schedule, self.machine, self)
+
+    def live_bytes(self) -> int:
+        """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
+        snapshots = [v for v in (*self.slots.values(), self.initial) if isinstance(v, Live)]
+        return max((sum(nbytes_of(value) for value in live.values.values()) for live in snapshots), default=0)
+
+    def hold_all(self) -> None:
+        """Put every record back with the values it holds: the stretch becomes save-all."""
+        self.finish()
+        self.ledger.n_forward -= len(self.cuts) - 1  # no steps after all
+        dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
+        if dropped:
+            start = self.slots.get(("state", 0, "memory")) or self.initial
+            assert start is not None  # every policy that drops step 0 keeps its initial state
+            replayer = Replayer(self.entries, self.needs, dict(start.values))
+            for k in range(dropped[-1] + 1):
+                replayer.run(self.cuts[k], self.cuts[k + 1], self.tape.records if k in dropped else None)
+        self.close()
+
+    def close(self) -> None:
+        """Release every snapshot and what is booked; records keep what they hold."""
+        for live in {
+            id(v): v for v in (*self.slots.values(), *self.opened.values(), self.initial) if isinstance(v, Live)
+        }.values():
+            self._unbook(live)
+        for step, items in self.work_items.items():
+            self.ledger.release(items)
+            release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
+        self.slots, self.opened, self.work_items, self.initial, self.newest = {}, {}, {}, None, None
+
+
+def nbytes_of(value: Any) -> int:
+    """Bytes of an array; nothing for a scalar."""
+    return value.nbytes if isinstance(value, np.ndarray) else 0

@@ -1,0 +1,270 @@
+"""Plain programs under a policy: which stretches of the tape are held whole, and which are chains of steps that the
+policy governs.
+
+Code before and after marked steps is save-all; each marked loop is a chain of its own. A program without marks is one
+chain, cut by itself where few bytes are live.
+"""
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from attrs import define, field
+
+from pullback.loops.marked_steps import StepsChain, nbytes_of
+from pullback.memory.in_force import recorded
+from pullback.memory.ledger import Ledger, mib, value_items
+from pullback.memory.replay import Entry
+from pullback.memory.sweep import Sweep, sweep
+from pullback.recording.copies import keep
+from pullback.recording.handles import Handle, freeze
+from pullback.recording.recorder import Const
+from pullback.recording.tape import Tape
+from pullback.rules.forms import FORMS
+from pullback.words.call_sites import site_text
+from pullback.words.errors import PolicyError, PolicyWarning
+
+_WARN_BYTES = 1 << 16
+
+
+@define(eq=False)
+class PlainChain:
+    """The stretches of one tape under a policy; what the recorder tells while the tape is REPLAYABLE arrives here."""
+
+    policy: Any
+    ledger: Ledger
+    repeatable: bool
+    tape: Tape | None = None
+    entries: dict[int, Entry] = field(factory=dict)
+    chains: list[StepsChain] = field(factory=list)
+    active: StepsChain | None = None
+    marked: bool = False
+    """True from the first mark on: outside marked steps everything is held."""
+    cuts_itself: bool = True
+    """False for a policy that must know the length: a program without marks is then held whole."""
+    cutter: "Cutter | None" = None
+    constants: dict[int, Any] = field(factory=dict)
+    """The copies of plain arrays that entries hold, by ``id``."""
+    constant_site: int = -1
+
+    def open(self, tape: Tape) -> None:
+        """The trace begins."""
+        self.tape = tape
+        self.cutter = Cutter()
+
+    # What the recorder tells.
+    def note(self, ident: int, operands: Any, values: Any, params: Mapping[str, Any]) -> None:
+        """A record was appended: keep what re-executes it, and let snapshots take what it reads from before them."""
+        chain = self._chain()
+        if chain is None:
+            return
+        assert self.tape is not None
+        record = self.tape.records[ident]
+        assert record is not None
+        if (
+            self.cutter is not None
+            and not self.marked
+            and FORMS[record[0]].execute is None
+            and self.cutter.wants_cut(ident - chain.cuts[-1])
+        ):
+            self.tape.records.pop()  # the record belongs to the step that begins now
+            chain.cut()
+            self.tape.records.append(record)
+        arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
+        self.entries[ident] = Entry(_skeleton(record), arguments, params)
+
+    def _argument(self, operand: Any, value: Any, chain: StepsChain, site: int) -> Any:
+        if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
+            chain.read(operand._id, value, operand)
+            return operand._id
+        if isinstance(value, np.ndarray):
+            self.constant_site = site
+            return Const(self.constant(value))
+        return Const(value)
+
+    def note_component(self, ident: int, parent: int, place: int) -> None:
+        """One of several outputs was given an id of its own."""
+        if self.active is not None and self.tape is not None:
+            self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), (parent,), {"place": place})
+
+    def note_loop(
+        self, ident: int, ids: tuple[int, ...], values: list[Any], handles: list[Any], rerun: Callable[[list[Any]], Any]
+    ) -> None:
+        """A loop function ran: inside marked steps it is an operation like any other; elsewhere it is a mark itself."""
+        if self.active is None or self.tape is None:
+            return
+        for known, value, handle in zip(ids, values, handles, strict=True):
+            self.active.read(known, value, handle)
+        self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), ids, {}, rerun)
+
+    def watch(self, handle: Any) -> None:
+        """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
+        if self.cutter is not None and not self.marked:
+            self.cutter.watch(handle)
+
+    def before_write(self, root: Any) -> None:
+        """A value is about to be written: a snapshot that may need it takes it first."""
+        self._begin_unmarked()
+        if self.active is not None and root._id is not None:
+            self.active.read(root._id, root._value, root)
+
+    def constant(self, value: Any) -> Any:
+        """The held copy of a plain array, one for each distinct content; the array itself where nothing will be
+        executed again."""
+        if self.marked and self.active is None:
+            return value
+        assert self.tape is not None
+        held = freeze(value) if isinstance(value, Handle) else keep(self.tape, value)
+        if id(held) not in self.constants:
+            self.constants[id(held)] = held
+            self.ledger.hold(value_items((held,), "constant"))
+        return held
+
+    # Marks.
+    def _chain(self) -> StepsChain | None:
+        if self.active is None and not self.marked and self.tape is not None and self.cuts_itself:
+            record = self.tape.records.pop()
+            self._begin_unmarked()
+            self.tape.records.append(record)
+        return self.active
+
+    def _begin_unmarked(self) -> None:
+        """A program without marks, so far, is one chain from its first record on."""
+        if self.active is not None or self.marked or not self.cuts_itself:
+            return
+        try:
+            self.begin(None, self.policy)
+        except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
+            self.chains.pop()
+            self.active, self.cuts_itself = None, False
+
+    def mark(self) -> None:
+        """The first mark: what came before it becomes save-all."""
+        if not self.marked:
+            self._hold()
+
+    def met(self) -> None:
+        """A value of a trace around this one has come in: where that one will be reversed too, everything is held
+        from now on."""
+        if self.tape is not None and recorded(self.tape.outer):
+            self._hold()
+
+    def _hold(self) -> None:
+        """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
+        chain, self.active, self.marked = self.active, None, True
+        if chain is not None:
+            chain.hold_all()
+            self.chains.remove(chain)
+            if not self.chains:
+                self._release_constants()
+                self.entries.clear()
+
+    def begin(self, n: int | None, policy: Any) -> StepsChain:
+        """A chain of steps begins at the next record."""
+        assert self.tape is not None
+        self.active = StepsChain(self.tape, self.entries, self.ledger, policy, n, self.repeatable)
+        self.chains.append(self.active)
+        self.active.begin()
+        return self.active
+
+    def end(self) -> None:
+        """The chain under way has ended."""
+        if self.active is not None:
+            self.active.finish()
+            self.active = None
+            self._warn_of_constants()
+
+    def finish(self) -> None:
+        """The trace has ended."""
+        self.end()
+        if self.cutter is not None:
+            self.cutter.watched.clear()
+        self.cutter = None
+        if not self.cuts_itself and not self.marked:
+            message = (
+                f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; "
+                f"mark the loop with pullback.steps(n)"
+            )
+            warnings.warn(message, PolicyWarning, stacklevel=2)
+
+    # The reverse pass.
+    def reverse(self, runs: Sequence[Sweep]) -> None:
+        """Pull back through all stretches for each seed, the last first."""
+        tape = self.tape
+        assert tape is not None
+        stop = len(tape.records)
+        for chain in reversed(self.chains):
+            sweep(tape, chain.cuts[-1], stop, runs)
+            chain.pull(runs)
+            stop = chain.cuts[0]
+        sweep(tape, tape.n_inputs, stop, runs)
+        if not self.repeatable:
+            self.close()
+
+    def close(self) -> None:
+        """Release everything."""
+        for chain in self.chains:
+            chain.close()
+        self._release_constants()
+        self.entries.clear()
+
+    def _release_constants(self) -> None:
+        for held in self.constants.values():
+            self.ledger.release(value_items((held,), "constant"))
+        self.constants.clear()
+
+    def _warn_of_constants(self) -> None:
+        constants = sum(held.nbytes for held in self.constants.values())
+        snapshots = self.ledger.now.get("snapshot", 0)
+        if constants > max(snapshots, _WARN_BYTES):
+            message = (
+                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
+                f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
+                "scan for the loop: they compute such arrays again and hold none"
+            )
+            warnings.warn(message, PolicyWarning, stacklevel=2)
+
+
+def _skeleton(record: Any) -> tuple[Any, ...]:
+    form = FORMS[record[0]]
+    if not form.saved:
+        return tuple(record)
+    start = 1 + len(form.active)
+    return (*record[:start], *(None for _ in form.saved), *record[start + len(form.saved) :])
+
+
+@define(eq=False)
+class Cutter:
+    """Where a program without marks is cut: where few bytes are live and enough was produced since the last cut to
+    be worth a snapshot."""
+
+    live_bytes: int = 0
+    produced: int = 0
+    recent: deque[int] = field(factory=lambda: deque(maxlen=8))
+    watched: dict[int, Any] = field(factory=dict)
+
+    def watch(self, handle: Any) -> None:
+        """Count a handle's bytes while it lives."""
+        nbytes = nbytes_of(handle._value) or 8
+        self.live_bytes += nbytes
+        self.produced += nbytes
+        key = id(handle)
+
+        def gone(_: Any) -> None:
+            self.live_bytes -= nbytes
+            self.watched.pop(key, None)
+
+        self.watched[key] = ref(handle, gone)
+
+    def wants_cut(self, records: int) -> bool:
+        """Whether to cut now, ``records`` after the last cut."""
+        self.recent.append(self.live_bytes)
+        if records < 2:
+            self.recent.clear()
+        if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
+            return False
+        self.produced = 0
+        return True

@@ -1,0 +1,112 @@
+"""The executor: carries out the actions of a schedule on a chain of steps. It decides nothing.
+
+A chain is anything with the methods of :class:`Chain`: a loop body that is called again, or a stretch of a recorded
+program that is executed again. Every action goes through the same state machine as in the simulator, so a wrong
+schedule raises before it can give a wrong number.
+"""
+
+from typing import Any, Protocol
+
+from pullback.policies.actions import (
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Load,
+    Record,
+    Reverse,
+    Save,
+    Transfer,
+)
+from pullback.policies.machine import Machine
+from pullback.words.errors import ScheduleError
+
+
+class Chain(Protocol):
+    """What the executor asks of a chain of steps."""
+
+    def advance(self, start: int, stop: int) -> int:
+        """Run steps ``start .. stop-1`` without recording; the step reached, less than ``stop`` where the loop
+        ended."""
+
+    def record(self, step: int) -> None:
+        """Run ``step`` and keep its tape in WORK."""
+
+    def reverse(self, step: int) -> None:
+        """Pull the cotangent back through the tape in WORK and drop the tape."""
+
+    def save(self, kind: str, step: int, tier: str) -> None:
+        """Put the live state of ``step``, or the tape in WORK, into a tier."""
+
+    def load(self, kind: str, step: int, tier: str) -> None:
+        """Take it out again; the entry stays."""
+
+    def delete(self, kind: str, step: int, tier: str) -> None:
+        """Release an entry."""
+
+
+def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
+    """Carry out the actions of the initial sweep, up to and including EndForward."""
+    if chain_end(chain, machine) is not None:  # a loop of unknown length that ends before its first step
+        schedule.finalize(0)
+        machine.finalize(0)
+    for action in schedule:
+        reached = carry_out(action, machine, chain)
+        if reached is not None:  # the loop ended inside an Advance
+            schedule.finalize(reached)
+            machine.finalize(reached)
+        if type(action) is EndForward:
+            return
+
+
+def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
+    """Carry out the rest of the actions, up to EndReverse."""
+    action = _next(schedule)
+    while type(action) is not EndReverse:
+        carry_out(action, machine, chain)
+        action = _next(schedule)
+    machine.apply(action)
+
+
+def _next(schedule: Any) -> Action:
+    for action in schedule:
+        found: Action = action
+        return found
+    message = f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last"
+    raise ScheduleError(message)
+
+
+def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
+    """One action. The step at which the loop ended, if an Advance met its end; else None."""
+    kind = type(action)
+    if kind is Advance:
+        reached = chain.advance(action.start, action.stop)  # type: ignore[union-attr]  # kind says which action it is
+        if reached < action.stop:  # type: ignore[union-attr]
+            if reached > machine.cursor:
+                machine.apply(Advance(machine.cursor, reached))
+            return reached
+        machine.apply(action)
+        return chain_end(chain, machine)
+    machine.apply(action)
+    if kind is Record:
+        chain.record(action.step)  # type: ignore[union-attr]
+        return chain_end(chain, machine)
+    if kind is Reverse:
+        chain.reverse(action.step)  # type: ignore[union-attr]
+    elif kind is Save:
+        chain.save(action.kind, action.step, action.tier)  # type: ignore[union-attr]
+    elif kind is Load:
+        chain.load(action.kind, action.step, action.tier)  # type: ignore[union-attr]
+    elif kind is Delete:
+        chain.delete(action.kind, action.step, action.tier)  # type: ignore[union-attr]
+    elif kind is Transfer:
+        chain.transfer(action.kind, action.step, action.source, action.target)  # type: ignore[union-attr,attr-defined]
+    return None
+
+
+def chain_end(chain: Any, machine: Machine) -> int | None:
+    """For a loop of unknown length: the step at which its condition now says it ends, else None."""
+    if machine.n is not None or chain.goes_on(machine.cursor):
+        return None
+    return machine.cursor

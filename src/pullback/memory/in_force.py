@@ -1,0 +1,148 @@
+"""What is in force in this thread or task: the policy (``using``) and the traces under way."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import SaveAll
+from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.words.errors import PolicyError
+
+_POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
+_TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
+_PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
+_WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
+_SAVE_ALL = SaveAll()
+
+
+@contextmanager
+def using(policy: MemoryPolicy) -> Iterator[MemoryPolicy]:
+    """Within the block, ``policy`` is what ``policy=None`` means; blocks nest, and the one before is restored even
+    after an error."""
+    token = _POLICY.set(checked(policy))
+    try:
+        yield policy
+    finally:
+        _POLICY.reset(token)
+
+
+def policy_in_force(policy: Any = None) -> MemoryPolicy:
+    """``policy`` itself, or for None the one of ``using``, else :class:`SaveAll`; raises :class:`PolicyError` for
+    anything else."""
+    if policy is not None:
+        return checked(policy)
+    return _POLICY.get() or _SAVE_ALL
+
+
+def checked(policy: Any) -> MemoryPolicy:
+    """``policy``, if it is one."""
+    if not isinstance(policy, MemoryPolicy):
+        message = (
+            f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; pass an instance, not a "
+            "class or a name"
+        )
+        raise PolicyError(message)
+    return policy
+
+
+class Tracing:
+    """Within the block the tapes are the innermost traces, the last of them the innermost. Every step of a loop
+    enters one."""
+
+    __slots__ = ("_tapes", "_token")
+
+    def __init__(self, *tapes: Tape) -> None:
+        self._tapes = tapes
+
+    def __enter__(self) -> None:
+        self._token = _TAPES.set((*_TAPES.get(), *self._tapes))
+
+    def __exit__(self, *_: object) -> None:
+        _TAPES.reset(self._token)
+
+
+class Enclosed(Tracing):
+    """Within the block a step of a loop in the trace ``enclosing`` runs: that trace is in ``mode``, ``PAUSED`` or
+    ``CAPTURED`` by ``inner`` (the tape of the step), and those around it are redirected to it, as they were while it
+    was made. Without a trace nothing is done."""
+
+    __slots__ = ("_before", "_enclosing", "_inner", "_mode")
+
+    def __init__(self, enclosing: Tape | None, mode: int, inner: Tape | None = None) -> None:
+        super().__init__(*(tape for tape in (enclosing, inner) if tape is not None))
+        self._enclosing, self._mode, self._inner = enclosing, mode, inner
+
+    def __enter__(self) -> None:
+        self._before: list[tuple[Tape, int, Tape | None]] = []
+        tape, mode, below = self._enclosing, self._mode, self._inner
+        while tape is not None:
+            self._before.append((tape, tape.mode, tape.inner))
+            tape.mode, tape.inner = mode, below
+            mode, below, tape = CAPTURED, tape, tape.enclosing
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for tape, mode, below in self._before:
+            tape.mode, tape.inner = mode, below
+
+
+def innermost() -> Tape | None:
+    """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
+    captured records elsewhere."""
+    return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
+
+
+def recorded(tape: Tape | None) -> bool:
+    """Whether what a trace computes is recorded by ``tape``, whose handles are its values, or by one around that, to be
+    reversed there.
+
+    Then the trace saves all, whatever the policy: what it computed again would be recorded once more, so that more was
+    held, not less, and cotangents would be added in another order.
+    """
+    while tape is not None and tape.mode not in (RECORDING, REPLAYABLE):
+        tape = tape.outer
+    return tape is not None
+
+
+def depth() -> int:
+    """How many traces are under way in this context."""
+    return len(_TAPES.get())
+
+
+def next_level() -> int:
+    """The level of a trace that begins now: above every other under way."""
+    return max((tape.level for tape in _TAPES.get()), default=0) + 1
+
+
+@contextmanager
+def planning() -> Iterator[list[Any]]:
+    """Within the block loop functions run two steps and are carried out on names of buffers; the list gathers them."""
+    loops: list[Any] = []
+    token = _PLANNED.set(loops)
+    try:
+        yield loops
+    finally:
+        _PLANNED.reset(token)
+
+
+def planned() -> list[Any] | None:
+    """The list of loops being planned, None while programs are run for real."""
+    return _PLANNED.get()
+
+
+@contextmanager
+def watching(tell: Callable[[Any], None]) -> Iterator[None]:
+    """Within the block ``tell`` gets the report of every reverse pass as it ends; blocks nest, and each is told."""
+    token = _WATCHERS.set((*_WATCHERS.get(), tell))
+    try:
+        yield
+    finally:
+        _WATCHERS.reset(token)
+
+
+def watchers() -> tuple[Callable[[Any], None], ...]:
+    """Who is to be told of a reverse pass."""
+    return _WATCHERS.get()

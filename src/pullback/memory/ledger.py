@@ -1,0 +1,169 @@
+"""The ledger: every byte held between forward and reverse, by reason, with its high-water mark.
+
+Loops and step regions book their holdings as they carry out actions. A save-all tape is its own storage: its bytes are
+summed from its records when somebody asks, never per operation.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from attrs import define, field, frozen
+
+from pullback.recording.handles import Handle
+from pullback.recording.tape import Tape
+from pullback.rules.forms import FORMS, Form
+from pullback.words.specs import buffer_of
+
+REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "transient", "queue", "bookkeeping")
+
+
+class Held(NamedTuple):
+    """One buffer that a record holds."""
+
+    buffer: Any
+    nbytes: int
+    reason: str
+    form: Form
+    name: str
+    site: int
+    ident: int
+
+
+Item = tuple[Hashable, int, str]
+"""One buffer as the ledger books it: a key that is the buffer's own, its bytes, the reason."""
+
+
+@define(eq=False)
+class Ledger:
+    """Bytes by reason now and at the peak, and what the schedule has executed. A buffer held twice counts once."""
+
+    held: dict[Hashable, list[Any]] = field(factory=dict, repr=False)
+    """Key to [times held, bytes, reason]."""
+    now: dict[str, int] = field(factory=dict)
+    at_peak: dict[str, int] = field(factory=dict)
+    peak_bytes: int = 0
+    n_forward: int = 0
+    elapsed_seconds: float = 0.0
+    total: int = 0
+    heard: bool = True
+    """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need
+    not be booked."""
+
+    def hold(self, items: Iterable[Item]) -> None:
+        """Book buffers; what is booked already gets one holder more."""
+        for key, nbytes, reason in items:
+            entry = self.held.get(key)
+            if entry is not None:
+                entry[0] += 1
+                continue
+            self.held[key] = [1, nbytes, reason]
+            self.now[reason] = self.now.get(reason, 0) + nbytes
+            self.total += nbytes
+        if self.total > self.peak_bytes:
+            self.peak_bytes = self.total
+            self.at_peak = {name: n for name, n in self.now.items() if n}
+
+    def release(self, items: Iterable[Item]) -> None:
+        """One holder fewer for each buffer; the last one takes its bytes off."""
+        for key, _, _ in items:
+            entry = self.held[key]
+            entry[0] -= 1
+            if entry[0] == 0:
+                del self.held[key]
+                self.now[entry[2]] -= entry[1]
+                self.total -= entry[1]
+
+    def plain_bytes(self, tape: Tape | None) -> dict[str, int]:
+        """What a plain tape holds beside what is booked, by reason, each buffer counted once."""
+        plain: dict[str, int] = {}
+        for held in tape_holdings(tape.records) if tape is not None else ():
+            if id(held.buffer) in self.held:
+                continue  # booked by a loop or a step region
+            plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
+        return plain
+
+    def report(self, plain: dict[str, int]) -> "Report":
+        """The figures, together with those of a plain tape (:meth:`plain_bytes`)."""
+        by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
+        return Report(
+            n_forward=self.n_forward,
+            peak_bytes=self.peak_bytes + sum(plain.values()),
+            bytes_by_reason={r: n for r, n in by_reason.items() if n},
+            live_bytes=self.total + sum(plain.values()),
+            seconds=self.elapsed_seconds,
+        )
+
+
+@frozen
+class Report:
+    """What a reverse pass held and did: peak bytes by reason, forward steps executed, live bytes now, seconds in the
+    reverse."""
+
+    n_forward: int
+    peak_bytes: int
+    bytes_by_reason: dict[str, int]
+    live_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
+        return (
+            f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps, "
+            f"{mib(self.live_bytes)} still held, {self.seconds:.3g} s in the reverse"
+        )
+
+
+def mib(nbytes: float) -> str:
+    """Bytes for people: B, KiB, MiB or GiB with three figures."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(nbytes) < 1024 or unit == "GiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.0f} {unit}" if unit == "B" or abs(nbytes) >= 1000 else f"{nbytes:.3g} {unit}"
+
+
+def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Held]:
+    """Every buffer that records hold, once, with what it is held for; buffers among ``known`` belong to somebody
+    else."""
+    for buffer, nbytes, reason, name, ident, record in _holdings(records, known):
+        yield Held(buffer, nbytes, reason, FORMS[record[0]], name, record[-1], ident)
+
+
+def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
+    """What records hold beyond the buffers in ``known``, for booking."""
+    return [(id(buffer), nbytes, reason) for buffer, nbytes, reason, _, _, _ in _holdings(records, known)]
+
+
+def _holdings(records: Iterable[Any], known: Iterable[Any]) -> Iterator[tuple[Any, int, str, str, int, Any]]:
+    """(buffer, bytes, reason, the name it is saved by, place of the record, record); every step of a loop is asked."""
+    seen = {id(buffer) for buffer in known}
+    for ident, record in enumerate(records):
+        if record is None:
+            continue
+        form = FORMS[record[0]]
+        for place, (name, reason) in enumerate(form.held, 1 + len(form.active)):
+            saved = record[place]
+            for value in saved if isinstance(saved, tuple) else (saved,):
+                while isinstance(value, Handle):
+                    value = value._value  # noqa: PLW2901 - what it stands for, innermost
+                if isinstance(value, np.ndarray):
+                    buffer = value if value.base is None else buffer_of(value)
+                    nbytes = buffer.nbytes
+                elif name in form.primitive.opaque:
+                    buffer, nbytes = value, int(form.primitive.opaque[name](value))
+                else:
+                    continue
+                if id(buffer) not in seen:
+                    seen.add(id(buffer))
+                    yield buffer, nbytes, reason, name, ident, record
+
+
+def value_items(values: Iterable[Any], reason: str) -> list[Item]:
+    """Arrays, each with its whole buffer, for booking; other values cost nothing."""
+    items: dict[int, Item] = {}
+    for value in values:
+        if isinstance(value, np.ndarray):
+            buffer = buffer_of(value)
+            items[id(buffer)] = (id(buffer), buffer.nbytes, reason)
+    return list(items.values())

@@ -1,0 +1,170 @@
+"""The reverse sweep over a stretch of tape: cotangents go from the last record to the first, each added one at a time
+in that order.
+
+Several seeds are swept side by side, each with a :class:`Sweep` of its own. They share what is costly to have: the
+values in the records, and the re-runs of loops.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.recording.handles import FREE, SHARED, Handle, make
+from pullback.recording.recorder import called_at, form_of
+from pullback.recording.regions import winners
+from pullback.recording.tape import Tape
+from pullback.recording.traps import Watched, trapped
+from pullback.rules.forms import PULLS, TOGETHER, release_records
+from pullback.rules.generated import MASKED_PULLS
+from pullback.words.errors import PullbackError, say_where
+
+
+@define(eq=False)
+class Sweep:
+    """What the reverse sweep of one seed knows: its cotangents, which buffers are its own to write in place, the
+    outer trace it is on."""
+
+    cts: Any
+    """The cotangents by record id, None where there is none yet."""
+    owned: set[int] = field(factory=set)
+    outer: Tape | None = None
+    frees: bool = False
+    """Whether each record is dropped when it has been used: nobody will sweep again."""
+    gathered: dict[int, Any] = field(factory=dict)
+    """Cotangents of captured values, by their id in the enclosing trace."""
+    own_gathered: set[int] = field(factory=set)
+    masks: bool = False
+    """Whether the enclosing trace has masked something (see ``Tape.masks``)."""
+    place: str = ""
+    """The step of a loop function that is reversed, for messages."""
+    told: Any = None
+    """Who hears the cotangents of values marked by name: ``told(tag, step, place, ct)``."""
+    step: Any = None
+    """The number of the step of a loop function that is reversed; a tuple of them, the outermost first, in nested
+    ones."""
+    winners: Any = field(default=winners, init=False)
+
+    def within(self, step: int) -> Any:
+        """The number of a step within the one that is reversed."""
+        around = self.step
+        return step if around is None else (*around, step) if isinstance(around, tuple) else (around, step)
+
+    def gather(self, ident: int, ct: Any) -> None:
+        """Add a cotangent of a captured value to what earlier steps sent; in place once the sum is our own."""
+        before = self.gathered.get(ident)
+        if before is None:
+            self.gathered[ident] = ct
+        elif ident in self.own_gathered and type(ct) is np.ndarray and type(before) is np.ndarray:
+            np.add(before, ct, out=before)
+        else:
+            total = self.gathered[ident] = before + ct
+            if type(total) is np.ndarray:
+                self.own_gathered.add(ident)
+
+
+def sweep(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
+    """Pull the cotangents of each run, one for each seed, back through the records ``stop - 1`` down to ``start``.
+
+    Where the runs free, each record is dropped when all have used it. When a record is reached its cotangent is
+    complete, because every reader stands after it. Several runs go through a stretch one after the other, and meet at
+    the records that work for all of them at once (:data:`pullback.rules.forms.TOGETHER`). An error tells the user's
+    forward line.
+    """
+    if len(runs) > 1:
+        records = tape.records
+        for i in range(stop - 1, start - 1, -1):
+            record = records[i]
+            if record is not None and record[0] in TOGETHER:
+                _sweep_each(tape, i + 1, stop, runs)
+                _meet(tape, i, runs)
+                stop = i
+    _sweep_each(tape, start, stop, runs)
+
+
+def _sweep_each(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
+    for run in runs:
+        _sweep_one(tape, start, stop, run, free=run.frees and run is runs[-1])
+
+
+def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> None:
+    records = tape.records
+    lift = run.outer
+    cts = run.cts
+    kinds = trapped()
+    pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
+    if kinds:
+        pulls = Watched(kinds, tape, run.place, pulls)
+    i = stop
+    try:
+        with np.errstate(all="ignore"):
+            for i in range(stop - 1, start - 1, -1):
+                ct = cts[i]
+                if ct is not None:
+                    cts[i] = None
+                    record = records[i]
+                    if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
+                        ct = lifted(ct, lift)
+                    pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
+                elif free:
+                    release_records(records[i : i + 1])
+                if free:
+                    records[i] = None
+    except Exception as error:
+        if records[i] is not None:
+            _locate(error, records[i], run.place)
+        raise
+
+
+def _meet(tape: Tape, i: int, runs: Sequence[Sweep]) -> None:
+    """Pull the cotangents of all runs back through record ``i`` at once."""
+    records = tape.records
+    record: Any = records[i]
+    given = []
+    for run in runs:
+        ct, run.cts[i] = run.cts[i], None
+        given.append(ct if ct is None or run.outer is None else lifted(ct, run.outer))
+    try:
+        if any(ct is not None for ct in given):
+            with np.errstate(all="ignore"):
+                TOGETHER[record[0]](record, given, runs)
+        elif runs[-1].frees:
+            release_records((record,))
+    except Exception as error:
+        _locate(error, record, runs[-1].place)
+        raise
+    if runs[-1].frees:
+        records[i] = None
+
+
+def _locate(error: Exception, record: Any, place: str) -> None:
+    """Tell the user's forward line, and the step of a loop function, unless the text does."""
+    told = str(error) if isinstance(error, PullbackError) else ""
+    line = called_at(record)
+    if line not in told:
+        say_where(
+            error, f"in the reverse pass of {form_of(record).name}, called at {line}{f' in {place}' if place else ''}"
+        )
+    elif place and place not in told:
+        say_where(error, f"in {place}")
+
+
+def lifted(ct: Any, outer: Tape) -> Any:
+    """A plain cotangent, or one of a trace below, as an inactive handle of the outer trace, so that what a rule
+    makes can be written to."""
+    if isinstance(ct, list):
+        return [c if c is None else lifted(c, outer) for c in ct]
+    if isinstance(ct, Handle):
+        return ct if ct._tape is outer else make(outer.kinds.buffer, ct, None, outer, SHARED)
+    if not isinstance(ct, np.ndarray):
+        return ct
+    return make(outer.kinds.buffer, ct, None, outer, FREE)
+
+
+def innermost_of(outer: Tape | None, values: Iterable[Any]) -> Tape | None:
+    """The tape on which a sweep is recorded: the innermost of those that its values and its seeds are handles of."""
+    for value in values:
+        if isinstance(value, Handle) and (outer is None or value._tape.level > outer.level):
+            outer = value._tape
+    return outer

@@ -1,0 +1,156 @@
+"""Closed forms of binomial checkpointing and of uniform segments, in exact Python integers.
+
+n is the number of steps, s the number of snapshots held at once; x_0 takes one of them. *Advances* are executions that
+record nothing; every step is recorded once, so forward steps = n + advances. The tape of the last step is made in the
+first sweep.
+
+Sources: [GW] A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45, equations (1)-(3);
+[C] T. Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import comb, isqrt
+
+from pullback.words.errors import PolicyError
+
+_LINEAR = 16
+"""Repetition numbers up to which trying one after the other is faster than bisection."""
+
+
+def beta(s: int, t: int) -> int:
+    """C(s + t, s): the most steps that s snapshots reverse when none is advanced more than t times ([GW] equation
+    1)."""
+    return comb(s + t, s) if s >= 0 and t >= 0 else 0
+
+
+def _repetition(n: int, s: int) -> tuple[int, int]:
+    """(t, beta(s, t)) for the least t >= 1 with n <= beta(s, t). Needs 1 <= s, 2 <= n. O(log t) binomial
+    coefficients."""
+    t, edge = 1, s + 1
+    while edge < n and t < _LINEAR:
+        t += 1
+        edge = edge * (s + t) // t  # beta(s, t) = beta(s, t-1) (s+t) / t
+    if edge >= n:
+        return t, edge
+    low, high = t, 2 * t  # beta(s, low) < n: few snapshots, many repetitions
+    while comb(s + high, s) < n:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if comb(s + middle, s) < n:
+            low = middle
+        else:
+            high = middle
+    return high, comb(s + high, s)
+
+
+def repetitions(n: int, s: int) -> int:
+    """t(n, s), the repetition number: beta(s, t-1) < n <= beta(s, t) ([GW] equation 2). No step is advanced more
+    often. 0 for n <= 1."""
+    if n <= 1:
+        return 0
+    _need_slots(n, s)
+    return _repetition(n, s)[0]
+
+
+def advances(n: int, s: int) -> int:
+    """Fewest advances that reverse n steps with s snapshots, x_0 being in one: t n - beta(s+1, t-1) ([GW] equation
+    3). 0 for n <= 1."""
+    if n <= 1:
+        return 0
+    if s == 1:
+        return n * (n - 1) // 2
+    if s >= n - 1:
+        return n - 1
+    _need_slots(n, s)
+    t, edge = _repetition(n, s)
+    # beta(s+1, t-1) = beta(s, t) t / (s+1), saves a binomial coefficient
+    return t * n - edge * t // (s + 1)
+
+
+def forward_steps(n: int, s: int) -> int:
+    """Fewest forward executions, recordings included: (t+1) n - beta(s+1, t-1) ([GW] equation 3 plus one recording
+    of each step)."""
+    return n + advances(n, s)
+
+
+def snapshots_for(n: int, max_forward_steps: int) -> int:
+    """Fewest snapshots with ``forward_steps(n, s) <= max_forward_steps``; ``PolicyError`` below 2n - 1, the least
+    possible."""
+    least = forward_steps(n, max(1, n - 1))
+    if max_forward_steps < least:
+        raise PolicyError(
+            f"{n} steps take at least {least} forward steps with snapshots, got {max_forward_steps}. Allow more, or "
+            "use SaveAll."
+        )
+    low, high = 1, max(1, n - 1)
+    while low < high:
+        middle = (low + high) // 2
+        if forward_steps(n, middle) <= max_forward_steps:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def split(n: int, s: int) -> int:
+    """Steps m to advance from x_0, stored, to the next snapshot x_m: the largest m with fewest advances and then fewest
+    writes.
+
+    1 <= m < n. All optimal m satisfy max(beta(s,t-2), n - beta(s-1,t)) <= m <= min(beta(s,t-1), n - beta(s-1,t-1)); of
+    these, the cases below also write the fewest snapshots ([GW] section 3, the 'maximum' trajectory).
+    """
+    if n - 1 <= s:
+        return 1
+    if s == 1:
+        return n - 1
+    _need_slots(n, s)
+    t, edge = _repetition(n, s)  # t >= 2 because n > s + 1
+    s_t1 = edge * t // (s + t)  # beta(s, t-1)
+    s_t2 = s_t1 * (t - 1) // (s + t - 1)  # beta(s, t-2)
+    s1_t1 = s_t1 - s_t2  # beta(s-1, t-1), by Pascal's rule
+    s1_t2 = s_t2 * s // (s + t - 2)  # beta(s-1, t-2)
+    s2_t1 = s1_t1 - s1_t2  # beta(s-2, t-1), by Pascal's rule
+    if n <= s_t1 + s1_t2:
+        return n - s_t1 + s_t2
+    if n <= s_t1 + s2_t1 + s1_t2:
+        return s_t2 + s1_t2
+    if n <= s_t1 + s1_t1 + s2_t1:
+        return n - s1_t1 - s2_t1
+    return s_t1
+
+
+def held_forward_steps(held: Sequence[int], n: int, s: int, *, lookback: bool) -> int:
+    """Forward steps of a loop that ended after n >= 1 steps with the snapshots ``held``, reversed with fewest advances.
+
+    Freed slots are used again. With ``lookback`` the tape of step n-1 comes out of the sweep, so
+    n + (n-1) + sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_last, s-k+1), A = ``advances``; without it step n-1 is run again
+    from the newest snapshot: n + n + sum + A(n - p_last, s-k+1). Snapshots at n or later do not count.
+    """
+    end = n - 1 if lookback else n
+    ends = [p for p in held if p < end]
+    if not ends and end > 0:
+        raise PolicyError(f"no snapshot is held below step {end}: {list(held)}. Hold x_0.")
+    inner = sum(advances(after - p, s - i) for i, (p, after) in enumerate(pairwise([*ends, end])))
+    return n + end + inner
+
+
+def best_segments(n: int, state_bytes: int = 0, tape_bytes: int = 0) -> int:
+    """Number of equal segments, 1 .. max(1, n), that holds the fewest bytes: length q ~ sqrt(n state_bytes /
+    tape_bytes) ([C] section 4.1).
+
+    k segments hold k-1 snapshots and the tapes of one segment. Where a size is unknown (0) both count as equal: ~
+    sqrt(n).
+    """
+    if n <= 1:
+        return 1
+    state, tape = (state_bytes, tape_bytes) if state_bytes > 0 and tape_bytes > 0 else (1, 1)
+    q = min(max(isqrt(n * state // tape), 1), n)
+    counts = {-(-n // length) for length in (q, min(q + 1, n))}
+    return min(sorted(counts), key=lambda k: (k - 1) * state + -(-n // k) * tape)
+
+
+def _need_slots(n: int, s: int) -> None:
+    if s < 1:
+        raise PolicyError(f"{n} steps cannot be reversed with {s} snapshots. Allow at least 1: x_0 takes it.")

@@ -1,0 +1,130 @@
+"""Sums and means: a cotangent is spread back as a view with stride 0, and nothing is saved."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.primitives.shared.axes import Axis, count, extent, integral, keep, spread
+from pullback.recording.handles import plain_value
+from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.specs import ArraySpec
+
+ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures; it differs from None for initial=
+
+
+ADD: Any = np.add.reduce
+
+
+def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
+    """``ct`` spread over the elements that took part, 0 over the others, even where ``ct`` is infinite."""
+    return np.where(where, spread(ct, x_spec.shape, axis), 0)
+
+
+sum_ = primitive(
+    lambda x, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims),
+    name="reduce_sum",
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, axis: spread(ct, x_spec.shape, axis)},
+)
+
+
+sum_where = primitive(
+    lambda x, initial, where, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims, initial, where),
+    name="reduce_sum_where",
+    nondiff=("where",),
+    masks=True,
+    vjps={"x": lambda ct, where, x_spec, axis: masked_spread(ct, x_spec, axis, where), "initial": lambda ct: ct},
+)
+
+
+mean = primitive(
+    lambda x, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims),
+    name="reduce_mean",
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, out_spec, axis: spread(ct / (extent(x_spec, out_spec) or 1), x_spec.shape, axis)},
+)
+
+
+mean_where = primitive(
+    lambda x, where, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims, where=where),
+    name="reduce_mean_where",
+    nondiff=("where",),
+    masks=True,
+    vjps={
+        "x": lambda ct, where, x_spec, axis: masked_spread(
+            keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1), x_spec, axis, where
+        )
+    },
+)
+
+
+def reduce_by(
+    plain: Primitive, general: Primitive, identity: float | None, a: Any, initial: Any, where: Any, **params: Any
+) -> Any:
+    """The primitive without ``initial`` and ``where`` when neither is given; otherwise the general one, from the
+    identity."""
+    unmasked = where is True or where is ABSENT
+    if integral(params.get("dtype")):
+        a = plain_value(a)
+    if initial is ABSENT or initial is None:
+        if unmasked:
+            return plain(a, **params)
+        if identity is None:
+            message = (
+                f"{plain.name} has no identity, so where= needs initial= as well: the value where no element is "
+                "let through"
+            )
+            raise ValueError(message)
+        initial = identity
+    return general(a, initial, True if unmasked else where, **params)
+
+
+@composite(np.sum, name="sum")
+def np_sum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
+    """numpy.sum."""
+    return reduce_by(sum_, sum_where, 0, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
+
+
+@composite(np.mean, name="mean")
+def np_mean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    """numpy.mean."""
+    params = {"axis": axis, "dtype": dtype, "keepdims": is_true(keepdims)}
+    a = plain_value(a) if integral(dtype) else a
+    return mean(a, **params) if where is True or where is ABSENT else mean_where(a, where, **params)
+
+
+@composite(np.add.reduce, name="add.reduce")
+def add_reduce(
+    array: Any,
+    axis: Axis = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
+    """numpy.add.reduce."""
+    return reduce_by(sum_, sum_where, 0, array, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def is_true(keepdims: Any) -> bool:
+    """The flag as a bool; NumPy's mark of an argument not given is False."""
+    return keepdims is not ABSENT and bool(keepdims)
+
+
+def cast_to(array: Any, dtype: Any) -> Any:
+    """The array in ``dtype``; as it is where that is None."""
+    return array if dtype is None else np.astype(array, dtype)
+
+
+SUMS: tuple[Primitive | Composite, ...] = (sum_, sum_where, mean, mean_where, np_sum, np_mean, add_reduce)

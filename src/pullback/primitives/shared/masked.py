@@ -1,0 +1,108 @@
+"""Products and quotients of a cotangent with a slope that may be infinite or undefined: no cotangent, no derivative.
+
+``where(x > 0, log(x), 0)`` sends the cotangent 0 to ``log`` wherever it masked ``log(x)``. There 0 / 0 or 0 * inf would
+make a NaN of an element on which the result does not depend. Rules with a singularity therefore divide with
+:func:`over` and multiply with :func:`times`. An infinite derivative stays infinite where the cotangent is not 0. Where
+an infinite cotangent meets a slope of 0, as in the chain of ``sqrt(x * x)`` at 0, nothing passes either.
+
+Both stand on primitives, so that a rule that uses them can itself be differentiated. Neither warns: the user's own
+forward has done so where there was cause.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.rules.declaration import Primitive, primitive
+
+silent = np.errstate(all="ignore")
+"""Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its derivative
+is infinite."""
+
+ARRAY_OR_NUMBER = (np.ndarray, float, int, np.float64, np.float32)
+"""Types for which the primitive need not be asked whether it is to be recorded."""
+
+
+def _free_of_nan(result: Any) -> Any:
+    """True where there is no NaN; False may also mean that infinities met. One pass without a temporary: NaN goes
+    through a dot product."""
+    if type(result) is np.ndarray and result.ndim:
+        flat = result.ravel("K")
+        result = flat.dot(flat)
+    return result == result  # noqa: PLR0124 - the test for NaN, on a scalar
+
+
+def _zero_wins(ct: Any, slope: Any, result: Any) -> Any:
+    """The result, with 0 in the place of a NaN that 0 * inf, inf * 0 or 0 * NaN has made; a NaN among the cotangents
+    stays."""
+    nothing = (ct == 0) | ((slope == 0) & np.isinf(ct))
+    return np.where(nothing & np.isnan(result), 0, result)
+
+
+@silent
+def _quotient(cotangent: Any, slope: Any) -> Any:
+    result = np.divide(cotangent, slope)
+    return result if _free_of_nan(result) else _zero_wins(cotangent, np.reciprocal(slope), result)
+
+
+@silent
+def _product(cotangent: Any, slope: Any) -> Any:
+    result = np.multiply(cotangent, slope)
+    return result if _free_of_nan(result) else _zero_wins(cotangent, slope, result)
+
+
+@silent
+def where_true(ct: Any, condition: Any) -> Any:
+    """``ct`` where ``condition`` holds, else 0: np.where takes six times as long as a product where a mask is
+    irregular."""
+    if type(ct) is np.ndarray and type(condition) is np.ndarray and condition.dtype.char == "?":
+        result = np.multiply(ct, condition)
+        if _free_of_nan(result):
+            return result
+    return np.where(condition, ct, 0)
+
+
+def _where_sent(ct: Any, cotangent: Any, singular: Any) -> Any:
+    """Ct, but 0 where a cotangent of 0 met a singular slope."""
+    return np.where((cotangent == 0) & singular, 0, ct) if np.any(singular) else ct
+
+
+# In the rules for the slope the masked factor is the saved one, so it comes first: its zeros win. Where a 0 met a
+# singular slope the product is 0 because nothing depends on it, so nothing depends on the cotangent either.
+masked_multiply = primitive(
+    _product,
+    name="masked_multiply",
+    elementwise=True,
+    vjps={
+        "cotangent": lambda ct, cotangent, slope: times(_where_sent(ct, cotangent, ~np.isfinite(slope)), slope),
+        "slope": lambda ct, cotangent: times(cotangent, ct),
+    },
+)
+masked_divide = primitive(
+    _quotient,
+    name="masked_divide",
+    elementwise=True,
+    vjps={
+        "cotangent": lambda ct, cotangent, slope: over(_where_sent(ct, cotangent, slope == 0), slope),
+        "slope": lambda ct, slope, out: over(times(-out, ct), slope),
+    },
+)
+
+
+def times(ct: Any, slope: Any) -> Any:
+    """The product ``ct * slope``, and 0 wherever ``ct`` is 0. ``ct`` has the shape of the result."""
+    if type(slope) in ARRAY_OR_NUMBER and type(ct) in ARRAY_OR_NUMBER:
+        return _product(ct, slope)
+    return masked_multiply(ct, slope)
+
+
+def over(ct: Any, slope: Any) -> Any:
+    """The quotient ``ct / slope``, and 0 wherever ``ct`` is 0. ``ct`` has the shape of the result."""
+    if type(slope) in ARRAY_OR_NUMBER and type(ct) in ARRAY_OR_NUMBER:
+        if type(slope) is float and slope:
+            return ct / slope
+        return _quotient(ct, slope)
+    return masked_divide(ct, slope)
+
+
+MASKED: tuple[Primitive, ...] = (masked_multiply, masked_divide)

@@ -1,0 +1,21 @@
+"""NumPy functions that are newer than the oldest NumPy served, 2.0, or on their way out of NumPy.
+
+They are asked for here alone, so that a raised minimum shows what may be simplified.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.rules.declaration import Composite, Primitive
+
+
+def available(*names: str) -> tuple[Callable[..., Any], ...]:
+    """The functions of these names in ``numpy``, less those that the installed NumPy is too old for."""
+    return tuple(getattr(np, name) for name in names if hasattr(np, name))
+
+
+def served(*entries: Primitive | Composite) -> tuple[Primitive | Composite, ...]:
+    """The entries that serve a function of the installed NumPy."""
+    return tuple(entry for entry in entries if entry.serves)

@@ -1,0 +1,7 @@
+"""How a program becomes a tape: handles, records, views and writes, what crosses between traces, what is refused.
+
+May import: words, rules.
+May be imported by: primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
+primitives.selecting, primitives.curves, memory, tracing, loops, transforms, sparsity, solving, inspect, the public
+faces.
+"""

@@ -1,0 +1,200 @@
+"""What a handle holds, and the questions every part of tracing asks of one. The class users meet is
+``tracer.Tracer``."""
+
+from threading import get_ident
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from pullback.recording.tape import CAPTURED, CLOSED, PAUSED, Tape
+from pullback.rules.declaration import Primitive
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import TracerError
+from pullback.words.specs import ArraySpec, shared_spec
+
+FREE: Final = 0
+"""Nobody else reads the value's buffer: a write may go into it."""
+SHARED: Final = 1
+"""Somebody outside the tape may read the buffer (an argument, a snapshot): a write copies first."""
+SAVED: Final = 2
+"""A record holds the buffer: a write copies first."""
+WRITTEN: Final = 3
+"""Free, and has been written: saving a view of it copies the view, so that later writes stay in place."""
+WRITTEN_SHARED: Final = 4
+"""Written, and read by somebody outside the tape: a write copies first, saving a view copies the view."""
+
+
+FROZEN: Final = 5
+"""Stands for a captured value without derivative: a write is refused."""
+
+
+class Handle:
+    """A mutable name for a single-assignment value: (value, id, tape). ``_id`` is None while it depends on no input."""
+
+    __slots__ = ("__weakref__", "_flag", "_id", "_spec", "_tape", "_value")
+
+    _value: Any
+    _id: Any
+    _tape: Tape
+    _flag: int
+    _spec: ArraySpec | None
+    """The spec of the value once somebody has asked; handles of one spec share one object, so that the hot path
+    compares two pointers."""
+
+
+@frozen
+class Kinds:
+    """The classes of handles, handed to each tape so that the recorder below them can make them."""
+
+    tracer: type[Any]
+    view: type[Any]
+    buffer: type[Any]
+    weak: type[Any]
+
+
+def kind_of(tape: Tape, value: Any) -> type[Any]:
+    """The class for a new handle over ``value``, a plain value or a handle of an outer trace: weak over a Python
+    number."""
+    kinds: Kinds = tape.kinds
+    weak = type(value) is kinds.weak or (isinstance(value, float | complex) and not isinstance(value, np.generic))
+    return kinds.weak if weak else kinds.tracer
+
+
+def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int = FREE) -> Any:
+    """A new handle."""
+    handle = kind()
+    handle._spec = None
+    handle._value = value
+    handle._id = ident
+    handle._tape = tape
+    handle._flag = flag
+    return handle
+
+
+def tape_of(operands: Any, doing: str) -> Tape:
+    """The innermost live tape among the operands; raises :class:`TracerError` for an ended, foreign or other
+    thread's one."""
+    found: Tape | None = None
+    for operand in operands:
+        if isinstance(operand, Handle):
+            tape: Any = operand._tape
+            if tape.mode == CLOSED or tape.thread != get_ident():
+                raise TracerError(_unusable(tape, doing))
+            while tape.mode == CAPTURED:
+                tape = tape.inner
+            if found is None or tape.level > found.level:
+                found = tape
+            elif tape.level == found.level and tape is not found:
+                message = (
+                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as "
+                    "an argument, or take pullback.value(x)"
+                )
+                raise TracerError(message)
+    if found is None:
+        message = f"{doing} met no tracer"
+        raise TracerError(message)
+    return found
+
+
+def _unusable(tape: Tape, doing: str) -> str:
+    where = site_text(site_here(3))
+    if tape.mode == CLOSED:
+        return (
+            f"{doing} uses a tracer whose trace has ended (at {where}): it leaked out of the differentiated function, "
+            "through a global, an attribute or a generator. Return the value instead, or keep pullback.value(x)"
+        )
+    return (
+        f"{doing} uses a tracer in another thread than the one that traces (at {where}); start a gradient of its "
+        "own in each thread"
+    )
+
+
+def plain_value(x: Any) -> Any:
+    """The concrete value behind a handle of any level, refreshed if it is a stale view; anything else as it is."""
+    value = x
+    while isinstance(value, Handle):
+        value = resolve(value)._value
+    return value
+
+
+def read_only(value: Any) -> Any:
+    """An array that a body may not write to, since it captures it; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def resolve(handle: Any) -> Any:
+    """The handle itself, after a stale view has derived itself again from its parent's present value."""
+    if type(handle) is handle._tape.kinds.view:
+        parent = handle._parent
+        if type(parent) is not type(handle):
+            if parent._id != handle._parent_id or parent._value is not handle._parent_value:
+                handle._refresh()
+            return handle
+        chain = []
+        node = handle
+        while type(node) is node._tape.kinds.view:
+            chain.append(node)
+            node = node._parent
+        for view in reversed(chain):
+            if view._parent._id != view._parent_id or view._parent._value is not view._parent_value:
+                view._refresh()
+    return handle
+
+
+def root_of(handle: Any) -> Any:
+    """The handle that owns the memory: the last parent of a view."""
+    while type(handle) is handle._tape.kinds.view:
+        handle = handle._parent
+    return handle
+
+
+def steps_to(handle: Any) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
+    """The view functions that lead from the root to a view, outermost first."""
+    steps = []
+    while type(handle) is handle._tape.kinds.view:
+        steps.append((handle._primitive, handle._params))
+        handle = handle._parent
+    return tuple(reversed(steps))
+
+
+def spec_of_handle(handle: Any) -> ArraySpec | None:
+    """The shared spec of a handle's value, remembered in the handle."""
+    spec: ArraySpec | None = handle._spec
+    if spec is None:
+        spec = handle._spec = shared_spec(handle._value)
+    return spec
+
+
+def freeze(handle: Any) -> Any:
+    """A handle of the same trace for the value as it is now: later writes to the original do not reach it."""
+    resolve(handle)
+    root = root_of(handle)
+    if root._flag in (FREE, WRITTEN):
+        root._flag = SHARED if root._flag == FREE else WRITTEN_SHARED
+    kinds = handle._tape.kinds
+    kind = kinds.tracer if handle._id is not None else kinds.buffer
+    if type(handle) is kinds.weak:
+        kind = kinds.weak
+    return make(kind, handle._value, handle._id, handle._tape, SHARED)
+
+
+def value(x: Any) -> Any:
+    """The concrete value behind a tracer, as a read-only view; anything else as it is."""
+    if not isinstance(x, Handle):
+        return x
+    return read_only(plain_value(x))
+
+
+def detached(x: Any) -> Any:
+    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
+    if not isinstance(x, Handle):
+        return x
+    plain = plain_value(x)
+    tape = tape_of((x,), "stop_gradient")
+    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
+        return plain
+    return make(tape.kinds.buffer, plain, None, tape, SHARED)

@@ -1,0 +1,115 @@
+"""The tape, the hot form of a recorded program: an append-only list of tuples in single-assignment order.
+
+A record is ``(opcode, ids of active operands..., saved values..., specs..., params?, site)``; its own id is its place
+in the list, so the list is the topological order. It holds integers and arrays only: nothing the garbage collector must
+walk, and never a handle of its own tape (a cycle would keep every tape alive).
+"""
+
+from collections.abc import Sequence
+from threading import get_ident
+from types import CodeType
+from typing import Any, Final
+
+from attrs import define
+
+RECORDING: Final = 0
+"""Save-all: a record holds the declared values."""
+REPLAYABLE: Final = 1
+"""A policy may drop the saved values: what re-executes each record is written beside it."""
+PAUSED: Final = 2
+"""Operations on handles run on their values and give plain arrays."""
+CLOSED: Final = 3
+"""The trace has ended."""
+CAPTURED: Final = 4
+"""A loop body is being recorded on a tape of its own: handles of this one become inputs of that one, ``inner``."""
+
+FORWARD: Final = 5
+"""Forward mode: operations on handles compute tangents and append nothing."""
+
+MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward")
+
+
+@define
+class Kept:
+    """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again
+    and again shares it."""
+
+    array: Any
+    spec: Any
+    data: bytes
+    copy: Any
+
+
+NOTHING_KEPT: Final = Kept(None, None, b"", None)
+
+
+class Tape:
+    """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
+
+    __slots__ = (
+        "__weakref__", "captures", "chain", "code", "constants", "enclosing", "inner", "kept", "kinds",
+        "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
+        "repeatable", "sites", "tangents", "thread", "trap",
+    )  # fmt: skip
+
+    def __init__(self, level: int, kinds: Any) -> None:
+        self.kinds = kinds
+        """The handle classes of this trace (see ``handles.Kinds``)."""
+        self.records: list[tuple[Any, ...] | None] = []
+        self.mode = RECORDING
+        self.level = level
+        self.thread = get_ident()
+        self.outer: Tape | None = None
+        """The tape whose handles are values here: then cotangents are handles too."""
+        self.n_inputs = 0
+        self.masks = False
+        """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and
+        stay 0."""
+        self.marks: Any = None
+        """Which values have been marked by name (``naming.Marks``); None before the first."""
+        self.constants: dict[Any, Any] = {}
+        """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
+        self.captures: dict[int, tuple[int, Any]] | None = None
+        """For the tape of a loop's step: id in the enclosing tape to the id and value that stand for it here."""
+        self.enclosing: Tape | None = None
+        """For the tape of a loop's step: the tape the loop is an operation of."""
+        self.inner: Tape | None = None
+        """While CAPTURED: the tape of the step being recorded."""
+        self.ledger: Any = None
+        """Where loops of this trace book what they hold."""
+        self.chain: Any = None
+        """What governs the records made while REPLAYABLE: it decides where they are cut."""
+        self.tangents: Any = None
+        """While FORWARD: what computes the tangents."""
+        self.overlapping: frozenset[Any] = frozenset()
+        """Ids of inputs that share memory with another input: they may not be written."""
+        self.repeatable = False
+        """Whether the reverse pass may be run again (a ``pull`` that stays)."""
+        self.trap: Any = None
+        """What looks at every result while a trap is in force; the mode is not RECORDING then."""
+        self.kept = NOTHING_KEPT
+        self.code: CodeType | None = None
+        """The user's code that made the last record, and the ids of its call sites by instruction offset."""
+        self.sites: Sequence[int] = ()
+
+    def meet(self, other: "Tape") -> None:
+        """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met, which meets
+        the others."""
+        before = self.outer
+        if before is None:
+            self.outer = other
+        elif other is not before:
+            inner, around = (other, before) if other.level > before.level else (before, other)
+            inner.meet(around)
+            self.outer = inner
+        if self.mode == REPLAYABLE:
+            self.chain.met()
+
+    def close(self) -> None:
+        """End the trace: every later use of one of its handles raises."""
+        self.mode = CLOSED
+        self.constants = {}
+        self.kept = NOTHING_KEPT
+
+    def __repr__(self) -> str:
+        return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"

@@ -1,0 +1,397 @@
+"""Writes: ``x[key] = v``, ``x += v``, ``out=``. A write makes a new value and re-points the handle that owns the
+memory.
+
+Physically it goes into the old buffer unless a record, a snapshot or the user may still read that; then a copy is
+written once and later writes stay in place. Adjoint of a set: the region of the cotangent goes to the value and is
+zeroed in place; of an increment: the region is read, the rest passes untouched.
+"""
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from pullback.recording.copies import keep, twin_of
+from pullback.recording.crossing import captured, present, standing_for
+from pullback.recording.handles import (
+    FREE,
+    FROZEN,
+    SHARED,
+    WRITTEN,
+    Handle,
+    freeze,
+    make,
+    plain_value,
+    resolve,
+    root_of,
+    steps_to,
+    tape_of,
+)
+from pullback.recording.recorder import form_of
+from pullback.recording.regions import Region, is_fancy, region_at, require_writable
+from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
+from pullback.rules.forms import Form, special_form
+from pullback.rules.unbroadcast import PULLED, join, settle
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import WriteError
+from pullback.words.specs import shared_spec
+
+
+def set_item(handle: Any, key: Any, value: Any) -> None:
+    """``handle[key] = value`` as NumPy does it, recorded."""
+    value = standing_for(value)
+    tape = tape_of((handle, value), "an assignment")
+    if tape.captures is not None:
+        handle, value = captured(handle, tape), captured(value, tape)
+    resolve(handle)
+    if _is_own_region(handle, key, value):
+        return
+    if handle._tape is not tape:
+        _refuse_outer(handle)
+    if not isinstance(handle._value, np.ndarray | Handle):
+        message = f"{type(handle._value).__name__!r} object does not support item assignment"
+        raise TypeError(message)
+    key = concrete_key(key)
+    _write(handle, region_at(steps_to(handle), handle._value, key), value, add=False)
+
+
+def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
+    """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at``
+    does."""
+    value = standing_for(value)
+    tape = tape_of((handle, value), "an increment")
+    if tape.captures is not None:
+        handle, value = captured(handle, tape), captured(value, tape)
+    resolve(handle)
+    if handle._tape is not tape:
+        _refuse_outer(handle)
+    region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
+    if region.repeats and not repeats:
+        region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)
+    _write(handle, region, value, add=True)
+
+
+def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
+    """``x[k] += w`` ends in ``x[k] = view``, where the view already is that region of ``x`` as it stands: nothing is
+    left to do."""
+    kinds = handle._tape.kinds
+    if type(value) is not kinds.view or value._parent is not handle or value._params.get("key") is not key:
+        return False
+    return value._written_in == _stamp(root_of(handle)) or (
+        value._parent_id == handle._id and value._parent_value is handle._value
+    )
+
+
+def _stamp(root: Any) -> tuple[Any, int]:
+    return root._id, id(root._value)
+
+
+def concrete_key(key: Any) -> Any:
+    """An index with every traced integer or boolean array replaced by its value."""
+    from_tuple = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(k, Handle) for k in from_tuple):
+        message = (
+            "an index depends on the inputs of the trace as a floating value; take pullback.value(index) and "
+            "convert it to int"
+        )
+        raise WriteError(message)
+    return key
+
+
+def kept_key(key: Any, tape: Any) -> Any:
+    """An index that the user cannot change afterwards: arrays in it are copied."""
+    if type(key) is tuple:
+        return tuple(kept_key(k, tape) for k in key) if any(isinstance(k, np.ndarray | list) for k in key) else key
+    if type(key) is list:
+        array = np.asarray(key)
+        return array if array.size else array.astype(np.intp)
+    return keep(tape, key) if type(key) is np.ndarray else key
+
+
+def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
+    root = root_of(handle)
+    tape = root._tape
+    if isinstance(value, Handle):
+        resolve(value)
+    if isinstance(value, Handle) and value._tape is tape:
+        source = value._value
+    elif isinstance(source := present(value, tape), Handle):
+        tape.meet(source._tape)
+        source = freeze(source)
+    if tape.mode == PAUSED:
+        message = (
+            f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
+        )
+        raise WriteError(message)
+    if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
+        require_writable(handle._value, "the target of a write", site_text(site_here(2)))
+    if tape.mode == REPLAYABLE:
+        if root._id is None:
+            _create(root)
+        tape.chain.before_write(root)
+    copied = root._flag not in (FREE, WRITTEN)
+    if copied:
+        _refuse_captured(root)
+        root._value = twin_of(root._value)
+    if not _fits(region, source, root._value):
+        source = np.array(source)
+    if isinstance(source, Handle):
+        root._value = risen(root._value, source._tape)
+    root._flag = WRITTEN
+    before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
+    (region.add if add else region.write)(root._value, source)
+    if before is not None:
+        tape.trap.wrote("increment" if add else "assignment", before, root._value, source)
+    active = isinstance(value, Handle) and value._tape is tape and value._id is not None
+    if tape.mode == FORWARD and (root._id is not None or active):
+        tape.tangents.write(root, region, value if active else None, add=add, copied=copied)
+    elif root._id is not None or active:
+        _record_write(root, region, value if active else None, source, add=add)
+    if type(handle) is tape.kinds.view:
+        handle._written_in = _stamp(root)
+
+
+def risen(value: Any, tape: Any) -> Any:
+    """The value as one of ``tape``, an outer trace, so that a value of that trace can be written into it; it may be
+    so already."""
+    if isinstance(value, np.ndarray):
+        return make(tape.kinds.buffer, value, None, tape, FREE)
+    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
+
+
+def takes_over(handle: Any, result: Any) -> bool:
+    """Where an in-place operation has given an array of the very layout of the handle's own: the handle becomes it, and
+    nothing is copied.
+
+    False for a view, whose array must change with it, and wherever shape, dtype or strides would. In a forward trace
+    too: a write lays the tangent out as the value, and that of the result may lie otherwise, which a sum over it would
+    round otherwise.
+    """
+    tape = handle._tape
+    kinds = tape.kinds
+    if tape.mode == FORWARD or type(result) is not kinds.tracer or result._tape is not tape:
+        return False
+    if type(handle) not in (kinds.tracer, kinds.buffer):
+        return False
+    old, new = handle._value, result._value
+    if type(old) is not np.ndarray or type(new) is not np.ndarray:
+        return False
+    if old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
+        return False
+    if handle._flag not in (FREE, WRITTEN):
+        _refuse_captured(handle)
+    handle._value, handle._id, handle._flag = new, result._id, result._flag
+    handle.__class__ = tape.kinds.tracer
+    return True
+
+
+def _fits(region: Region, source: Any, target: Any) -> bool:
+    """False when the value overlaps the buffer it is written to with an advanced key, where NumPy makes no promise."""
+    return not (
+        region.fancy
+        and isinstance(source, np.ndarray)
+        and isinstance(target, np.ndarray)
+        and np.may_share_memory(source, target)
+    )
+
+
+def _refuse_captured(root: Any) -> None:
+    if root._id in root._tape.overlapping:
+        message = (
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): NumPy would "
+            "change both; pass copies, or write to a copy"
+        )
+        raise WriteError(message)
+    captures = root._tape.captures
+    if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
+        message = (
+            f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
+        )
+        raise WriteError(message)
+
+
+def _refuse_outer(handle: Any) -> None:
+    message = (
+        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here(2))}); "
+        "return the value from the inner function and assign it outside"
+    )
+    raise WriteError(message)
+
+
+def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
+    """Append the record of a write and re-point the root to it."""
+    tape = root._tape
+    site = site_here(3)
+    ident = len(tape.records)
+    tape.masks |= region.fancy and not add
+    form = _FORMS[add, root._id is not None, value is not None]
+    ids = tuple(h._id for h in (root, value) if h is not None and h._id is not None)
+    spec = shared_spec(source) if value is not None else None
+    tape.records.append((form.opcode, *ids, region, shared_spec(root._value), _strides(root._value), spec, ident, site))
+    if tape.mode:
+        amount = value if value is not None else source
+        tape.chain.note(ident, (root, amount), (root._value, source), {"region": region})
+    root._id = ident
+    if type(root) is tape.kinds.buffer:
+        root.__class__ = tape.kinds.tracer
+
+
+def _create(root: Any) -> None:
+    """Give a buffer that is about to be written, under a policy, an id of its own: a replay makes it anew, or from a
+    held copy."""
+    tape = root._tape
+    value = root._value
+    while isinstance(value, Handle) and value._id is None:
+        value = resolve(
+            value
+        )._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
+    ident = len(tape.records)
+    tape.records.append((CREATE.opcode, site_here(4)))
+    fill = 0 if _is_blank(value) else None
+    params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
+    if fill is None:
+        params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
+    tape.chain.note(ident, (), (), params)
+    root._id = ident
+    root.__class__ = tape.kinds.tracer
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether every byte is 0, as ``zeros_like`` leaves it: a replay then needs no copy of the contents."""
+    return isinstance(value, np.ndarray) and bool(value.flags.forc) and not value.ravel(order="K").view(np.uint8).any()
+
+
+def created(params: Any) -> Any:
+    """The array that a replay makes for a buffer."""
+    if params["fill"] is None:
+        return twin_of(params["value"])
+    array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
+    array[...] = params["fill"]
+    return array
+
+
+def _strides(value: Any) -> Any:
+    """Of an array, under whatever outer traces."""
+    plain = plain_value(value)
+    return plain.strides if isinstance(plain, np.ndarray) else None
+
+
+def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
+    """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
+    if isinstance(ct, Handle):
+        plain: Any = plain_value(ct)
+        fits = isinstance(plain, np.ndarray) and plain.flags.writeable and (strides is None or plain.strides == strides)
+        return freeze(ct) if fits else copied(ct, strides)
+    alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
+    if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
+        return ct
+    buffer = empty_with_strides(ct.shape, ct.dtype, strides)
+    buffer[...] = ct
+    return buffer
+
+
+def copied(ct: Any, strides: Any = None) -> Any:
+    """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
+    if not isinstance(ct, Handle):
+        return np.array(ct)
+    plain: Any = plain_value(ct)
+    whole: Any = make(ct._tape.kinds.buffer, blank(plain, strides), None, ct._tape)
+    whole[...] = ct
+    return whole
+
+
+def blank(value: Any, strides: Any = None) -> Any:
+    """Zeros with the shape and dtype of an array, and with its strides if no others are given."""
+    zeros = empty_with_strides(value.shape, value.dtype, strides or getattr(value, "strides", None))
+    zeros[...] = 0
+    return zeros
+
+
+def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
+    """An uninitialised dense array whose axes lie in memory in the order and in the direction of ``strides``: what is a
+    view of an array with these strides is a view of it, too."""
+    if strides is None or (len(shape) < 2 and min(strides, default=0) >= 0):
+        return np.empty(shape, dtype)
+    order = sorted(range(len(shape)), key=lambda k: -abs(strides[k]))
+    memory = np.empty(tuple(shape[k] for k in order), dtype).transpose(np.argsort(order))
+    return (
+        memory[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)] if min(strides) < 0 else memory
+    )
+
+
+def _pull_set(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+    """The region of the cotangent goes to the value; zeroed, the rest goes to the array before the write."""
+    form = form_of(record)
+    region, spec, strides, value_spec, ident, site = record[1 + form.n_ids :]
+    buffer = owned_buffer(ct, ident, strides, sweep)
+    if form.name in ("set_both", "set_value"):
+        g = region.sent(buffer, region.read(buffer))
+        if region.repeats:
+            from_last = sweep.winners(region, spec.shape, g.shape)
+            g = g * from_last
+        _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
+    if form.name != "set_value":
+        region.write(buffer, 0)
+        _pass_on(buffer, record[1], cts, sweep)
+
+
+def _pull_increment(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+    """The region of the cotangent goes to the increment; all of it goes to the array before."""
+    form = form_of(record)
+    region, _, strides, value_spec, ident, site = record[1 + form.n_ids :]
+    if region.steps or isinstance(ct, Handle):
+        buffer, ours = owned_buffer(ct, ident, strides, sweep), True
+    else:
+        buffer, ours = ct, ident in sweep.owned  # a key alone finds the same elements whatever the strides
+    if form.name in ("increment_both", "increment_value"):
+        g = region.sent(buffer, region.part(buffer))
+        ours = ours and getattr(g, "base", None) is not buffer and g is not buffer
+        _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
+        del g  # so that only cts may still hold a view of the buffer
+    if form.name != "increment_value":
+        _pass_on(buffer, record[1], cts, sweep, ours=ours)
+
+
+def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], sweep: Any) -> None:
+    if len(spec.shape) > len(g.shape):  # an assignment drops leading axes of length 1 of the value
+        g = g.reshape((1,) * (len(spec.shape) - len(g.shape)) + g.shape)
+    g = settle(g, spec, form, 0, site, g)
+    before = cts[ident]
+    cts[ident] = g if before is None else join(before, g, ident, sweep)
+
+
+def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any, *, ours: bool = True) -> None:
+    """``ours`` says that nothing else looks at the buffer; otherwise whoever wants to write to it asks again."""
+    before = cts[ident]
+    if before is None:
+        cts[ident] = buffer
+        if ours:
+            sweep.owned.add(ident)
+    else:
+        cts[ident] = join(before, buffer, ident, sweep)
+
+
+def _run_set(root: Any, value: Any, region: Region) -> Any:
+    region.write(root, value)
+    return root
+
+
+def _run_increment(root: Any, value: Any, region: Region) -> Any:
+    region.add(root, value)
+    return root
+
+
+_FORMS = {
+    (add, root, value): special_form(
+        f"{'increment' if add else 'set'}_{'both' if root and value else 'value' if value else 'root'}",
+        _pull_increment if add else _pull_set,
+        _run_increment if add else _run_set,
+        root + value,
+    )
+    for add in (False, True)
+    for root in (False, True)
+    for value in (False, True)
+}
+CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
+WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
+__all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]

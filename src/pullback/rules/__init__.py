@@ -1,0 +1,7 @@
+"""What a primitive declares: declaration, catalogue, record layouts, generated code, a cotangent brought to its primal.
+
+May import: words.
+May be imported by: recording, primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
+primitives.selecting, primitives.curves, memory, tracing, loops, transforms, sparsity, solving, testing.primitives,
+inspect, the public faces.
+"""

@@ -1,0 +1,204 @@
+"""The registry: which primitive a name or a NumPy function means. Refuses duplicates; a scoped copy leaves the
+original alone."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import define, field
+
+from pullback.rules.declaration import Composite, Primitive
+from pullback.words.errors import PluginError, RegistrationError, UnknownFunctionError
+
+ENTRY_POINTS = "pullback.primitives"
+PLUGIN_OF = {
+    "pullback-linalg": (
+        "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace cross multi_dot matrix_power "
+        "solve tensorsolve inv tensorinv pinv lstsq det slogdet norm vector_norm matrix_norm cond matrix_rank "
+        "cholesky qr svd svdvals eig eigh eigvals eigvalsh"
+    ).split(),
+    "pullback-fft": (
+        "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftshift ifftshift"
+    ).split(),
+}
+"""Which plugin to install for a function that the core does not serve; used for the error message only."""
+
+
+OPERATORS = {f"operator_{name}": name for name in ("add", "subtract", "multiply", "divide", "power", "negative")}
+"""Names of the primitives that are Python operators, and their slots."""
+
+
+@define(eq=False)
+class Operators:
+    """The callers of the primitives that have an operator of their own: a slot each, None until first used. They are
+    the hottest of all."""
+
+    add: Any = None
+    subtract: Any = None
+    multiply: Any = None
+    divide: Any = None
+    power: Any = None
+    negative: Any = None
+
+
+@define(eq=False)
+class Registry:
+    """Names and NumPy functions to primitives and composites. What comes later is looked up once, at the first name not
+    found here: first the families of ``later``, then the plugins."""
+
+    names: dict[str, Primitive | Composite] = field(factory=dict, repr=False)
+    functions: dict[Callable[..., Any], Primitive | Composite] = field(factory=dict, repr=False)
+    later: list[Callable[[], Iterable[Primitive | Composite]]] = field(factory=list, repr=False)
+    """What gives the families that are imported at the first name not found."""
+    plugins: bool = False
+    """Whether entry points are to be searched when a function is not found."""
+    searched: bool = field(default=False, init=False)
+    callers: dict[Any, Callable[..., Any]] = field(factory=dict, init=False, repr=False)
+    """Generated fast ways to call, by name or ufunc; emptied when an entry is added or replaced."""
+    operators: Operators = field(factory=Operators, init=False, repr=False)
+
+    def add(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Primitive | Composite:
+        """Register a primitive under its name and the NumPy functions it serves; raises :class:`RegistrationError`
+        where one is taken."""
+        taken = self.names.get(entry.name)
+        if taken is not None and taken is not entry:
+            message = (
+                f"a primitive named {entry.name!r} is already registered; choose another name, or work in a "
+                "scoped copy: registry.scoped()"
+            )
+            raise RegistrationError(message)
+        functions = (*entry.serves, *serves)
+        for function in functions:
+            owner = self.functions.get(function)
+            if owner is not None and owner is not entry:
+                message = (
+                    f"{_qualified(function)} is already served by {owner.name!r}; {entry.name!r} cannot serve it too. "
+                    "Use registry.scoped() to replace it"
+                )
+                raise RegistrationError(message)
+        self.names[entry.name] = entry
+        self.functions |= dict.fromkeys(functions, entry)
+        self._forget_callers()
+        return entry
+
+    def extend(
+        self,
+        entries: Iterable[Primitive | Composite],
+        *,
+        later: Callable[[], Iterable[Primitive | Composite]] | None = None,
+    ) -> None:
+        """Register several; ``later`` gives more of them at the first name not found."""
+        for entry in entries:
+            self.add(entry)
+        if later is not None:
+            self.later.append(later)
+
+    def find(self, function: Callable[..., Any]) -> Primitive | Composite:
+        """What a NumPy function means on tracers; raises :class:`UnknownFunctionError` naming the function and the
+        plugin to install."""
+        found = self.functions.get(function)
+        while found is None and self._search():
+            found = self.functions.get(function)
+        if found is None:
+            raise UnknownFunctionError(_unknown(function))
+        return found
+
+    def named(self, name: str) -> Primitive | Composite:
+        """The primitive of a name, plugins included; raises :class:`UnknownFunctionError`."""
+        found = self.names.get(name)
+        while found is None and self._search():
+            found = self.names.get(name)
+        if found is None:
+            raise UnknownFunctionError(_missing(f"numpy.{name}", name))
+        return found
+
+    def scoped(self) -> "Registry":
+        """A copy to which one may add without touching this one."""
+        copy = Registry(dict(self.names), dict(self.functions), later=list(self.later), plugins=self.plugins)
+        copy.searched = self.searched
+        return copy
+
+    @contextmanager
+    def replaced(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Iterator["Registry"]:
+        """Within the block ``entry`` takes the place of whatever had its name or functions; afterwards all is as
+        before."""
+        before = dict(self.names), dict(self.functions)
+        try:
+            self.names[entry.name] = entry
+            self.functions |= dict.fromkeys((*entry.serves, *serves), entry)
+            self._forget_callers()
+            yield self
+        finally:
+            self.names, self.functions = before
+            self._forget_callers()
+
+    def _forget_callers(self) -> None:
+        self.callers.clear()
+        slots = self.operators
+        slots.add = slots.subtract = slots.multiply = slots.divide = slots.power = slots.negative = None
+
+    def complete(self) -> "Registry":
+        """The registry itself, with all that comes later in it: for whoever lists what there is."""
+        while self._search():
+            pass
+        return self
+
+    def _search(self) -> bool:
+        """Import what comes next: the later families, then the plugins. True when there was something to import."""
+        if self.later:
+            self.extend(self.later.pop(0)())
+            return True
+        if not self.plugins or self.searched:
+            return False
+        self.searched = True
+        for point in entry_points(group=ENTRY_POINTS):
+            try:
+                self.extend(point.load())
+            except RegistrationError:
+                raise
+            except Exception as error:
+                self.searched = False
+                message = (
+                    f"plugin {point.name!r} ({point.value}) failed to import: {type(error).__name__}: {error}; "
+                    "reinstall or remove it"
+                )
+                raise PluginError(message) from error
+        return True
+
+
+def entry_points(group: str) -> Any:
+    """The entry points of a group."""
+    from importlib.metadata import entry_points as found  # noqa: PLC0415 - a tenth of the import, for programs that need a plugin only
+
+    return found(group=group)
+
+
+def _qualified(function: Callable[..., Any]) -> str:
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module}.{getattr(function, '__name__', function)}"
+
+
+def _missing(qualified: str, name: str) -> str:
+    for plugin, names in PLUGIN_OF.items():
+        if name in names:
+            return f"no primitive for {qualified}: install {plugin}"
+    return (
+        f"no primitive for {qualified}; write it with functions that have one, declare it with pullback.primitive, "
+        "or drop the derivative on purpose with pullback.value(x)"
+    )
+
+
+def _unknown(function: Callable[..., Any]) -> str:
+    return _missing(_qualified(function), str(getattr(function, "__name__", "")))
+
+
+registry = Registry(plugins=True)
+"""The default registry: the core's primitives and, at first need, those of installed plugins."""
+
+
+def register(
+    entry: Primitive | Composite, *serves: Callable[..., Any], into: Registry | None = None
+) -> Primitive | Composite:
+    """Hand a primitive to a registry (the default one), with the NumPy functions it serves besides those it
+    declares."""
+    return (registry if into is None else into).add(entry, *serves)

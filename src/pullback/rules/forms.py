@@ -1,0 +1,163 @@
+"""Forms: how a call of one primitive with a given set of active operands is recorded, and the process-wide opcode
+table.
+
+A form says, for one primitive and one activity pattern, which rules apply, which values a record holds and in which
+place. The opcode of a record is the place of its form in :data:`FORMS`; the table only grows, so opcodes stay good for
+every tape.
+"""
+
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any
+
+from attrs import define, field
+
+from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.words.call_sites import site_text
+from pullback.words.errors import MissingRuleError
+
+FORMS: list["Form"] = []
+PULLS: list[Callable[..., None]] = []
+"""Opcode to the function that pulls a cotangent back through one record: ``pull(record, ct, cts, sweep)``."""
+TOGETHER: dict[int, Callable[..., None]] = {}
+"""Opcode to the function that pulls the cotangents of several seeds back through one record at once,
+``pull(record, cts, sweeps)``: one cotangent, or None, for each. For records whose pull costs much that does not depend
+on the seed (a loop), and for marks."""
+_GROWING = Lock()
+
+
+@define(eq=False)
+class Form:
+    """One layout: ``(opcode, *ids, *saved, *specs, params?, site)``."""
+
+    opcode: int
+    primitive: Primitive
+    active: tuple[int, ...]
+    """Positions of the operands that depend on the inputs of the trace."""
+    arity: int
+    rules: tuple[tuple[Rule, tuple[int, ...]], ...] = field(repr=False)
+    """Each rule with the active positions it serves."""
+    saved: tuple[str, ...]
+    specs: tuple[str, ...] = ()
+    exact: bool = False
+    """The output has shape and dtype of every active operand: cotangents need no projection."""
+    has_params: bool = False
+    wide: bool = False
+    """The ids are one tuple at place 1, since their number differs from record to record (a loop)."""
+    execute: Callable[..., Any] | None = field(default=None, repr=False)
+    """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
+
+    held: tuple[tuple[str, str], ...] = field(init=False, repr=False)
+    """The names of ``saved``, each with the reason for which the ledger books it."""
+
+    def __attrs_post_init__(self) -> None:
+        self.held = tuple((name, self._reason(name)) for name in self.saved)
+
+    def _reason(self, name: str) -> str:
+        prim = self.primitive
+        if name in prim.operands and prim.operands.index(name) not in self.active:
+            return "constant"
+        return "residual" if name in prim.residuals else "saved"
+
+    @property
+    def name(self) -> str:
+        """The primitive's name, an operator's without saying that it is one."""
+        return self.primitive.name.removeprefix("operator_")
+
+    @property
+    def n_ids(self) -> int:
+        """How many ids a record of this form holds."""
+        return len(self.active)
+
+    @property
+    def first_spec(self) -> int:
+        """Where the specs begin in a record."""
+        return 1 + len(self.active) + len(self.saved)
+
+    def ids(self, record: tuple[Any, ...]) -> tuple[int, ...]:
+        """The ids of the active operands of a record."""
+        ids: tuple[int, ...] = record[1] if self.wide else record[1 : 1 + len(self.active)]
+        return ids
+
+    def saved_values(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values a record holds, in the order of ``saved``."""
+        start = 1 + len(self.active)
+        return record[start : start + len(self.saved)]
+
+
+def new_form(
+    build: Callable[[int], tuple[Form, Callable[..., None]]], together: Callable[..., None] | None = None
+) -> Form:
+    """Append a form to the table. ``build`` gets the opcode and returns the form and its pull; ``together`` is that
+    of several seeds."""
+    with _GROWING:
+        form, pull = build(len(FORMS))
+        FORMS.append(form)
+        PULLS.append(pull)
+        if together is not None:
+            TOGETHER[form.opcode] = together
+    return form
+
+
+def special_form(
+    name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None
+) -> Form:
+    """A form that is no primitive call: an input, a component, a write, a loop."""
+    prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
+    return new_form(
+        lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull),
+        together,
+    )
+
+
+def rules_for(
+    prim: Primitive, active: tuple[int, ...], held: frozenset[int], site: int
+) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
+    """The rule of every active operand, joint rules once. Among alternatives, one that reads only operands in
+    ``held`` wins, else the first."""
+    chosen: dict[int, tuple[Rule, list[int]]] = {}
+    for position in active:
+        operand = prim.rule_name(position)
+        if operand in prim.nondiff:
+            continue
+        alternatives = prim.rules.get(operand)
+        if not alternatives:
+            message = (
+                f"{prim.name} has no VJP rule for operand {prim.name_of(position)!r}, which depends on the inputs "
+                f"(called at {site_text(site)}); declare one with @{prim.name}.vjp({operand!r}), list it in nondiff=, "
+                "or pass pullback.stop_gradient(...)"
+            )
+            raise MissingRuleError(message)
+        rule = _choose(prim, alternatives, held)
+        key = id(rule) if rule.joint else -1 - position
+        chosen.setdefault(key, (rule, []))[1].append(position)
+    return tuple((rule, tuple(positions)) for rule, positions in chosen.values())
+
+
+def _choose(prim: Primitive, alternatives: tuple[Rule, ...], held: frozenset[int]) -> Rule:
+    if len(alternatives) > 1 and held:
+        names = {prim.rule_name(position) for position in held}
+        for rule in alternatives:
+            if rule.values and set(rule.values) <= names:
+                return rule
+    return alternatives[0]
+
+
+def layout(
+    prim: Primitive, rules: tuple[tuple[Rule, tuple[int, ...]], ...], *, exact: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Names of the saved values and specs of a record, and whether it carries params; each value once, however many
+    rules read it."""
+    saved = tuple(dict.fromkeys(name for rule, _ in rules for name in rule.values))
+    read = [name for rule, _ in rules for name in rule.reads if name.endswith(SPEC)]
+    own = [] if exact else [f"@{position}" for _, positions in rules for position in positions]
+    specs = tuple(dict.fromkeys((*own, *read)))
+    has_params = any(name in prim.params for rule, _ in rules for name in rule.reads)
+    return saved, specs, has_params
+
+
+def release_records(records: Iterable[Any]) -> None:
+    """Records that are dropped unreversed let go of what they book in the ledger: the loops among them."""
+    for record in records:
+        if record is not None and FORMS[record[0]].wide:
+            record[2].release()

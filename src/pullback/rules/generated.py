@@ -1,0 +1,322 @@
+"""Specialised code for the hot path, generated on first use from the one declaration of a primitive.
+
+Two kinds of function are written here: a *pull* per form (it takes a record and a cotangent, calls the rules and
+accumulates), and a *caller* per elementwise primitive (it records a call of one or two operands without going through
+the general recorder). The sources are put into ``linecache``, so a traceback shows them.
+"""
+
+import linecache
+import re
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from attrs import define
+
+from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.forms import FORMS, PULLS, Form
+from pullback.rules.unbroadcast import join, settle, settle_several, summed, without_nan
+
+_serial = count()
+
+
+def compile_function(name: str, source: str, namespace: dict[str, Any]) -> Callable[..., Any]:
+    """The function ``name`` of ``source``, whose lines tracebacks can show."""
+    filename = f"<pullback {name} {next(_serial)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), namespace)  # noqa: S102 - generated from declarations, never from user text
+    function: Callable[..., Any] = namespace[name]
+    return function
+
+
+def identifier(prim: Primitive) -> str:
+    """The primitive's name as a Python identifier."""
+    return re.sub(r"\W", "_", prim.name)
+
+
+class MaskedPulls(dict[int, Callable[..., None]]):
+    """Opcode to pull, as :data:`pullback.rules.forms.PULLS`, for traces in which something was masked (``Tape.masks``):
+    elementwise rules make no NaN of a cotangent of 0. Kept apart because that costs a pass over every cotangent."""
+
+    def __missing__(self, opcode: int) -> Callable[..., None]:
+        form = FORMS[opcode]
+        plain = not form.primitive.elementwise or not form.rules or bool(form.primitive.outputs)
+        self[opcode] = pull = PULLS[opcode] if plain else make_pull(form, masked=True)
+        return pull
+
+
+MASKED_PULLS = MaskedPulls()
+
+
+def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
+    """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and joined to what is
+    there."""
+    name = f"pull_{identifier(form.primitive)}"
+    namespace: dict[str, Any] = {
+        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan,
+        "summed": summed,
+    }  # fmt: skip
+    lines = [f"def {name}(record, ct, cts, sweep):"]
+    if form.primitive.outputs:
+        lines.append("    ct = tuple(ct)")
+    for number, (rule, positions) in enumerate(form.rules):
+        namespace[f"rule{number}"] = rule.fn
+        if rule.joint:
+            lines += _joint_lines(form, rule, number, positions, namespace)
+        elif len(positions) > 1:
+            lines += _family_lines(form, rule, number, positions, namespace)
+        else:
+            lines += _single_lines(form, rule, number, positions[0], masked)
+    lines.append("    return None")
+    return compile_function(name, "\n".join(lines) + "\n", namespace)
+
+
+def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bool) -> list[str]:
+    at = form.active.index(position) + 1
+    index = position - len(form.primitive.operands) if form.primitive.family else None
+    if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
+        # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
+        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, f'@{position}')}]))"]
+    else:
+        lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
+    if masked and rule.reads:  # a number makes no NaN of a 0
+        lines.append("    g = without_nan(g, ct)")
+    if not form.exact:
+        lines.append(
+            f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)"
+        )
+    return [*lines, *_join_lines(at)]
+
+
+def _join_lines(at: int) -> list[str]:
+    return [f"    i = record[{at}]", "    p = cts[i]", "    cts[i] = g if p is None else join(p, g, i, sweep)"]
+
+
+def _joint_lines(
+    form: Form, rule: Rule, number: int, positions: tuple[int, ...], namespace: dict[str, Any]
+) -> list[str]:
+    namespace[f"needed{number}"] = frozenset(form.primitive.rule_name(p) for p in positions)
+    lines = [
+        (
+            f"    gs = settle_several(rule{number}({_arguments(form, rule, None, number)}), {len(rule.operands)}, "
+            "form, record[-1])"
+        )
+    ]
+    for position in positions:
+        place = rule.operands.index(form.primitive.rule_name(position))
+        spec = _spec_place(form, f"@{position}")
+        lines.append(f"    g = settle(gs[{place}], record[{spec}], form, {position}, record[-1], ct)")
+        lines += _join_lines(form.active.index(position) + 1)
+    return lines
+
+
+def _family_lines(
+    form: Form, rule: Rule, number: int, positions: tuple[int, ...], namespace: dict[str, Any]
+) -> list[str]:
+    """One rule for many operands of a family: a loop instead of a line each."""
+    first = len(form.primitive.operands)
+    namespace[f"places{number}"] = tuple(
+        (p, p - first, form.active.index(p) + 1, _spec_place(form, f"@{p}")) for p in positions
+    )
+    return [
+        f"    for position, index, at, spec in places{number}:",
+        f"        g = rule{number}({_arguments(form, rule, None)})",
+        "        g = settle(g, record[spec], form, position, record[-1], ct)",
+        "        i = record[at]",
+        "        p = cts[i]",
+        "        cts[i] = g if p is None else join(p, g, i, sweep)",
+    ]
+
+
+def _spec_place(form: Form, name: str) -> int:
+    return form.first_spec + form.specs.index(name)
+
+
+def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> str:
+    """The text of a rule call's arguments: where in the record each declared name is."""
+    prim = form.primitive
+    words = ["ct"]
+    for name in rule.reads:
+        if name == "needed":
+            words.append(f"needed{number}")
+        elif name == "index":
+            words.append("index" if index is None else str(index))
+        elif name in prim.params:
+            words.append(f"record[-2][{prim.params.index(name)}]")
+        elif name.endswith(SPEC):
+            words.append(f"record[{_spec_place(form, name)}]")
+        else:
+            words.append(f"record[{1 + len(form.active) + form.saved.index(name)}]")
+    return ", ".join(words)
+
+
+_SITE = """{pad}frame = getframe({depth})
+{pad}site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+{pad}records = tape.records
+{pad}t = Tracer()
+{pad}t._value = out
+{pad}t._id = len(records)
+{pad}t._tape = tape
+{pad}t._flag = {flag}
+{pad}t._spec = spec
+{pad}records.append(({record}, site))
+{masks}{pad}return t
+"""
+
+
+# A handle of a trace whose loop records a step is replaced by what stands for it in that step.
+_CAPTURED = "    if type({0}) in served and {0}._tape.mode == 4:\n        {0} = captured({0}, None)\n"
+
+
+@define
+class Variant:
+    """How a generated caller meets its operands: ``narrow`` for tracers alone, or for tracers and views mixed."""
+
+    prim: Primitive
+    forms: dict[str, Form]
+    """Activity pattern ("1", "10", "01", "11") to the exact form."""
+    wide: bool
+    fallback: str
+
+    def is_handle(self, kind: str) -> str:
+        """The test whether an operand is one of the handles served."""
+        return f"{kind} in served" if self.wide else f"{kind} is Tracer"
+
+    def usable(self, x: str) -> str:
+        """The test whether the operand's tape records here and now."""
+        ready = f" and resolve({x})._id is not None" if self.wide else ""
+        return f"not tape.mode and tape.thread == get_ident(){ready}"
+
+    def keeping(self, pad: str, handle: str, value: str) -> str:
+        """The line that makes an operand's value safe to be held."""
+        return f"{pad}{value} = hold({handle}, {value}, tape)\n" if self.wide else f"{pad}{handle}._flag = 2\n"
+
+    def leave(self, pad: str) -> str:
+        """The line that hands over to whoever can do more."""
+        return f"{pad}return {self.fallback}\n"
+
+
+def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) -> Callable[..., Any]:
+    """The fast way to call an elementwise primitive of one or two operands, in two variants of one text.
+
+    The first serves tracers, the second also views; whatever is not plain falls through to ``call``. ``forms`` maps an
+    activity pattern to its exact form; ``names`` are what the generated code refers to.
+    """
+    operands = "x" if len(prim.operands) == 1 else "x, y"
+    namespace = dict(names, prim=prim, forward=prim.forward)
+    name = f"call_{identifier(prim)}"
+    body = _unary_text if len(prim.operands) == 1 else _binary_text
+    wide, narrow = f"{name}_views", name
+    last = f"call(prim, ({operands},), {{}})"
+    for variant, called in (
+        (Variant(prim, forms, True, last), wide),
+        (Variant(prim, forms, False, f"{wide}({operands})"), narrow),
+    ):
+        opening = "".join(map(_CAPTURED.format, operands.split(", "))) if variant.wide else ""
+        source = f"def {called}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
+        namespace[called] = compile_function(called, source, namespace)
+    made: Callable[..., Any] = namespace[name]
+    return made
+
+
+def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
+    if prim.symbol:
+        return f"{x} {prim.symbol} {y}" if y else f"{prim.symbol}{x}"
+    return f"forward({x}, {y})" if y else f"forward({x})"
+
+
+def _opening(variant: Variant, operand: str) -> str:
+    return (
+        f"    if {variant.is_handle(f'type({operand})')}:\n        tape = {operand}._tape\n"
+        f"        if {variant.usable(operand)}:\n            {operand}v = {operand}._value\n"
+    )
+
+
+def _unary_text(variant: Variant) -> str:
+    prim, form, pad = variant.prim, variant.forms["1"], " " * 12
+    text = _opening(variant, "x")
+    if any(len(rules) > 1 for rules in prim.rules.values()):
+        text += f"{pad}if x._flag == 2:\n{pad}    return call(prim, (x,), {{}})\n"
+    text += f"{pad}out = {_forward_text(prim, 'xv')}\n"
+    if prim.name.endswith("absolute"):  # the one unary ufunc whose complex result is real
+        text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
+    text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
+    text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
+    return text + _record_text(variant, form, pad, ("x",))
+
+
+def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]) -> str:
+    named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
+    parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
+    masks = f"{pad}tape.masks = True\n" if form.primitive.masks else ""
+    flag, depth = 2 if "out" in form.saved else 0, 3 if variant.wide else 2
+    return _SITE.format(pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks)
+
+
+def _binary_text(variant: Variant) -> str:
+    """Traced with traced, traced with a Python or NumPy scalar or an array, and the same turned round."""
+    prim, forms = variant.prim, variant.forms
+    pad = " " * 16
+    text = _opening(variant, "x") + f"            kind = type(y)\n            if {variant.is_handle('kind')}:\n"
+    text += f"{pad}if y._tape is not tape{' or resolve(y)._id is None' if variant.wide else ''}:\n" + variant.leave(
+        pad + "    "
+    )
+    text += (
+        f"{pad}yv = y._value\n{pad}out = {_forward_text(prim, 'xv', 'yv')}\n{pad}spec = x._spec or spec_of_handle(x)\n"
+    )
+    closed = "spec is not (y._spec or spec_of_handle(y)) and " if _closed(prim) else ""
+    text += _inexact_exit(pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", "(xv, yv)")
+    text += "".join(
+        variant.keeping(pad, h, f"{h}v")
+        for h, name in zip("xy", prim.operands, strict=True)
+        if name in forms["11"].saved
+    )
+    text += _record_text(variant, forms["11"], pad, ("x", "y"))
+    text += "            if kind is float or kind is int:\n"
+    text += f"{pad}yv = y\n{pad}out = {_forward_text(prim, 'xv', 'y')}\n{pad}spec = x._spec\n"
+    text += variant.keeping(pad, "x", "xv") if prim.operands[0] in forms["10"].saved else ""
+    text += _record_text(variant, forms["10"], pad, ("x",))
+    text += "            if kind is ndarray or kind is float64:\n" + _with_constant(variant, pad, "x", "y")
+    text += _opening(variant, "y").replace("    if", "    elif type(x) in plain and", 1)
+    return text + _with_constant(variant, " " * 12, "y", "x")
+
+
+def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> str:
+    """One handle and a plain operand. A small plain array is copied once for as long as it stays what it was."""
+    prim, form = variant.prim, variant.forms["10" if handle == "x" else "01"]
+    value, kept = f"{handle}v", f"{constant}v"
+    first, second = prim.operands if handle == "x" else prim.operands[::-1]
+    args = (value, constant) if handle == "x" else (constant, value)
+    text = f"{pad}out = {_forward_text(prim, *args)}\n{pad}spec = {handle}._spec or spec_of_handle({handle})\n"
+    array = f"type({constant}) is ndarray" if handle == "y" else "kind is ndarray"
+    closed = "not same and " if _closed(prim) else ""
+    text += f"{pad}same = {array} and {constant}.shape == spec.shape and {constant}.dtype is spec.dtype\n"
+    text += _inexact_exit(
+        pad, f"{closed}(out.shape != spec.shape or out.dtype is not spec.dtype)", f"({', '.join(args)})"
+    )
+    if second in form.saved:
+        text += f"{pad}if same:\n{pad}    k = tape.kept\n"
+        unchanged = f"k.array is {constant} and k.spec is spec and k.data == {constant}.tobytes()"
+        text += f"{pad}    {kept} = k.copy if {unchanged} else keep(tape, {constant})\n"
+        text += f"{pad}else:\n{pad}    {kept} = keep(tape, {constant}) if {array} else {constant}\n"
+    text += variant.keeping(pad, handle, value) if first in form.saved else ""
+    return text + _record_text(variant, form, pad, (handle,))
+
+
+def _closed(prim: Primitive) -> bool:
+    """True where operands of one shape and floating dtype are sure to give a result of the same: NumPy's own list of
+    loops says so."""
+    loops = getattr(prim.forward, "types", ())
+    n = len(prim.operands)
+    return bool(loops) and all(
+        f"{c * n}->{c}" in loops for c in "efdgFDG" if any(loop.startswith(f"{c * n}->") for loop in loops)
+    )
+
+
+def _differs(a: str, b: str) -> str:
+    return f"{a}.shape != {b}.shape or {a}.dtype is not {b}.dtype"
+
+
+def _inexact_exit(pad: str, test: str, values: str) -> str:
+    """Leave the fast way when a cotangent would have to be brought back to another shape or dtype."""
+    return f"{pad}if {test}:\n{pad}    return finish(prim, (x, y), {values}, out)\n"

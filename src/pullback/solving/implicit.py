@@ -1,0 +1,150 @@
+"""Implicit functions: ``custom_root`` and ``fixed_point``. The way to a solution is no part of its derivative (see
+``solutions``)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.recording.handles import plain_value
+from pullback.solving.engine import (
+    Equation,
+    Function,
+    fresh,
+    leafwise,
+    lowered_now,
+    own,
+    require_alike,
+    require_finite,
+    settled,
+    solution,
+)
+from pullback.words.errors import ConvergenceError, StructureError
+from pullback.words.specs import carries_derivative, spec_of
+from pullback.words.structures import flatten, map_leaves
+
+
+def custom_root(
+    f: Function,
+    initial_guess: Any,
+    solve: Function,
+    tangent_solve: Function,
+    *,
+    has_aux: bool = False,
+    tol: float | None = None,
+) -> Any:
+    """``x`` with ``f(x) = 0``, as ``solve(f, initial_guess)`` finds it; its derivative is that of the root by whatever
+    ``f`` closes over.
+
+    ``x`` has the structure that ``solve`` returns, floating or complex leaves; ``f(x)`` has the structure and shapes of
+    ``x``. ``tangent_solve(g, y)`` returns ``v`` with ``g(v) = y`` for a linear function ``g`` of such structures: the
+    derivative of ``f`` at the root in forward mode, its transpose in reverse mode. Both functions get plain arrays, at
+    any order of differentiation, and may call SciPy. The derivative by ``initial_guess`` is 0. With ``has_aux``,
+    ``solve`` returns ``(x, aux)`` and the result is ``(x, aux)``. Names and arguments as in JAX.
+
+    Raises :class:`ConvergenceError` where ``x`` is not finite or, with ``tol``, where an element of ``f(x)`` is larger;
+    :class:`StructureError` where ``f(x)`` has another structure or shape than ``x``.
+    """
+    guess = map_leaves(plain_value, initial_guess)
+    aux: list[Any] = []
+
+    def found() -> Any:
+        x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(own, guess))
+        if has_aux:
+            if not isinstance(x, tuple) or len(x) != 2:
+                message = f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
+                raise StructureError(message)
+            x, aux[:] = x[0], [x[1]]
+        x = map_leaves(settled, x)
+        _require_root(f, x, tol)
+        return x
+
+    x = solution(Equation("custom_root", f, None, tangent_solve, tangent_solve), found)
+    return (x, aux[0]) if has_aux else x
+
+
+def fixed_point(
+    f: Function,
+    params: Any,
+    x0: Any,
+    *,
+    tol: float | None = None,
+    max_steps: int = 10_000,
+    distance: Callable[[Any, Any], Any] | None = None,
+) -> Any:
+    """``x`` with ``f(params, x) = x``, by iteration from ``x0``; differentiable by ``params`` and by whatever ``f``
+    closes over.
+
+    Iterates until ``distance(x_next, x) <= tol``: the largest change of an element, in units of the largest element
+    where that exceeds 1. ``tol`` is 64 eps of the dtype unless given. The derivative is a fixed point, too, of
+    ``v -> y + (df/dx) v`` or of the transpose, found with the same ``tol``, ``max_steps`` and ``distance`` in units of
+    ``y``; of neither iteration anything is held. The derivative by ``x0`` is 0.
+
+    Raises :class:`ConvergenceError`, with ``residual`` and ``n_steps``, where ``max_steps`` do not suffice: ``f`` is no
+    contraction there, or ``tol`` is below what rounding allows.
+    """
+    far = distance or largest_change
+    bound = _tolerance(flatten(x0)[0]) if tol is None else tol
+
+    def equation(x: Any) -> Any:
+        return leafwise("fixed_point", np.subtract, x, f(params, x))
+
+    def iterate(_: Any, x: Any) -> Any:
+        return _iterated(lambda v: map_leaves(lowered_now, f(params, v)), x, far, bound, max_steps, "fixed_point")
+
+    def neumann(g: Function, y: Any) -> Any:
+        scale = max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in flatten(y)[0]), default=0.0)
+        if scale == 0:
+            return y
+        unit = map_leaves(lambda leaf: leaf / scale, y)
+        step = lambda v: leafwise("fixed_point", np.add, unit, leafwise("fixed_point", np.subtract, v, g(v)))  # noqa: E731
+        return map_leaves(
+            lambda leaf: leaf * scale, _iterated(step, unit, far, bound, max_steps, "the derivative of fixed_point")
+        )
+
+    return custom_root(equation, x0, iterate, neumann)
+
+
+def largest_change(new: Any, old: Any) -> float:
+    """The largest change of an element, in units of the largest element of ``new`` where that exceeds 1."""
+    pairs = list(zip(flatten(new)[0], flatten(old)[0], strict=True))
+    change = max((float(np.max(np.abs(np.subtract(a, b)), initial=0.0)) for a, b in pairs), default=0.0)
+    return change / max((float(np.max(np.abs(a), initial=1.0)) for a, _ in pairs), default=1.0)
+
+
+def _tolerance(leaves: list[Any]) -> float:
+    return 64 * max(
+        (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in leaves if carries_derivative(leaf)), default=2.0**-52
+    )
+
+
+def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int, what: str) -> Any:
+    change, n = np.inf, 0
+    while n < max_steps and (n == 0 or np.isfinite(change)):
+        x, before, n = step(x), x, n + 1
+        if n == 1:
+            require_alike(what, before, x)
+        change = float(far(x, before))
+        if change <= tol:
+            return x
+    message = (
+        f"{what} did not converge: after {n} steps the distance of two iterates is {change:.3g}, tol is {tol:.3g}; "
+        "give a larger max_steps= or tol=, a start nearer to the solution, or damp the map (it must be a contraction "
+        "there)"
+    )
+    raise ConvergenceError(message, change, n)
+
+
+def _require_root(f: Function, x: Any, tol: float | None) -> None:
+    require_finite("custom_root", x)
+    if tol is None:
+        return
+    residual = max(
+        (float(np.max(np.abs(plain_value(leaf)), initial=0.0)) for leaf in flatten(f(fresh(x)))[0]), default=0.0
+    )
+    if not residual <= tol:
+        message = (
+            f"custom_root: the solver returned a point where the largest element of f is {residual:.3g}, tol is "
+            f"{tol:.3g}; let it take more steps, or start it nearer to the root"
+        )
+        raise ConvergenceError(message, residual)

@@ -1,0 +1,80 @@
+"""check_primitive: every fault of a declaration, found on operands that the author chooses."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.rules.declaration import Primitive
+from pullback.testing.comparing.faults import Fault, raise_faults
+from pullback.testing.primitives.calls import Call, make_call
+from pullback.testing.primitives.purity_checks import (
+    memory_layouts,
+    mutated_cotangents,
+    mutated_inputs,
+    nondeterminism,
+    read_only_operands,
+    undeclared_aliases,
+)
+from pullback.testing.primitives.read_checks import undeclared_reads, unneeded_values
+from pullback.testing.primitives.result_checks import (
+    differing_alternatives,
+    failing_rules,
+    missing_rules,
+    wrong_kinds,
+    wrong_values,
+)
+from pullback.testing.primitives.second_order import wrong_second_order
+
+Check = Callable[[Call], Iterable[Fault]]
+
+FIRST_ORDER: Final[tuple[Check, ...]] = (
+    missing_rules,
+    failing_rules,
+    wrong_kinds,
+    wrong_values,
+    mutated_inputs,
+    mutated_cotangents,
+    undeclared_aliases,
+    nondeterminism,
+    read_only_operands,
+    memory_layouts,
+    undeclared_reads,
+    unneeded_values,
+    differing_alternatives,
+)
+"""A new check is a function ``Call -> faults`` and a line here."""
+
+SECOND_ORDER: Final[tuple[Check, ...]] = (wrong_second_order,)
+"""These run when the first order has no fault: they would find the same faults again, in other words."""
+
+
+def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None:
+    """Nothing, if the primitive is declared rightly at these operands; else raises :class:`CheckError` listing every
+    fault found.
+
+    ``operands`` are arrays or numbers as the primitive takes them: any shape (0-d and empty included), strides and
+    flags, of floating, complex or integer dtype; they are not written. ``params`` are the primitive's own. Call it once
+    for each kind of operand that is to work: another dtype, a broadcast shape, another axis. Rules are compared with
+    the complex step where the forward takes complex numbers, else with central differences, to 1e-8 relative in float64
+    and 3e-4 in float32; at a kink or a tie there is no derivative to compare with, so stay off them.
+
+    What is checked, each with its own message: missing rule; wrong count, None, wrong shape, dtype, value; inputs and
+    cotangent not written; no alias of an input unless ``view=True``; determinism; read-only, strided, reversed,
+    Fortran-ordered and broadcast arrays; nothing read but what is declared, and all of that needed; alternatives of one
+    rule equal bit for bit; the rule's own derivative (second order), unless an opaque residual or output says that
+    there is none. Opaque operands and outputs have no numeric derivative: check the function that uses them, with
+    ``check_grads``.
+    """
+    if not isinstance(primitive, Primitive):
+        message = (
+            f"check_primitive takes a Primitive, got {type(primitive).__name__}; make one with "
+            "pullback.primitive, or call check_grads"
+        )
+        raise TypeError(message)
+    with np.errstate(all="ignore"):  # rules meet NaN here on purpose
+        call = make_call(primitive, operands, params)
+        faults = [fault for check in FIRST_ORDER for fault in check(call)]
+        if not faults:
+            faults = [fault for check in SECOND_ORDER for fault in check(call)]
+    raise_faults(f"check_primitive({primitive.name})", faults)

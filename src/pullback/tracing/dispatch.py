@@ -1,0 +1,168 @@
+"""The NumPy hooks: what happens when a ufunc, a ufunc method or a NumPy function meets a tracer."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
+from pullback.primitives.shaping.operands import as_array
+from pullback.recording.crossing import left_alone, standing_for
+from pullback.recording.handles import Handle, plain_value
+from pullback.recording.outputs import require_traced_target, write_out
+from pullback.recording.recorder import make_form
+from pullback.rules.catalogue import OPERATORS, registry
+from pullback.rules.declaration import Composite, Primitive
+from pullback.rules.generated import make_caller
+from pullback.tracing.ufuncs import found
+from pullback.words.structures import flatten, map_leaves
+
+CALLERS = registry.callers
+"""Ufunc, or name of a primitive, to the fastest way to call it on a tracer. Emptied when the registry changes."""
+
+TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.full)
+"""NumPy functions that reach us by ``like=`` only and whose contents may be traced."""
+
+
+OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d, np.trim_zeros)
+"""NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at
+its values alone."""
+
+
+SUMMED_IN_OUT = (
+    "sum",
+    "prod",
+    "cumsum",
+    "cumprod",
+    "mean",
+    "nansum",
+    "nanprod",
+    "nancumsum",
+    "nancumprod",
+    "nanmean",
+    "trace",
+)
+"""NumPy functions that compute in the dtype of ``out=``, where they are told none."""
+
+
+def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
+    """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
+    entry = registry.named(key) if isinstance(key, str) else found(key)
+    made: Callable[..., Any] = entry
+    if isinstance(entry, Primitive) and _is_simple(entry):
+        patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
+        forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
+        made = make_caller(entry, forms, names)
+    CALLERS[key] = made
+    if key in OPERATORS:
+        setattr(registry.operators, OPERATORS[key], made)
+    return made
+
+
+def _is_simple(prim: Primitive) -> bool:
+    if (
+        not prim.trusted
+        or not prim.elementwise
+        or prim.outputs
+        or prim.residuals
+        or prim.params
+        or prim.nondiff
+        or len(prim.operands) > 2
+    ):
+        return False
+    known = {*prim.operands, "out"}
+    if len(prim.operands) == 2 and any(len(rules) > 1 for rules in prim.rules.values()):
+        return False
+    return set(prim.operands) == set(prim.rules) and all(
+        set(rule.reads) <= known for rules in prim.rules.values() for rule in rules
+    )
+
+
+def _exact_form(prim: Primitive, pattern: str) -> Any:
+    active = tuple(k for k, bit in enumerate(pattern) if bit == "1")
+    key = (active, len(pattern), frozenset[int](), True)
+    if key not in prim.forms:
+        prim.forms[key] = make_form(prim, active, len(pattern), frozenset(), exact=True, site=-1)
+    return prim.forms[key]
+
+
+def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
+    the tracer that NumPy found."""
+    if left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
+        plain_args, plain_kwargs = map_leaves(standing_for, (args, kwargs))
+        return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
+    if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
+        return create_like(handle, func, args, dict(kwargs))
+    if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
+        args = (as_array(args[0]), *args[1:])
+    return _with_out(func.__name__, found(func), args, kwargs)
+
+
+def _handles_in(tree: Any) -> list[Any]:
+    return [leaf for leaf in flatten(tree)[0] if isinstance(leaf, Handle)]
+
+
+def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a
+    scalar, it gives scalars."""
+    result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
+    if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
+        return result
+    plain = plain_value(result)
+    return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
+
+
+def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The entry's result, written to ``out=`` where that is given, by keyword or by position."""
+    if isinstance(entry, Composite) and entry.plain and not isinstance(kwargs.get("out"), Handle):
+        return entry(*args, **kwargs)
+    out = kwargs.get("out")
+    kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+    place = _place_of_out(entry)
+    if place is not None and len(args) > place:
+        out, args = args[place], (*args[:place], None, *args[place + 1 :])
+    if out is None:
+        return entry(*args, **kwargs)
+    require_traced_target(name, out)
+    if name in SUMMED_IN_OUT and hasattr(out, "dtype"):
+        if place is not None and len(args) > place:  # the dtype comes just before
+            args = (*args[: place - 1], out.dtype if args[place - 1] is None else args[place - 1], *args[place:])
+        elif kwargs.get("dtype") is None:
+            kwargs["dtype"] = out.dtype
+    return write_out(name, out, entry(*args, **kwargs))
+
+
+@cache
+def _place_of_out(entry: Any) -> int | None:
+    """Which positional argument of a NumPy function is ``out``; None where it has none."""
+    if (
+        not isinstance(entry, Composite) or entry.plain or isinstance(entry.function, np.ufunc)
+    ):  # a ufunc takes its out= itself
+        return None
+    names = [
+        p.name
+        for p in signature(entry.function).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return names.index("out") if "out" in names else None
+
+
+class ByName:
+    """An array method that is the registry's entry of the same name: ``x.sum(axis=0)``."""
+
+    name = ""
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.name = name
+
+    def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
+        if handle is None:
+            return self
+        return partial(_by_name, self.name, handle)
+
+
+def _by_name(name: str, handle: Any, *args: Any, **kwargs: Any) -> Any:
+    return method(name, handle, args, kwargs)

@@ -1,0 +1,75 @@
+"""Operators that write in place: ``x += y`` through all views of x."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.recording.crossing import standing_for
+from pullback.recording.handles import Handle, plain_value, tape_of
+from pullback.recording.outputs import write_out
+from pullback.recording.writes import increment, takes_over
+from pullback.rules.catalogue import registry
+from pullback.tracing.dispatch import CALLERS
+
+LOOPS_APART = ("multiply", "power")
+"""Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
+
+
+def in_place(name: str, handle: Any, other: Any) -> Any:
+    """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all
+    their views."""
+    value: Any = handle._value
+    other = standing_for(other)
+    if (
+        not handle._tape.mode
+        and type(value) is np.ndarray
+        and name in ("add", "subtract")
+        and _plainly_increments(handle, value, other)
+    ):
+        increment(handle, other, sign=1 if name == "add" else -1)
+        return handle
+    tape_of((handle, other), f"numpy.{name}")
+    compute = CALLERS.get(f"operator_{name}") or registry.named(
+        f"operator_{name}" if f"operator_{name}" in registry.names else name
+    )
+    if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
+        return compute(handle, other)
+    if not isinstance(other, Handle | np.ndarray | int | float | complex | np.generic | list):
+        return compute(handle, other)
+    if name in ("add", "subtract") and _increments(handle, other):
+        increment(handle, other, sign=1 if name == "add" else -1)
+        return handle
+    if name in LOOPS_APART and _by_a_loop_apart(value):
+        compute = registry.named(f"in_place_{name}")
+    result = compute(handle, other)
+    if takes_over(handle, result):
+        return handle
+    return write_out(name, handle, result)
+
+
+def _by_a_loop_apart(value: Any) -> bool:
+    """Whether this array is one of those: of one element, with gaps, or backwards."""
+    plain: Any = plain_value(value)
+    return plain.size == 1 or not plain.flags.forc
+
+
+def _plainly_increments(handle: Any, value: Any, other: Any) -> bool:
+    """The common case of :func:`_increments`, where nothing is cast or broadcast: one shape, one dtype, one trace; a
+    number into floats."""
+    if isinstance(other, Handle):
+        other = other._value if other._tape is handle._tape and type(other) is not other._tape.kinds.view else None
+    if type(other) is np.ndarray:
+        return bool(other.dtype is value.dtype and other.shape == value.shape)
+    return type(other) in (float, int) and value.dtype.kind in "fc"
+
+
+def _increments(handle: Any, other: Any) -> bool:
+    """True where NumPy's casting and broadcasting allow ``other`` to be added in place."""
+    dtype = getattr(other, "dtype", None)
+    if dtype is handle.dtype and other.shape == handle.shape:
+        return True
+    if dtype is None:
+        return not isinstance(other, complex | list) or handle.dtype.kind == "c"
+    if not np.can_cast(np.result_type(handle.dtype, dtype), handle.dtype, "same_kind"):
+        return False
+    return bool(np.broadcast_shapes(handle.shape, other.shape) == handle.shape)

@@ -1,0 +1,240 @@
+"""Running the user's function on tracers: the inputs become handles, the outputs values again."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, frozen
+
+from pullback.memory.in_force import Tracing, next_level, using
+from pullback.recording.crossing import plain_array, present
+from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve
+from pullback.recording.recorder import INPUT
+from pullback.recording.refusals import BUFFER, rewrite
+from pullback.recording.tape import REPLAYABLE, Tape
+from pullback.recording.traps import sentinel
+from pullback.tracing.tracer import KINDS
+from pullback.words.call_sites import intern_site, site_here, site_text
+from pullback.words.digests import digest
+from pullback.words.errors import (
+    ConstantChangedError,
+    ConversionError,
+    NotDifferentiableError,
+    PullbackError,
+    say_where,
+)
+from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
+from pullback.words.structures import flatten, map_leaves, paths, unflatten
+
+
+@frozen
+class Input:
+    """One differentiated leaf of the arguments: where it is, what it is, and a digest of the user's array."""
+
+    label: str
+    spec: ArraySpec
+    leaf: Any
+    before: bytes | None
+
+
+@define(eq=False)
+class Traced:
+    """A finished trace: its tape, its inputs, and what the function returned."""
+
+    tape: Tape
+    inputs: list[Input]
+    places: list[list[int | None]]
+    """For each differentiated argument, the input number of each leaf; None for a leaf that carries no derivative."""
+    definitions: list[Any]
+    out: Any
+    chain: Any
+    """What governs the records under a policy that may drop values."""
+
+    @property
+    def site(self) -> int:
+        """The call site that asked for the derivative."""
+        return int(self.tape.records[0][-1]) if self.inputs else 0  # type: ignore[index]  # the records of inputs are never dropped
+
+    @property
+    def called_at(self) -> str:
+        """The user's line that asked for the derivative."""
+        return site_text(self.site)
+
+    def require_unchanged(self) -> None:
+        """Raise :class:`ConstantChangedError` where the user changed an argument since the forward pass read it."""
+        for given in self.inputs:
+            if given.before is not None and digest(given.leaf) != given.before:
+                message = (
+                    f"the array given as {given.label} ({given.spec}) was changed between the forward pass (at "
+                    f"{self.called_at}) and the reverse pass, which reads it; differentiate at a copy, f(x.copy()), or "
+                    "change it afterwards"
+                )
+                raise ConstantChangedError(message)
+
+    def structured(self, leaves: Sequence[Any]) -> list[Any]:
+        """One structure per differentiated argument, from the values of all inputs; None where a leaf carries no
+        derivative."""
+        return [
+            unflatten(definition, [None if place is None else leaves[place] for place in places])
+            for definition, places in zip(self.definitions, self.places, strict=True)
+        ]
+
+
+def run_traced(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Any,
+    argnums: Sequence[int],
+    *,
+    allow_int: bool,
+    policy: Any,
+    ledger: Any,
+    chain: Any = None,
+    repeatable: bool = False,
+) -> Traced:
+    """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
+
+    ``chain`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an
+    integer or boolean argument unless ``allow_int``.
+    """
+    tape = Tape(next_level(), KINDS)
+    tape.ledger = ledger
+    tape.repeatable = repeatable
+    if chain is not None:
+        tape.mode = REPLAYABLE
+        tape.chain = chain
+        tape.trap = sentinel()
+        chain.open(tape)
+    inputs: list[Input] = []
+    places, definitions, traced_args = [], [], list(args)
+    for number in argnums:
+        label = f"argument {number}"
+        leaves, definition = flatten(args[number])
+        if leaves and not allow_int and not any(map(carries_derivative, leaves)):
+            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
+        handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
+        places.append(where)
+        definitions.append(definition)
+        traced_args[number] = unflatten(definition, handles)
+    tape.n_inputs = len(tape.records)
+    tape.overlapping = overlapping([given.leaf for given in inputs])
+    try:
+        with Tracing(tape), using(policy):
+            out = run_function(f, traced_args, kwargs, tape)
+    finally:
+        tape.close()
+        chain, tape.chain = tape.chain, None  # or tape and chain would keep each other alive
+    return Traced(tape, inputs, places, definitions, out, chain)
+
+
+def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
+    """What ``f`` returns, views derived; a refusal that NumPy has wrapped (a tracer written into a plain array) is
+    raised itself."""
+    try:
+        out = f(*args, **kwargs)
+        out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
+        if tape.chain is not None and tape.mode == REPLAYABLE:
+            tape.chain.finish()
+    except (ValueError, TypeError) as error:
+        refused = error.__cause__ or error.__context__
+        if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
+            raise refused from None
+        if re.search(_OF_A_TRACER, str(error)):
+            say_where(error, _advice(error))
+        raise
+    return out
+
+
+_OF_A_TRACER = (
+    r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting "
+    r"single item of array|Iterator operand is flagged as writeable, but is an object"
+)
+"""What NumPy and Python say, by themselves, of a tracer that they cannot use and have not asked."""
+
+
+def _advice(error: Exception) -> str:
+    """The rewrite for a line that NumPy or Python has refused without asking the tracer in it."""
+    where = error.__traceback__
+    assert where is not None  # it has been raised
+    while where.tb_next is not None:
+        where = where.tb_next
+    site = intern_site(where.tb_frame)
+    return (
+        f"if a tracer stands in this line (at {site_text(site)}), it cannot be converted, which would drop the "
+        f"derivative; {rewrite(site, BUFFER)}; see {ConversionError.code}"
+    )
+
+
+def _open_leaves(
+    tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]
+) -> tuple[list[Any], list[int | None]]:
+    """Handles for the leaves that carry derivatives, the others as they are, and each leaf's input number."""
+    handles: list[Any] = []
+    where: list[int | None] = []
+    labels: list[str] | None = None
+    for k, leaf in enumerate(leaves):
+        if not carries_derivative(leaf):
+            handles.append(leaf)
+            where.append(None)
+            continue
+        if len(leaves) > 1 and labels is None:
+            labels = [label + path for path in paths(argument)]
+        before = digest(leaf) if type(leaf) is np.ndarray else None
+        name = labels[k] if labels else label
+        try:
+            handle = open_input(tape, leaf)
+        except NotDifferentiableError as error:
+            message = f"{name}: {error.args[0]}"
+            raise NotDifferentiableError(message) from None
+        where.append(len(inputs))
+        handles.append(handle)
+        inputs.append(Input(name, spec_of(handle._value), leaf, before))
+    return handles, where
+
+
+def overlapping(leaves: list[Any]) -> frozenset[int]:
+    """The inputs that share memory with another: NumPy would see a write to one in the other, two handles would not."""
+    arrays = [(k, leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+    found: set[int] = set()
+    for place, (i, a) in enumerate(arrays):
+        for j, b in arrays[place + 1 :]:
+            if np.may_share_memory(a, b) and np.shares_memory(a, b):
+                found |= {i, j}
+    return frozenset(found)
+
+
+def open_input(tape: Tape, leaf: Any) -> Any:
+    """A handle for a value that enters a trace."""
+    ident = len(tape.records)
+    tape.records.append((INPUT.opcode, site_here(2)))
+    leaf = present(leaf, None)
+    if isinstance(leaf, Handle):
+        tape.meet(leaf._tape)
+        leaf = freeze(leaf)
+    if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
+        leaf = plain_array(leaf)
+    leaf = native(leaf)
+    handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
+    if tape.mode:
+        tape.chain.watch(handle)
+    return handle
+
+
+def _integer_argument(number: int, leaf: Any, f: Any) -> str:
+    kind = getattr(leaf, "dtype", type(leaf).__name__)
+    which = f"argument {number} of {getattr(f, '__name__', f)}"
+    if not hasattr(leaf, "dtype") and not isinstance(leaf, int):
+        return f"{which} has type {kind}, which carries no derivative; pass a float, or choose another argnums"
+    if np.ndim(leaf) == 0:
+        return f"{which} has dtype {kind}, which carries no derivative; pass {leaf!r} as a float"
+    remedy = "convert it with .astype(float), choose another argnums, or pass allow_int=True to get None"
+    return f"{which} has dtype {kind}, which carries no derivative; {remedy}"
+
+
+def lowered(leaf: Any, tape: Tape) -> Any:
+    """A handle of the ended trace as the value it stood for, owning its memory; other leaves as they are."""
+    if not isinstance(leaf, Handle) or leaf._tape is not tape:
+        return leaf
+    plain = leaf._value
+    return plain.copy(order="K") if isinstance(plain, np.ndarray) else plain

@@ -1,0 +1,372 @@
+"""The tracer: a mutable handle over single-assignment values that behaves as a NumPy array does, and records what is
+done to it.
+
+It is no ndarray subclass and gives itself away nowhere: every road that would drop the derivative raises. Operators are
+written out here and go straight to generated callers; everything else dispatches by registry name.
+"""
+
+from collections.abc import Callable, Iterator
+from sys import _getframe
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from pullback.primitives.selecting.indexing import getitem, read
+from pullback.primitives.shaping.reshaping import python_number
+from pullback.recording.copies import keep
+from pullback.recording.crossing import captured
+from pullback.recording.handles import Handle, Kinds, plain_value, resolve, spec_of_handle, value
+from pullback.recording.recorder import call, finish, hold
+from pullback.recording.regions import is_basic, is_mask
+from pullback.recording.writes import set_item
+from pullback.rules.catalogue import registry
+from pullback.tracing.conversions import Unconverted
+from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, method
+from pullback.tracing.flat import Flat, own_key, set_shape
+from pullback.tracing.in_place import in_place
+from pullback.tracing.ufuncs import SCALARS, meant, ufunc
+from pullback.words.call_sites import find_site
+
+
+def caller(key: Any) -> Callable[..., Any]:
+    """The fastest way to call a primitive, by name or ufunc; made on first use."""
+    return CALLERS.get(key) or build_caller(key, _CALLER_NAMES)
+
+
+ABSENT, OPERATORS = object(), registry.operators
+
+
+class Tracer(Unconverted):
+    """A traced array. Use it as the NumPy array it stands for; ``pullback.value(x)`` looks behind it."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __array_priority__ = 1000.0
+
+    def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
+        if how == "__call__" and not kwargs and not more:
+            func = func if y is ABSENT or type(x) not in SCALARS else meant(func, x, y)
+            fast = CALLERS.get(func) or caller(func)
+            return fast(x) if y is ABSENT else fast(x, y)
+        return ufunc(func, how, (x,) if y is ABSENT else (x, y, *more), kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(self, func, args, kwargs)
+
+    @staticmethod
+    def __pullback_record__(prim: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return call(prim, operands, params)
+
+    def __pullback_value__(self) -> Any:
+        return plain_value(self)
+
+    # What an array tells about itself.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the axes."""
+        shape: tuple[int, ...] = getattr(resolve(self)._value, "shape", ())
+        return shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        set_shape(self, shape)
+
+    @property
+    def flags(self) -> Any:
+        """How the concrete array lies in memory."""
+        return np.asarray(plain_value(self)).flags
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype; float64 for a Python float."""
+        value = resolve(self)._value
+        return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
+
+    ndim = property(lambda self: len(self.shape), doc="Number of axes.")
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.intp)), doc="Number of elements.")
+    itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
+    nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
+    strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
+    T = property(lambda self: self.transpose(), doc="The transposed view.")
+    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815
+
+    @property
+    def real(self) -> Any:
+        """The real part: the array itself where it is real."""
+        return method("real", self, (), {}) if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, new: Any) -> None:
+        set_item(self.real if self.dtype.kind == "c" else self, Ellipsis, new)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return method("imag", self, (), {})
+
+    @imag.setter
+    def imag(self, new: Any) -> None:
+        if self.dtype.kind != "c":
+            message = "cannot set the imaginary part of an array that is not complex"
+            raise TypeError(message)
+        set_item(self.imag, Ellipsis, new)
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C order, to iterate over, read and write by flat index."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, new: Any) -> None:
+        Flat(self)[:] = new
+
+    def __len__(self) -> int:
+        return len(plain_value(self))
+
+    def __bool__(self) -> bool:
+        return bool(plain_value(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            message = "iteration over a 0-d array"
+            raise TypeError(message)
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        kind = "tracer" if self._id is not None else "inactive tracer"
+        return f"<{kind} of {self.dtype.name}[{','.join(map(str, self.shape))}]>"
+
+    def __format__(self, spec: str) -> str:
+        return format(plain_value(self), spec) if spec else repr(self)
+
+    # Arithmetic.
+    def __add__(self, other: Any) -> Any:
+        return (OPERATORS.add or caller("operator_add"))(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return (OPERATORS.add or caller("operator_add"))(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return (OPERATORS.subtract or caller("operator_subtract"))(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (OPERATORS.subtract or caller("operator_subtract"))(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return (OPERATORS.multiply or caller("operator_multiply"))(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return (OPERATORS.multiply or caller("operator_multiply"))(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return (OPERATORS.divide or caller("operator_divide"))(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return (OPERATORS.divide or caller("operator_divide"))(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return (OPERATORS.power or caller("operator_power"))(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return (OPERATORS.power or caller("operator_power"))(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return caller("operator_remainder")(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return caller("operator_remainder")(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return plain_value(self) // value(other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return value(other) // plain_value(self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __matmul__(self, other: Any) -> Any:
+        return caller("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return caller("matmul")(other, self)
+
+    def __neg__(self) -> Any:
+        return (OPERATORS.negative or caller("operator_negative"))(self)
+
+    def __pos__(self) -> Any:
+        return caller("operator_positive")(self)
+
+    def __abs__(self) -> Any:
+        return caller("operator_absolute")(self)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(plain_value(self), digits)
+
+    # In place: written through every view, or rebound where NumPy rebinds.
+    def __iadd__(self, other: Any) -> Any:
+        return in_place("add", resolve(self), other)
+
+    def __isub__(self, other: Any) -> Any:
+        return in_place("subtract", resolve(self), other)
+
+    def __imul__(self, other: Any) -> Any:
+        return in_place("multiply", resolve(self), other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return in_place("divide", resolve(self), other)
+
+    def __ipow__(self, other: Any) -> Any:
+        return in_place("power", resolve(self), other)
+
+    def __imod__(self, other: Any) -> Any:
+        return in_place("remainder", resolve(self), other)
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return in_place("floor_divide", resolve(self), other)
+
+    def __imatmul__(self, other: Any) -> Any:
+        return in_place("matmul", resolve(self), other)
+
+    # Comparisons have no derivative: plain arrays.
+    def __lt__(self, other: Any) -> Any:
+        return plain_value(self) < value(other)
+
+    def __le__(self, other: Any) -> Any:
+        return plain_value(self) <= value(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return plain_value(self) > value(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return plain_value(self) >= value(other)
+
+    def __eq__(self, other: object) -> Any:
+        return plain_value(self) == value(other)
+
+    def __ne__(self, other: object) -> Any:
+        return plain_value(self) != value(other)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(plain_value(self) == value(item)))
+
+    # Indexing.
+    def __getitem__(self, key: Any) -> Any:
+        if is_basic(key):
+            return read(self, key)
+        key = own_key(key, self)
+        found = call(getitem, (self,), {"key": key})
+        if isinstance(found, Handle) and is_mask(key):
+            found._tape.masks = True
+        return found
+
+    def __setitem__(self, key: Any, new: Any) -> None:
+        set_item(self, key if is_basic(key) else own_key(key, self), new)
+
+    def fill(self, new: Any) -> None:
+        """Every element becomes ``new``."""
+        set_item(self, Ellipsis, new)
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sorted along ``axis``, in place."""
+        set_item(self, Ellipsis, np.sort(self, axis, **options))
+
+    def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
+        """In place: the element that a sort would put there at ``kth``, the smaller ones before it, the others
+        after."""
+        set_item(self, Ellipsis, np.partition(self, kth, axis, **options))
+
+    def item(self, *index: int) -> Any:
+        """The element at ``index``, as a traced Python number."""
+        if len(index) <= 1:
+            element = self.ravel()[index[0] if index else 0] if self.shape else self
+        else:
+            element = self[index]
+        return python_number(element)
+
+    # Methods, by the function of the same name.
+    def copy(self, order: str = "C") -> Any:
+        """A copy that owns its memory."""
+        return method("copy", self, (), {"order": order})
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """The values in another dtype; plain for an integer or boolean one, which carries no derivative."""
+        return method("astype", self, (dtype, *args), kwargs)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """The elements in another shape: a view where NumPy gives one."""
+        return method("reshape", self, (shape[0] if len(shape) == 1 else shape,), kwargs)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The view with permuted axes."""
+        return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
+
+    (
+        all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, cumprod, cumsum, diagonal, dot, max,
+        mean, min, nonzero, prod, put, ravel, repeat, round, searchsorted, squeeze, std, sum,
+        swapaxes, take, trace, var,
+    ) = (ByName() for _ in range(30))  # fmt: skip
+
+    def conj(self) -> Any:
+        """The complex conjugate; a real array itself."""
+        return method("conj", self, (), {}) if self.dtype.kind == "c" else self
+
+    conjugate = conj
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one axis."""
+        return self.ravel(order).copy()
+
+
+class View(Tracer):
+    """A tracer that looks at part of another; stale after a write to it, it derives itself again when next read."""
+
+    __slots__ = ("_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
+
+    _parent: Any
+    _parent_value: Any
+    _primitive: Any
+    _params: dict[str, Any]
+
+    def _refresh(self) -> None:
+        parent, prim = self._parent, self._primitive
+        seen = self._parent_value.shape
+        if parent.shape != seen:  # somebody set its shape since
+            parent = self._parent = parent.reshape(seen)
+        fresh = call(prim, (parent,), self._params)
+        if not isinstance(fresh, Handle):  # the trace is paused: derived for its value alone, and again when it records
+            self._value = fresh
+            return
+        self._value, self._id = fresh._value, fresh._id
+        self._parent_id, self._parent_value = parent._id, parent._value
+
+
+class Buffer(Tracer):
+    """A traced array that depends on no input yet: what ``zeros_like`` gives, ready to be filled."""
+
+    __slots__ = ()
+
+
+class Weak(Tracer):
+    """A tracer over a Python float: NumPy lets it take the dtype of what it meets."""
+
+    __slots__ = ()
+
+
+KINDS = Kinds(Tracer, View, Buffer, Weak)
+_CALLER_NAMES = {
+    "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64,
+    "get_ident": get_ident, "getframe": _getframe, "find_site": find_site, "call": call, "captured": captured,
+    "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle, "plain":
+    frozenset((float, int, np.ndarray, np.float64)),
+}  # fmt: skip

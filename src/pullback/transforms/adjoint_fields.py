@@ -1,0 +1,232 @@
+"""``name``: marks an intermediate value, so that a reverse pass can hand out its cotangent, its adjoint field."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.in_force import innermost
+from pullback.recording.crossing import captured
+from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
+from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.rules.declaration import Primitive
+from pullback.rules.forms import Form, new_form
+from pullback.rules.unbroadcast import join
+from pullback.words.call_sites import site_here
+from pullback.words.errors import StructureError
+from pullback.words.specs import ArraySpec, carries_derivative, spec_of
+from pullback.words.structures import map_leaves
+
+
+def name(u: Any, tag: str, *, step: Any = None) -> Any:
+    """``u``, with its cotangent to be had by ``tag`` from a reverse pass: ``u = pb.name(u, "u")``. Its values and bits
+    are those of ``u``.
+
+    After ``pull(ct)``, ``pull.adjoint("u")`` is the derivative of the output by the marked value.
+    ``on_adjoint={"u": fn}``, given to ``pull`` or to ``grad``, calls ``fn(step, ct)`` for each value so marked, the
+    last first, and stores nothing; ``ct`` is not to be written. ``step`` is the one given here; else in a loop function
+    the number that its body gets (counted from 0 in ``scan`` and ``while_loop``; a tuple, the outermost loop first, in
+    nested ones), and elsewhere, ``pb.steps`` included, how many values were marked so before. Values on which the
+    output does not depend are passed over.
+
+    A structure is marked leaf by leaf. Use what is returned: what is computed from ``u`` before the mark is not
+    counted. Inside a trace a plain floating array becomes a traced one. Outside of traces, and in forward mode, ``u``
+    is returned as it is.
+    """
+    if not isinstance(tag, str):
+        message = f"name(u, tag) takes a string as the tag, got {type(tag).__name__}"
+        raise StructureError(message)
+    return map_leaves(lambda leaf: _marked(leaf, tag, step), u)
+
+
+def _marked(leaf: Any, tag: str, step: Any) -> Any:
+    if not carries_derivative(leaf):
+        return leaf
+    tape = tape_of((leaf,), "name") if isinstance(leaf, Handle) else innermost()
+    if tape is None or tape.mode == PAUSED:
+        return leaf
+    if isinstance(leaf, Handle):
+        leaf = resolve(captured(leaf, tape) if tape.captures is not None else leaf)
+        if isinstance(leaf._value, Handle):
+            leaf._value = _marked(
+                freeze(leaf._value), tag, step
+            )  # for the trace outside it is an intermediate value, too
+    if tape.mode == FORWARD:
+        return tape.tangents.mark(leaf, tag)
+    if tape.mode not in (RECORDING, REPLAYABLE):
+        return leaf
+    if not isinstance(leaf, Handle):
+        kind = kind_of(tape, leaf)
+        leaf = make(tape.kinds.buffer if kind is tape.kinds.tracer else kind, leaf, None, tape, SHARED)
+    _record(leaf, tape, tag, step)
+    return leaf
+
+
+def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
+    """Append the record of a mark and re-point the handle to it, as a write would: its views derive themselves
+    again."""
+    ident = len(tape.records)
+    specs = _marks_of(tape).specs.setdefault(tag, [])
+    ids = () if handle._id is None else (handle._id,)
+    form = PASSED if ids else BEGUN
+    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here(3)))
+    specs.append(spec_of(handle._value))
+    outer = tape.enclosing
+    while outer is not None:
+        _marks_of(outer).in_loops.add(tag)
+        outer = outer.enclosing
+    if tape.mode:
+        tape.chain.note(ident, (handle,), (handle._value,), {})
+    handle._id = ident
+    if type(handle) is tape.kinds.buffer:
+        handle.__class__ = tape.kinds.tracer
+
+
+@define(eq=False)
+class Marks:
+    """The values that a trace has marked: their specs by tag, in forward order, and the tags that loop functions
+    mark in their steps."""
+
+    specs: dict[str, list[ArraySpec]] = field(factory=dict)
+    in_loops: set[str] = field(factory=set)
+
+
+def _marks_of(tape: Tape) -> Marks:
+    if tape.marks is None:
+        tape.marks = Marks()
+    marks: Marks = tape.marks
+    return marks
+
+
+def _pull_named(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None:
+    """Tell the cotangent to who asked for it, and pass it on."""
+    _tell(record, ct, run)
+    _pass_on(record, ct, run)
+
+
+def _pull_named_of_several(record: tuple[Any, ...], given: Any, runs: Any) -> None:
+    """The same for several seeds, told in one list."""
+    some = next(ct for ct in given if ct is not None)
+    _tell(record, [np.zeros_like(some) if ct is None else ct for ct in given], runs[0])
+    for ct, run in zip(given, runs, strict=True):
+        if ct is not None:
+            _pass_on(record, ct, run)
+
+
+def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
+    for i in record[1:-3]:
+        before = run.cts[i]
+        run.cts[i] = ct if before is None else join(before, ct, i, run)
+
+
+def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:
+    place, (tag, step), _ = record[-3:]
+    if run.told is not None:
+        run.told(
+            tag,
+            (place if run.step is None else run.step) if step is None else step,
+            place if run.step is None else None,
+            ct,
+        )
+
+
+def _form(n_ids: int) -> Form:
+    prim = Primitive(name="name", forward=lambda x, **_: x, operands=("x",), params=("tag", "step"), view=True)
+
+    def build(opcode: int) -> tuple[Form, Any]:
+        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True), _pull_named
+
+    return new_form(build, together=_pull_named_of_several)
+
+
+PASSED = _form(1)
+"""A mark on a value that depends on the inputs."""
+BEGUN = _form(0)
+"""A mark on a value that does not: from here on it counts as one that does."""
+
+
+@define(eq=False)
+class Adjoints:
+    """What one reverse pass tells of marked values: the tags in ``on_adjoint`` to their functions, the others it keeps,
+    where it keeps any.
+
+    ``given`` turns a cotangent into what the user gets. Of several seeds, ``several`` of them, a list with one for each
+    is told.
+    """
+
+    marks: Marks
+    on_adjoint: Mapping[str, Callable[[Any, Any], Any]]
+    keeps: bool
+    given: Callable[[Any], Any]
+    several: int | None = None
+    kept: dict[tuple[str, int], Any] = field(factory=dict)
+
+    def __call__(self, tag: str, step: Any, place: int | None, ct: Any) -> None:
+        """A cotangent is complete: of the value marked as number ``place``, None in a loop function."""
+        tell = self.on_adjoint.get(tag)
+        if tell is not None:
+            tell(step, self.given(_shown(ct)) if self.several is None else [self.given(_shown(each)) for each in ct])
+        elif self.keeps and place is not None:
+            self.kept[tag, place] = ct
+
+    def of(self, tag: str) -> Any:
+        """The cotangent of the one value so marked, or a list in forward order; zeros where the output does not
+        depend on it."""
+        require_marked((tag,), self.marks)
+        if tag in self.on_adjoint or tag in self.marks.in_loops:
+            why = "went to on_adjoint" if tag in self.on_adjoint else "belong to the steps of a loop and are not stored"
+            message = (
+                f"the cotangents of {tag!r} {why}; pull(ct, on_adjoint={{{tag!r}: fn}}) calls fn(step, ct), "
+                "which may keep what it needs"
+            )
+            raise StructureError(message)
+        found = [self._leaf(tag, place, spec) for place, spec in enumerate(self.marks.specs[tag])]
+        return found[0] if len(found) == 1 else found
+
+    def _leaf(self, tag: str, place: int, spec: ArraySpec) -> Any:
+        kept = self.kept.get((tag, place))
+        if self.several is None:
+            return self._own(kept, spec)
+        return [self._own(ct, spec) for ct in kept or [None] * self.several]
+
+    def _own(self, ct: Any, spec: ArraySpec) -> Any:
+        """A cotangent in memory of its own, zeros where there is none."""
+        if ct is None:
+            ct = np.zeros(spec.shape, spec.dtype)
+        return self.given(
+            freeze(ct) if isinstance(ct, Handle) else np.array(ct)[()] if not spec.shape else ct.copy(order="K")
+        )
+
+
+def adjoints(
+    tape: Tape, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, given: Callable[[Any], Any], several: int | None
+) -> Adjoints | None:
+    """Who is to be told of the marked values of a tape; nobody where none is marked. Raises :class:`StructureError`
+    for an unknown tag."""
+    if tape.marks is None and not on_adjoint:
+        return None
+    marks = tape.marks or Marks()
+    require_marked(on_adjoint or (), marks)
+    return Adjoints(marks, on_adjoint or {}, keeps, given, several)
+
+
+def require_marked(tags: Iterable[str], marks: Marks) -> None:
+    """Raise :class:`StructureError` for a tag that the program has not marked."""
+    known = sorted({*marks.specs, *marks.in_loops})
+    for tag in tags:
+        if tag not in known:
+            others = f"marked are {', '.join(map(repr, known))}" if known else "none is marked at all"
+            message = (
+                f"no value is marked as {tag!r}; {others}. Mark it where it is computed, u = pullback.name(u, {tag!r})"
+            )
+            raise StructureError(message)
+
+
+def _shown(ct: Any) -> Any:
+    """A cotangent that may be kept and not written: the sweep goes on with it, and leaves an array alone that
+    somebody else holds."""
+    if isinstance(ct, np.ndarray):
+        ct = ct.view()
+        ct.flags.writeable = False
+    return freeze(ct) if isinstance(ct, Handle) else ct

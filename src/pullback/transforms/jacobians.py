@@ -1,0 +1,266 @@
+"""How a dense Jacobian is computed: by rows, a pull for each; by columns, a run with tangents for each, or a
+recorded linear map."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.in_force import policy_in_force
+from pullback.policies.save_all import SaveAll
+from pullback.recording.handles import Handle, value
+from pullback.recording.tape import Tape
+from pullback.tracing.running import lowered
+from pullback.transforms.blocks import Blocks, Leaves, leaves_of, make_blocks
+from pullback.transforms.forward import jvp
+from pullback.transforms.reverse import Pull, forward, split_aux, vjp
+from pullback.transforms.seeds import require_complex_linear
+from pullback.words.digests import digest
+from pullback.words.errors import NotDifferentiableError, ReplayError
+from pullback.words.specs import ArraySpec
+from pullback.words.structures import flatten, map_leaves
+
+COLUMN_COST = 1.5
+"""What a column costs in rows, about: forward mode computes values and tangents, a pull cotangents alone."""
+FEW_COLUMNS = 2
+"""Up to here running the function again for each column is cheaper than recording its derivative."""
+RECORDED_BYTES = 2**25
+"""The most that the record of a function may hold for its derivative to be recorded too."""
+
+SEED_BYTES = 2**26
+"""What the cotangents of rows that are pulled together may hold, about, where ``chunk`` does not say it."""
+
+Push = Callable[[list[Any]], list[Any]]
+"""From tangents of the input leaves, None for 0, to those of the output leaves."""
+
+
+@define(eq=False)
+class Task:
+    """One Jacobian to compute: the call, the positions of the arguments it is in, and what the user allows."""
+
+    f: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Any
+    where: list[int]
+    what: str
+    """The name of the matrix, for messages."""
+    limit: int | None
+    has_aux: bool
+    holomorphic: bool
+    given: tuple[Leaves, ...] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.given = tuple(leaves_of(self.args[k]) for k in self.where)
+
+    @property
+    def specs(self) -> list[ArraySpec]:
+        """Of every input leaf that carries a derivative."""
+        return [spec for leaves in self.given for spec in leaves.specs]
+
+    def recorded(self, policy: Any, *, rows_only: bool) -> tuple[Blocks, Any]:
+        """The Jacobian and aux, from one recorded run: by rows, or by columns where there are far fewer and
+        ``rows_only`` is False."""
+        chosen = policy_in_force(policy)
+        traced, pull = forward(self.f, self.args, self.kwargs, self.where, chosen, allow_int=False, repeatable=True)
+        try:
+            out, aux = split_aux(traced.out, has_aux=self.has_aux)
+            pull.out_leaves, pull.out_definition = flatten(out)
+            outs = leaves_of(out)
+            blocks = self._blocks(outs)
+            if rows_only or COLUMN_COST * self._columns(outs) >= self._rows(outs):
+                self._fill_rows(blocks, pull, traced.tape)
+            elif (
+                type(chosen) is SaveAll
+                and self._columns(outs) > FEW_COLUMNS
+                and pull.report.live_bytes <= RECORDED_BYTES
+            ):
+                self._fill_columns(blocks, _linear_map(pull, outs, len(self.specs)))
+            else:
+                before = map_leaves(lambda leaf: lowered(leaf, traced.tape), out)
+                pull.close()
+                self._fill_columns(blocks, lambda tangents: self._pushed(tangents, before)[0])
+            return blocks, map_leaves(lambda leaf: lowered(leaf, traced.tape), aux)
+        finally:
+            pull.close()
+
+    def by_columns(self) -> tuple[Blocks, Any]:
+        """The Jacobian and aux, from one run of the function for each column."""
+        for number, leaves in zip(self.where, self.given, strict=True):
+            if not leaves.specs and leaves.places:
+                message = (
+                    f"argument {number}, in which the {self.what} is asked for, has no floating or complex leaf; "
+                    "choose another"
+                )
+                raise NotDifferentiableError(message)
+        specs = self.specs
+        some_leaf = next((k for k, spec in enumerate(specs) if spec.size), None)
+        first = [unit(spec, 0) if k == some_leaf else None for k, spec in enumerate(specs)]
+        sent, out, aux = self._pushed(first, None)
+        blocks, ready = self._blocks(leaves_of(out)), [sent]
+        self._fill_columns(blocks, lambda tangents: ready.pop() if ready else self._pushed(tangents, out)[0])
+        return blocks, aux
+
+    def _blocks(self, outs: Leaves) -> Blocks:
+        """Blocks of zeros, once it is sure that they can be computed."""
+        both = any(spec.dtype.kind == "c" for spec in self.specs) and any(outs.is_complex)
+        if both != self.holomorphic:
+            texts = [", ".join(map(str, specs)) or "nothing" for specs in (outs.specs, self.specs)]
+            message = (
+                f"the {self.what} is that of {texts[0]} in {texts[1]}: complex in complex has one only where it is "
+                "holomorphic; say so by holomorphic=True, or differentiate the real and the imaginary part, or use "
+                "jvp and vjp, which take complex values as pairs of real ones"
+                if both
+                else f"holomorphic=True is a claim about complex outputs of complex arguments; the {self.what} is that "
+                f"of {texts[0]} in "
+                f"{texts[1]}; leave it out"
+            )
+            raise NotDifferentiableError(message)
+        return make_blocks(self.what, outs, self.given, self.limit)
+
+    def _rows(self, outs: Leaves) -> int:
+        """Pulls that the rows take: two for a complex one, where it has real columns."""
+        mixed = any(spec.dtype.kind != "c" for spec in self.specs)
+        return sum(
+            spec.size * (2 if turned and mixed else 1) for spec, turned in zip(outs.specs, outs.is_complex, strict=True)
+        )
+
+    def _columns(self, outs: Leaves) -> int:
+        """Runs that the columns take: two for a complex one, where it has real rows."""
+        mixed = not all(outs.is_complex)
+        return sum(spec.size * (2 if mixed and spec.dtype.kind == "c" else 1) for spec in self.specs)
+
+    def _fill_rows(self, blocks: Blocks, pull: Pull, tape: Tape) -> None:
+        """A pull for each row; where a policy runs steps again, it does so once for as many rows as fit."""
+        outs, specs = list(blocks.outs.values), blocks.outs.specs
+        reached = [
+            j for j, out in enumerate(outs) if isinstance(out, Handle) and out._tape is tape and out._id is not None
+        ]
+        rows = [(j, k) for j in reached for k in range(specs[j].size)]  # of the others: zeros
+        at_once = self._rows_at_once(pull)
+        for first in range(0, len(rows), at_once):
+            batch = rows[first : first + at_once]
+            given = [self._seeds(specs[j], k) for j, k in batch]
+            seeds = [_only(j, seed, len(outs)) for (j, _), row in zip(batch, given, strict=True) for seed in row]
+            sent = iter(pull.each(outs, seeds, free=False))
+            for (j, k), row in zip(batch, given, strict=True):
+                cts = [next(sent) for _ in row]
+                for block, *parts in zip(blocks.rows[j], *cts, strict=True):
+                    block.put(
+                        k,
+                        parts[0] if len(parts) == 1 or block.given.dtype.kind == "c" else parts[0] + 1j * parts[1],
+                        column=False,
+                    )
+        if self.holomorphic:
+            self._check_rows(blocks, pull)
+
+    def _seeds(self, spec: ArraySpec, k: int) -> list[Any]:
+        """Those that row ``k`` of an output takes. A real argument sees the real part of its cotangent: that of -i is
+        the imaginary part of a complex row."""
+        seed = unit(spec, k)
+        turned = spec.dtype.kind == "c" and any(given.dtype.kind != "c" for given in self.specs)
+        return [seed, -1j * seed] if turned else [seed]
+
+    def _rows_at_once(self, pull: Pull) -> int:
+        """How many rows are pulled together."""
+        return max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, pull.seed_bytes))
+
+    def _fill_columns(self, blocks: Blocks, push: Push) -> None:
+        specs, real = self.specs, not all(blocks.outs.is_complex)
+        for j, spec in enumerate(specs):
+            for k in range(spec.size):
+                seed = unit(spec, k)
+                sent = push(_only(j, seed, len(specs)))
+                if real and spec.dtype.kind == "c":  # the row of a real output is df/dx - i df/dy
+                    others = push(_only(j, 1j * seed, len(specs)))
+                    sent = [
+                        a if c else a - 1j * b for a, b, c in zip(sent, others, blocks.outs.is_complex, strict=True)
+                    ]
+                for row, part in zip(blocks.rows, sent, strict=True):
+                    row[j].put(k, part, column=True)
+        if self.holomorphic:
+            self._check_columns(blocks, push)
+
+    def _check_rows(self, blocks: Blocks, pull: Pull) -> None:
+        """Raise where the pull is not complex linear, along a direction that nothing is special in."""
+        outs = list(blocks.outs.values)
+        seeds = [some(spec) if spec.dtype.kind == "c" else None for spec in blocks.outs.specs]
+        turned = [None if seed is None else 1j * seed for seed in seeds]
+        along = pull.each(outs, [seeds, turned], free=False)
+        require_complex_linear(self.f, self.specs, *along)
+
+    def _check_columns(self, blocks: Blocks, push: Push) -> None:
+        """Raise where the push is not, likewise."""
+        seeds = [some(spec) if spec.dtype.kind == "c" else None for spec in self.specs]
+        turned = [None if seed is None else 1j * seed for seed in seeds]
+        require_complex_linear(self.f, blocks.outs.specs, push(seeds), push(turned))
+
+    def _pushed(self, tangents: list[Any], before: Any) -> tuple[list[Any], Any, Any]:
+        """The tangents of the output leaves, the output and aux, from a run of the function; ``before`` is what it
+        gave the last time."""
+
+        def chosen_only(*values: Any) -> Any:
+            given = dict(zip(self.where, values, strict=True))
+            return self.f(*(given.get(k, a) for k, a in enumerate(self.args)), **self.kwargs)
+
+        parts, first = [], 0
+        for leaves in self.given:
+            parts.append(leaves.structured(tangents[first : first + len(leaves.specs)]))
+            first += len(leaves.specs)
+        out, sent, *aux = jvp(chosen_only, [self.args[k] for k in self.where], parts, has_aux=self.has_aux)
+        if before is not None:
+            same_again(self.f, before, out)
+        return flatten(sent)[0], out, aux[0] if aux else None
+
+
+def _linear_map(pull: Pull, outs: Leaves, count: int) -> Push:
+    """The derivative as the pull of the pull, recorded where the cotangent is nowhere 0: rules may keep a 0 at 0,
+    whatever the slope."""
+    _, pushed = vjp(pull, outs.structured([np.ones(spec.shape, spec.dtype) for spec in outs.specs]), policy=SaveAll())
+    assert len(pushed.out_leaves) == count
+
+    def push(tangents: list[Any]) -> list[Any]:
+        given = [(leaf, seed) for leaf, seed in zip(pushed.out_leaves, tangents, strict=True) if seed is not None]
+        sent: list[Any] = pushed.once([leaf for leaf, _ in given], [seed for _, seed in given], free=False)
+        return sent
+
+    return push
+
+
+def unit(spec: ArraySpec, k: int) -> Any:
+    """1 at the flat index ``k``, 0 elsewhere."""
+    if not spec.shape:
+        return spec.dtype.type(1)
+    seed = np.zeros(spec.size, spec.dtype)
+    seed[k] = 1
+    return seed.reshape(spec.shape)
+
+
+def some(spec: ArraySpec) -> Any:
+    """Real values between 1/2 and 3/2 without a pattern."""
+    return np.random.default_rng(0).uniform(0.5, 1.5, spec.shape).astype(spec.dtype)[()]
+
+
+def _only(j: int, seed: Any, count: int) -> list[Any]:
+    tangents: list[Any] = [None] * count
+    tangents[j] = seed
+    return tangents
+
+
+def same_again(f: Any, before: Any, after: Any) -> None:
+    """Raise :class:`ReplayError` where a second run of ``f`` has not given the bits of the first."""
+    a, b = (flatten(tree)[0] for tree in (before, after))
+    for first, second in zip(a, b, strict=True):
+        x, y = np.asarray(value(first)), np.asarray(value(second))
+        if x.shape != y.shape or x.dtype != y.dtype or (x.dtype.kind in "fciub" and digest(x) != digest(y)):
+            message = (
+                f"{name_of(f)} gave other values when it was run again for another direction "
+                f"({x.dtype}{list(x.shape)}, then {y.dtype}{list(y.shape)}); draw random numbers outside of it and "
+                "pass them in, or record it once: mode='reverse', vjp"
+            )
+            raise ReplayError(message)
+
+
+def name_of(f: Any) -> str:
+    """What a function is called in messages."""
+    return getattr(f, "__name__", str(f))

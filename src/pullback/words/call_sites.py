@@ -1,0 +1,104 @@
+"""Call sites: the file and line of the user's program at which an operation was called, as errors and reports name it.
+
+A record holds an integer, which stands for a code object and the offset of an instruction in it. The line is looked up
+when somebody asks. Frames of pullback, of its plugins, of NumPy and of the standard library are passed over.
+"""
+
+import ast
+import sys
+from bisect import bisect_right
+from collections.abc import Sequence
+from os import sep
+from threading import Lock
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+_SITES: list[tuple[CodeType, int]] = []
+"""Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
+_STARTS: list[int] = []
+_SITES_OF: dict[int, Sequence[int]] = {}
+"""Id of a code object in ``_SITES``, which keeps it alive so that its id stays its own, to its call sites by
+instruction offset."""
+_LOCK = Lock()
+_HERE = __file__.rpartition(f"{sep}words{sep}")[0]
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/", "-packages/scipy/")
+_STANDARD = ast.__file__.rpartition(sep)[0] + sep
+_USER = (f"{_HERE}{sep}demos{sep}",)
+_KNOWN_FILES: dict[str, bool] = {}
+
+
+def intern_site(frame: FrameType) -> int:
+    """The id of the user's call site at or above ``frame``: frames inside pullback, its plugins and NumPy are passed
+    over."""
+    while True:
+        sites = _SITES_OF.get(id(frame.f_code))
+        if sites is None:
+            sites = _sites_of(frame.f_code)
+        if sites:
+            return sites[frame.f_lasti]
+        if frame.f_back is None:
+            return 0  # no user is on the stack
+        frame = frame.f_back
+
+
+def find_site(tape: Any, frame: FrameType) -> int:
+    """As :func:`intern_site`; the tape remembers the sites of the user's code, so that its next call there finds its
+    own at once."""
+    sites = _sites_of(frame.f_code)
+    if not sites:
+        return intern_site(frame)
+    tape.code, tape.sites = frame.f_code, sites
+    return sites[frame.f_lasti]
+
+
+def site_here(depth: int) -> int:
+    """The site of the caller ``depth`` frames above this function's caller."""
+    return intern_site(sys._getframe(depth + 1))
+
+
+def _sites_of(code: CodeType) -> Sequence[int]:
+    """The call sites of a code object by instruction offset; none for a library's."""
+    sites = _SITES_OF.get(id(code))
+    if sites is None:
+        with _LOCK:
+            if id(code) not in _SITES_OF:
+                start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
+                _SITES.append((code, start))
+                _STARTS.append(start)
+                _SITES_OF[id(code)] = (
+                    () if _is_library(code.co_filename) else list(range(start, start + len(code.co_code)))
+                )
+            sites = _SITES_OF[id(code)]
+    return sites
+
+
+def _is_library(filename: str) -> bool:
+    known = _KNOWN_FILES.get(filename)
+    if known is None:
+        inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
+        inside = inside or (filename.startswith(_STANDARD) and "-packages" not in filename)
+        known = _KNOWN_FILES[filename] = inside and not any(part in filename for part in _USER)
+    return known
+
+
+def site_code(site: int) -> tuple[CodeType, int]:
+    """The code object of a call site, and the offset of its instruction."""
+    code, first = _SITES[bisect_right(_STARTS, site) - 1]
+    return code, site - first
+
+
+def site_line(site: int) -> tuple[str, int]:
+    """File and line of a call site."""
+    code, offset = site_code(site)
+    for start, stop, line in code.co_lines():
+        if start <= offset < stop and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno
+
+
+def site_text(site: int) -> str:
+    """``file:line`` of a call site, as error messages print it."""
+    filename, line = site_line(site)
+    return f"{filename}:{line}"

@@ -1,0 +1,187 @@
+"""Every exception and warning of pullback, and when each is raised.
+
+All exceptions derive from :class:`PullbackError`; most also derive from the built-in class a NumPy user would expect
+to catch (``TypeError`` for a wrong kind of argument, ``ValueError`` for a wrong value). A message says what happened,
+with the values, and then what to do, and ends in the code of its class. It never prints a whole array.
+
+A code is never given to another class, and a class never changes its code: PB0 general, PB1 functions and arguments,
+PB2 tracing, PB3 primitives and plugins, PB4 policies, PB5 numbers, PB6 checkers and the command line. Its page is
+docs/errors/CODE.md.
+"""
+
+from typing import Any
+
+
+class _Coded:
+    """What errors and warnings share: the text ends in the code and the way to its page."""
+
+    code = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.__module__ = (
+            "pullback"  # where users find it: tracebacks say so, and pickles keep their meaning when files move
+        )
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ({self.code}: run pullback explain {self.code})"
+
+
+class PullbackError(_Coded, Exception):
+    """Base of every error that pullback raises on purpose."""
+
+    code = "PB001"
+
+
+def say_where(error: Exception, where: str) -> None:
+    """Add to an error on its way out what the user's program was doing: to the text of our own, as a note to any
+    other."""
+    if isinstance(error, PullbackError) and error.args:
+        error.args = (f"{error.args[0]} ({where})", *error.args[1:])
+    else:
+        error.add_note(f"pullback: {where}")
+
+
+class NotDifferentiableError(PullbackError, TypeError):
+    """No derivative exists here: an argument of integer type, a non-scalar output of ``grad``, an operand declared
+    non-differentiable."""
+
+    code = "PB101"
+
+
+class UnknownFunctionError(PullbackError, TypeError):
+    """A NumPy function met a tracer and no registered primitive serves it."""
+
+    code = "PB102"
+
+
+class PluginError(PullbackError, ImportError):
+    """A plugin found through its entry point could not be imported or handed over something that is no primitive."""
+
+    code = "PB305"
+
+
+class RegistrationError(PullbackError, ValueError):
+    """A name or a NumPy function is already taken in a registry."""
+
+    code = "PB304"
+
+
+class DeclarationError(PullbackError, ValueError):
+    """A primitive is declared wrongly: unknown names, reserved names, a rule that captures an array."""
+
+    code = "PB301"
+
+
+class MissingRuleError(PullbackError, TypeError):
+    """An active operand has no VJP rule."""
+
+    code = "PB302"
+
+
+class RuleError(PullbackError, ValueError):
+    """A VJP rule returned the wrong count, shape, dtype or ``None``."""
+
+    code = "PB303"
+
+
+class TracerError(PullbackError, RuntimeError):
+    """A tracer is used after its trace ended, in another thread, or in a trace it does not belong to."""
+
+    code = "PB202"
+
+
+class ConversionError(PullbackError, TypeError):
+    """A tracer is about to become a plain number or array, which would drop the derivative."""
+
+    code = "PB201"
+
+
+class WriteError(PullbackError, ValueError):
+    """A write that NumPy could do but whose derivative would be lost or wrong: a captured value, an overlapping
+    argument, a read-only view."""
+
+    code = "PB203"
+
+
+class ConstantChangedError(PullbackError, RuntimeError):
+    """A plain array that the reverse pass reads was changed after the forward pass read it."""
+
+    code = "PB204"
+
+
+class ReplayError(PullbackError, RuntimeError):
+    """A re-run of a step did not reach the bytes that the first run reached."""
+
+    code = "PB404"
+
+
+class StructureError(PullbackError, TypeError):
+    """A structure (dict, list, tuple, ...) is not the one expected: a loop carry that changes, a seed of another
+    shape."""
+
+    code = "PB103"
+
+
+class PolicyError(PullbackError, ValueError):
+    """A policy is asked for the impossible: fewer than one snapshot, a negative number of steps."""
+
+    code = "PB401"
+
+
+class ScheduleError(PullbackError, RuntimeError):
+    """An action does not fit the state of the schedule: a load of what was never saved, a reverse out of order."""
+
+    code = "PB402"
+
+
+class BudgetError(PolicyError):
+    """A byte budget cannot be met. ``minimum_bytes`` is the least budget that can."""
+
+    code = "PB403"
+
+    def __init__(self, message: str, minimum_bytes: int) -> None:
+        super().__init__(message)
+        self.minimum_bytes = minimum_bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.minimum_bytes)  # so that it comes back from another process
+
+
+class NonFiniteError(PullbackError, FloatingPointError):
+    """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the
+    reverse pass."""
+
+    code = "PB501"
+
+
+class ConvergenceError(PullbackError, ArithmeticError):
+    """An iteration did not reach its tolerance. ``residual`` is how far it was from it, ``n_steps`` how many steps
+    it took, where known."""
+
+    code = "PB502"
+
+    def __init__(self, message: str, residual: float, n_steps: int | None = None) -> None:
+        super().__init__(message)
+        self.residual = residual
+        self.n_steps = n_steps
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.residual, self.n_steps)
+
+
+class CheckError(PullbackError, AssertionError):
+    """A checker of ``pullback.testing`` found faults; the message lists every one of them."""
+
+    code = "PB601"
+
+
+class InputFileError(PullbackError, ValueError):
+    """A file named on the command line is missing, pickled, not numeric, or names no function."""
+
+    code = "PB602"
+
+
+class PolicyWarning(_Coded, UserWarning):
+    """A policy is in force and does not save what it promises; the text names the line and the rewrite."""
+
+    code = "PB405"

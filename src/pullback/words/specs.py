@@ -1,0 +1,132 @@
+"""Words about arrays: their spec, and how a cotangent is brought back to the shape, dtype and realness of its
+primal."""
+
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+INEXACT = frozenset("fc")
+"""The dtype kinds that carry derivatives: floating and complex."""
+_SPECS: dict[tuple[tuple[int, ...], Any], "ArraySpec"] = {}
+
+
+def _as_dtype(given: Any) -> np.dtype[Any]:
+    """The dtype that ``given`` means to NumPy; attrs reads this signature at once, and takes 2 ms to make out that
+    of the class."""
+    dtype: np.dtype[Any] = np.dtype(given)
+    return dtype
+
+
+@frozen
+class ArraySpec:
+    """Shape and dtype of an array, without its bytes. ``nbytes`` is what a dense array of this spec occupies."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] = field(converter=_as_dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a dense array of this spec."""
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+
+def spec_of(value: Any) -> ArraySpec:
+    """The spec of an array, NumPy scalar, Python number or handle."""
+    if hasattr(value, "dtype"):
+        return ArraySpec(tuple(value.shape), value.dtype)
+    array = np.asarray(value)
+    return ArraySpec(array.shape, array.dtype)
+
+
+def shared_spec(value: Any) -> ArraySpec | None:
+    """One :class:`ArraySpec` per shape and dtype; None for a value that is no array (an opaque factor)."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or dtype.kind == "O" or not hasattr(value, "shape"):
+        return spec_of(value) if isinstance(value, int | float | complex) else None
+    key = (tuple(value.shape), dtype)
+    spec = _SPECS.get(key)
+    if spec is None:
+        if len(_SPECS) > 10_000:
+            _SPECS.clear()
+        spec = _SPECS[key] = ArraySpec(*key)
+    return spec
+
+
+def carries_derivative(value: Any) -> bool:
+    """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for
+    integers, booleans and the rest."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return isinstance(value, float | complex)
+    return bool(dtype.kind in INEXACT)
+
+
+def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
+    """``ct`` summed over the axes along which NumPy broadcast an operand of ``shape``; its own shape must be a
+    broadcast of ``shape``."""
+    if ct.shape == shape:
+        return ct
+    extra = len(ct.shape) - len(shape)
+    axes = tuple(range(extra)) + tuple(extra + k for k, n in enumerate(shape) if n == 1 and ct.shape[extra + k] != 1)
+    return ct.sum(axis=axes).reshape(shape) if axes else ct.reshape(shape)
+
+
+def project(ct: Any, spec: ArraySpec) -> Any:
+    """``ct`` with the shape, dtype and realness of the primal described by ``spec``.
+
+    Sum over broadcast axes, then drop the imaginary part where the primal is real (C as R^2: a real operand sees the
+    real part of its cotangent), then cast to the primal's dtype.
+    """
+    if ct.shape != spec.shape:
+        ct = unbroadcast(ct, spec.shape)
+    if ct.dtype != spec.dtype:
+        if ct.dtype.kind == "c" and spec.dtype.kind != "c":
+            ct = ct.real
+        if ct.dtype != spec.dtype:
+            ct = ct.astype(spec.dtype)
+    return ct
+
+
+def native(value: Any) -> Any:
+    """An array of another machine's byte order in that of this one, in which everything is computed; anything else
+    as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.isnative:
+        return value
+    return value.astype(value.dtype.newbyteorder("="))
+
+
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """True when an operand of ``shape`` may have been broadcast to ``target``."""
+    if len(shape) > len(target):
+        return False
+    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False))
+
+
+def buffer_of(array: np.ndarray[Any, Any]) -> Any:
+    """The object that owns the memory an array looks at: the last ``base`` of its chain. Ten views of one array have
+    one buffer."""
+    while array.base is not None:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what numpy.lib.stride_tricks puts between an array and a view of it
+            if not isinstance(base, np.ndarray):
+                break
+        array = base
+    return array
