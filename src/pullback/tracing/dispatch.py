@@ -91,14 +91,14 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
     the tracer that NumPy found."""
-    if left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
+    if handle._tape.mode and left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
         plain_args, plain_kwargs = map_leaves(standing_for, (args, kwargs))
         return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
     if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
-    return _with_out(func.__name__, found(func), args, kwargs)
+    return _with_out(func.__name__, registry.functions.get(func) or found(func), args, kwargs)
 
 
 def _handles_in(tree: Any) -> list[Any]:

@@ -208,7 +208,8 @@ def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
     tape.records.append((INPUT.opcode, site_here(2)))
-    leaf = present(leaf, None)
+    if isinstance(leaf, Handle):
+        leaf = present(leaf, None)
     if isinstance(leaf, Handle):
         tape.meet(leaf._tape)
         leaf = freeze(leaf)

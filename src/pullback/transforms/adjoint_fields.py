@@ -201,11 +201,8 @@ class Adjoints:
 
 def adjoints(
     tape: Tape, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, given: Callable[[Any], Any], several: int | None
-) -> Adjoints | None:
-    """Who is to be told of the marked values of a tape; nobody where none is marked. Raises :class:`StructureError`
-    for an unknown tag."""
-    if tape.marks is None and not on_adjoint:
-        return None
+) -> Adjoints:
+    """Who is to be told of the marked values of a tape. Raises :class:`StructureError` for an unknown tag."""
     marks = tape.marks or Marks()
     require_marked(on_adjoint or (), marks)
     return Adjoints(marks, on_adjoint or {}, keeps, given, several)

@@ -6,7 +6,7 @@ from inspect import Parameter, signature
 from operator import index
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pullback.words.errors import StructureError
 
@@ -19,10 +19,16 @@ class Chosen:
     names: tuple[str, ...] | None
     """Names, in the place of numbers."""
     several: bool
+    last: int = field(init=False)
+    """The highest of the numbers; -1 where names are chosen, or a number counts from the end."""
+
+    @last.default
+    def _highest(self) -> int:
+        return max(self.numbers) if self.numbers and min(self.numbers) >= 0 else -1
 
     def call(
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, tuple[Any, ...], Any, list[int]]:
+    ) -> tuple[Any, tuple[Any, ...], Any, Sequence[int]]:
         """A function, its arguments, and the positions among them of those that were chosen.
 
         An argument chosen by name and given by keyword becomes a positional one of the function returned. Raises

@@ -56,7 +56,9 @@ def value_and_grad(
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        called, args, kwargs, where = which.call(f, args, kwargs)
+        called, where = f, which.numbers
+        if not 0 <= which.last < len(args):
+            called, args, kwargs, where = which.call(f, args, kwargs)
         traced, pull = forward(called, args, kwargs, where, policy, allow_int=allow_int, repeatable=holomorphic)
         out, aux = split_aux(traced.out, has_aux=has_aux)
         seed = scalar_seed(out, f, holomorphic=holomorphic)
@@ -71,7 +73,7 @@ def value_and_grad(
         gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
         result = lowered(out, traced.tape)
         aux = map_leaves(lambda leaf: lowered(leaf, traced.tape), aux) if has_aux else None
-        return ((result, aux) if has_aux else result), which.structured(gradients)
+        return ((result, aux) if has_aux else result), (which.structured(gradients) if which.several else gradients[0])
 
     return gradient
 
@@ -232,7 +234,9 @@ class Pull:
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
         """From now on the cotangents of marked values go to the functions in ``on_adjoint``; with ``keeps`` the
         others are stored."""
-        self._adjoints = adjoints(self._open().tape, on_adjoint, keeps=keeps, given=self._given, several=several)
+        tape = self._open().tape
+        marked = tape.marks is not None or on_adjoint
+        self._adjoints = adjoints(tape, on_adjoint, keeps=keeps, given=self._given, several=several) if marked else None
 
     def adjoint(self, tag: str) -> Any:
         """The cotangent, in the last call of this pull, of the value marked ``pullback.name(u, tag)``; of several, a
@@ -325,7 +329,7 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
             "of the output"
         )
         raise NotDifferentiableError(message)
-    dtype = np.dtype(getattr(out, "dtype", type(value(out))))
+    dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
     if dtype.kind == "c" and not holomorphic:
         message = f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
         raise NotDifferentiableError(message)

@@ -23,29 +23,6 @@ def kept_shape(shape: Shape, axis: Axis) -> Shape:
     return tuple(1 if k in reduced else n for k, n in enumerate(shape))
 
 
-@lru_cache(maxsize=1024)
-def _strides(shape: Shape, axis: Axis, itemsize: int) -> Shape:
-    """Strides that show a dense array of the kept shape as one of ``shape``: 0 along every reduced axis."""
-    strides, step = [], itemsize
-    for n, kept in zip(reversed(shape), reversed(kept_shape(shape, axis)), strict=True):
-        strides.append(step if n == kept else 0)
-        step *= kept
-    return tuple(reversed(strides))
-
-
-def spread(ct: Any, shape: Shape, axis: Axis) -> Any:
-    """A reduced value seen at ``shape`` again: a read-only view with stride 0 along the reduced axes, whatever
-    ``keepdims`` was.
-
-    Dense plain values skip np.broadcast_to, which costs 2-3 us on any size; the constructor costs 0.2 us.
-    """
-    if (type(ct) is np.ndarray and ct.flags.c_contiguous) or isinstance(ct, np.generic):
-        view: Any = np.ndarray(shape, ct.dtype, ct, 0, _strides(shape, axis, ct.itemsize))
-        view.setflags(write=False)
-        return view
-    return np.broadcast_to(ct.reshape(kept_shape(shape, axis)), shape)
-
-
 def keep(value: Any, shape: Shape, axis: Axis) -> Any:
     """A reduced value with its axes kept, so that it broadcasts against an array of ``shape``."""
     return value.reshape(kept_shape(shape, axis))
