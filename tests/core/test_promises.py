@@ -5,15 +5,13 @@ import operator
 import warnings
 import weakref
 from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.primitives.case import Case
+from tests.primitives.tables import CASES
 
 import pullback as pb
 from pullback.memory.ledger import tape_holdings
@@ -24,9 +22,7 @@ from pullback.testing.comparing.differences import random_like
 from pullback.words.specs import buffer_of, carries_derivative
 from pullback.words.structures import flatten, unflatten
 
-TABLES = Path(__file__).parent.parent / "primitives"
-FILES = sorted(path.stem for path in TABLES.glob("cases_*.py"))
-CASES: tuple[Case, ...] = tuple(case for name in FILES for case in import_module(f"tests.primitives.{name}").CASES)
+
 X = np.array([0.3, -0.7, 1.1])
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2))
 
