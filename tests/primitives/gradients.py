@@ -1,4 +1,4 @@
-"""What the tests of single primitives share: losses that tell elements apart, and comparisons with the right gradient."""
+"""What the tests of single primitives share: losses that tell elements apart, comparisons of gradients."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Every table of cases, in one place: those of ``primitives/<room>`` stand in ``tests/primitives/<room>/cases_*.py``."""
+"""Every table of cases, in one place; each stands beside the tests of its room, in ``<room>/cases_*.py``."""
 
 from importlib import import_module
 from pathlib import Path
