@@ -513,3 +513,21 @@ def test_every_plugin_is_type_checked() -> None:
     checked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
     faults = [f"{plugin.name} is not type checked" for plugin in PLUGINS if f"plugins/{plugin.name}/src" not in checked]
     report(faults, "add plugins/NAME/src to files and mypy_path in [tool.mypy] of pyproject.toml")
+
+
+# ---------------------------------------------------------------------------------------------------------------- tests
+
+ACROSS = ("adbench", "compat", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
+
+
+def test_a_test_is_found_by_the_name_of_what_it_tests() -> None:
+    """``tests/loops/test_body_of_scan.py`` tests ``loops/body.py``; every room has a folder of tests."""
+    folders = [ROOT / "tests" / Path(*room.split(".")) for room in rooms()]
+    faults = [f"{at(f, 1)} holds no test" for f in folders if not any(f.rglob("test_*.py"))]
+    for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):
+        folder = path.parent.relative_to(ROOT / "tests").parts
+        sources = {p.stem for p in (PACKAGE / Path(*folder)).glob("*.py")} - {"__init__"}
+        name = path.stem.removeprefix("test_")
+        if folder[0] not in ACROSS and not any(name == stem or name.startswith(f"{stem}_") for stem in sources):
+            faults.append(f"{at(path, 1)} names no file of src/pullback/{'/'.join(folder)}")
+    report(faults, f"name it after the file it tests, or move it to one of tests/{{{','.join(ACROSS)}}}")

@@ -3,7 +3,6 @@ derivative."""
 
 import warnings
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -11,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+from tests.primitives.tables import TABLES
 
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 
 ROOT = Path(__file__).parents[2]
-TABLES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("cases_*.py")))
 PLUGIN_TABLES = (
     ("pullback-linalg/tests/test_functions.py", "FUNCTIONS"),
     ("pullback-linalg/tests/test_matrix_functions.py", "FUNCTIONS"),
@@ -63,9 +62,10 @@ def is_operand(leaf: Any) -> bool:
 
 def rows() -> Iterator[Row]:
     """Those of the core first."""
-    for name in TABLES:
-        for case in import_module(f"tests.primitives.{name}").CASES:
-            yield Row(f"{name.removeprefix('cases_')}: {case.name}", case.fn, case.args, case.rough)
+    for table_of_room, cases in TABLES.items():
+        room = table_of_room.partition(".")[0]
+        for case in cases:
+            yield Row(f"{room}: {case.name}", case.fn, case.args, case.rough)
     for path, table in PLUGIN_TABLES:
         module = _load(ROOT / "plugins" / path)
         rough = getattr(module, "ROUGH_ROWS", {})

@@ -1,0 +1,186 @@
+"""What a loop's body may not do: change its carry, what it captures, or what it does from one call to the next."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.memory.in_force import depth
+from pullback.words.errors import ReplayError, StructureError, TracerError, WriteError
+
+X = np.array([0.3, -0.7, 1.1])
+
+
+COUNTER = [0]
+TABLE = np.ones(3)
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_body_that_does_not_repeat_itself(policy):
+    def body(k, u):
+        COUNTER[0] += 1
+        return u * (1 + 0.01 * COUNTER[0])
+
+    with pytest.raises(
+        ReplayError,
+        match=r"fori_loop: re-running the loop reached step \d+ with other bytes.*leaf 0.*global counter.*state",
+    ):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
+    assert depth() == 0
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_global_array_changed_during_the_loop(policy):
+    def body(k, u):
+        out = u * TABLE
+        TABLE[0] += 0.5
+        return out
+
+    try:
+        with pytest.raises(ReplayError, match=r"other bytes.*array or object changed from outside"):
+            pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, policy=policy)))(X)
+    finally:
+        TABLE[:] = 1
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2)], ids=repr)
+def test_a_captured_array_changed_between_forward_and_reverse(policy):
+    c = np.array([1.0, 0.5, 2.0])
+
+    def f(x):
+        u = pb.fori_loop(0, 9, lambda k, u: np.sin(u) * c, x, policy=policy)
+        c[:] = 100.0
+        return np.sum(u)
+
+    expected = pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) * np.array([1.0, 0.5, 2.0]), x)))(X)
+    try:
+        found = pb.grad(f)(X)
+    except ReplayError:
+        return
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2)], ids=repr)
+def test_writing_to_a_captured_value_raises(policy):
+    def f(x):
+        w = x * 2
+
+        def body(k, u):
+            w[0] = 1.0
+            return u * w
+
+        return np.sum(pb.fori_loop(0, 5, body, x, policy=policy))
+
+    def g(x):
+        w = np.zeros_like(x)
+
+        def body(k, u):
+            w[k % 3] = u[0]
+            return u * 2
+
+        return np.sum(pb.fori_loop(0, 5, body, x, policy=policy)) + np.sum(w)
+
+    for bad in (f, g):
+        with pytest.raises(
+            WriteError,
+            match=r"writes to a value it captures \(at .*test_loops_replay\.py:\d+\); make it part of the loop's state",
+        ):
+            pb.grad(bad)(X)
+        assert depth() == 0
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2)], ids=repr)
+def test_a_captured_value_that_first_appears_later(policy):
+    def f(x):
+        w = x * 2
+        return np.sum(pb.fori_loop(0, 5, lambda k, u: u * w if k > 2 else u * 1.5, x, policy=policy))
+
+    with pytest.raises(
+        TracerError, match=r"step \d uses a traced value that step 0 did not use.*part of the loop's state"
+    ):
+        pb.grad(f)(X)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(2), pb.Binomial(2)], ids=repr)
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            lambda k, u: u[:2],
+            r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[2\] after it.*shape and dtype",
+        ),
+        (lambda k, u: u.astype(np.float32), r"leaf 0 of the carry is float64\[3\] before step 0 and float32\[3\]"),
+        (lambda k, u: np.sum(u), r"leaf 0 of the carry is float64\[3\] before step 0 and float64\[\]"),
+        (lambda k, u: (u, u), r"the carry had structure .* and step 0 returned"),
+        (lambda k, u: None, r"the carry had structure .* and step 0 returned"),
+        (lambda k, u: u if k < 3 else u[:2], r"before step 3 and float64\[2\] after it"),
+        (lambda k, u: u + 1j, r"complex128\[3\] after it"),
+    ],
+)
+def test_a_carry_that_changes(policy, body, message):
+    with pytest.raises(StructureError, match=message):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 5, body, x, policy=policy)))(X)
+    assert depth() == 0
+
+
+def test_scan_is_told_its_faults():
+    with pytest.raises(StructureError, match=r"leading axes of xs and length= are \[3, 4\]"):
+        pb.scan(lambda c, x: (c, None), X, np.zeros(3), length=4)
+    with pytest.raises(StructureError, match=r"leading axes of xs and length= are \[\].*one length"):
+        pb.scan(lambda c, x: (c, None), X)
+    with pytest.raises(
+        StructureError, match=r"step 0 returned Tracer.*return \(carry, y\)|step 0 returned .*return \(carry, y\)"
+    ):
+        pb.grad(lambda x: np.sum(pb.scan(lambda c, d: c * d, x, np.ones(3))[0]))(X)
+
+
+CHANGED = (
+    r"other bytes than (in )?the first run, in leaf 0 of (the carry|its output)\. The body reads something that "
+    r"changed in between"
+)
+
+
+def _overwriting(loop):
+    def f(x):
+        matrix = np.eye(3) * 2 + 0.1
+        result = loop(matrix, x)
+        matrix[...] = 7.0
+        return np.sum(result)
+
+    return f
+
+
+OVERWRITING = {
+    "carry": _overwriting(lambda m, x: pb.fori_loop(0, 4, lambda _, u: m @ np.sin(u), x)),
+    "outputs": _overwriting(lambda m, x: pb.scan(lambda c, v: (c, m @ np.sin(v)), 0.0, np.stack([x, 2 * x, 3 * x]))[1]),
+}
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(1), pb.Recompute()], ids=repr)
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_an_array_overwritten_after_the_loop_is_found_out_in_either_order(name, policy):
+    f, x = OVERWRITING[name], np.array([1.0, 2.0, 3.0])
+    with pytest.raises(pb.ReplayError, match=CHANGED):
+        pb.grad(f, policy=policy)(x)
+    with pytest.raises(pb.ReplayError, match=CHANGED):
+        pb.hvp(f, (x,), (x,), policy=policy)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute()], ids=repr)
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda matrix, x, n: pb.fori_loop(0, n, lambda _, u: matrix @ np.sin(u), x),
+        lambda matrix, x, n: pb.scan(lambda c, _: (c, matrix @ x), (), length=n)[1],
+    ],
+    ids=["carry", "outputs"],
+)
+def test_an_array_overwritten_between_two_calls_of_a_pull_is_found_out(loop, n, policy):
+    matrix, x = np.eye(3) * 2 + 0.1, np.array([1.0, 2.0, 3.0])
+    _, pull = pb.vjp(lambda x: np.sum(loop(matrix, x, n)), x, policy=policy)
+    assert np.array_equal(pull(1.0)[0], pull(1.0)[0])
+    matrix *= 1.5
+    for _ in range(2):
+        with pytest.raises(pb.ReplayError, match=CHANGED):
+            pull(1.0)
+    pull.close()

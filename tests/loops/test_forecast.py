@@ -1,0 +1,118 @@
+"""What is planned is what is booked, to the byte."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.programs.stages import BODIES, Program, Stage, programs
+
+import pullback as pb
+
+SAVE_ALL = pb.SaveAll()
+KNOWN_LENGTH = (SAVE_ALL, pb.Recompute(), pb.Recompute(3), *(pb.Binomial(s) for s in range(1, 7)))
+
+
+def require_plan_is_report(program, policy):
+    x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        plan = pb.plan(program, x, policy=policy)
+        out, pull = pb.vjp(program, x, policy=policy)
+        pull(np.ones_like(out))
+    report = pull.report
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (
+        report.n_forward,
+        report.peak_bytes,
+        report.bytes_by_reason,
+    )
+    pull.close()
+    assert pull.report.live_bytes == 0
+
+
+LOOPS = ("fori_loop", "scan", "while_loop")
+
+
+@settings(max_examples=250)
+@given(programs(LOOPS), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@settings(max_examples=60)
+@given(programs((*LOOPS, "steps", "plain")), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report_with_plain_code(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000)
+@given(programs((*LOOPS, *LOOPS, "steps", "plain")), st.sampled_from(KNOWN_LENGTH))
+def test_plan_is_report_of_many(program, policy):
+    require_plan_is_report(program, policy)
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+@pytest.mark.parametrize("name", BODIES)
+def test_plan_of_each_body(name, policy):
+    for kind in LOOPS:
+        for size in (5, 100):
+            require_plan_is_report(Program((Stage(kind, name, 7),), size, "float64"), policy)
+
+
+SPECIAL = {
+    "a loop nothing depends on": lambda x: (pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x), (x * x).sum())[1],
+    "a loop behind stop_gradient": lambda x: (
+        pb.stop_gradient(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x)) * x
+    ).sum(),
+    "a loop of plain values": lambda x: (
+        pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, np.linspace(0, 1, 100)) * x
+    ).sum(),
+    "a leaf nothing depends on": lambda x: pb.fori_loop(0, 6, lambda k, s: (np.sin(s[0]), s[1] * s[1]), (x, x))[
+        0
+    ].sum(),
+    "a slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[10:20]).sum(),
+    "a strided slice enters": lambda x: pb.fori_loop(0, 6, lambda k, u: np.sin(u) * u, x[::2]).sum(),
+    "a broadcast view enters": lambda x: pb.fori_loop(
+        0, 6, lambda k, u: np.sin(u) * u, np.broadcast_to(x[:3], (4, 3))
+    ).sum(),
+    "no step": lambda x: (pb.fori_loop(0, 0, lambda k, u: np.sin(u) * u, x) * x).sum(),
+    "a while of no step": lambda x: (pb.while_loop(lambda u: False, lambda u: np.sin(u) * u, x) * x).sum(),
+    "the outer code holds what steps hold": lambda x: (x * x * pb.fori_loop(0, 6, lambda k, u: u * u * x, x)).sum(),
+    "xs traced": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, x[None] * np.ones((6, 1)))[1].sum(),
+    "xs plain": lambda x: pb.scan(lambda u, row: (np.sin(u) * row, u[:3]), x, np.ones((6, 100)))[1].sum(),
+    "complex": lambda x: np.abs(pb.fori_loop(0, 6, lambda k, u: u * (0.6 + 0.4j) * np.cos(u), x * 1j)).sum(),
+}
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_plan_of_special_programs(name, policy):
+    f, x = SPECIAL[name], np.linspace(0.3, 0.8, 100)
+    plan = pb.plan(f, x, policy=policy)
+    _, pull = pb.vjp(f, x, policy=policy)
+    pull(1.0)
+    report = pull.report
+    assert (plan.n_forward, plan.peak_bytes, plan.bytes_by_reason) == (
+        report.n_forward,
+        report.peak_bytes,
+        report.bytes_by_reason,
+    )
+    pull.close()
+    assert pull.report.live_bytes == 0
+
+
+@pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
+def test_plan_of_a_body_that_changes_after_the_second_step(policy):
+    """The third step tells that they are not alike, and the program is run; what first changes later is documented
+    as not seen."""
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 7, lambda k, u: u * u if k < 2 else np.sin(u) * u * np.exp(-u), x))
+
+    x = np.linspace(0.3, 0.8, 5)
+    plan = pb.plan(f, x, policy=policy)
+    _, pull = pb.vjp(f, x, policy=policy)
+    pull(1.0)
+    assert (plan.n_forward, plan.peak_bytes) == (pull.report.n_forward, pull.report.peak_bytes)

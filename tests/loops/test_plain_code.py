@@ -1,0 +1,73 @@
+"""Policies on plain code that marks no steps, or marks some and not all."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+POLICIES = (
+    pb.Recompute(),
+    pb.Recompute(1),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
+X = np.array([0.3, -0.7, 1.1])
+
+
+def same_everywhere(f, *points, policies=POLICIES):
+    """The value and gradient of ``f`` have the bits of save-all under every policy at every point; the gradient is
+    also right."""
+    for x in points or (X, -1.5 * X):
+        value, gradient = pb.value_and_grad(f)(x)
+        for policy in policies:
+            v, g = pb.value_and_grad(f, policy=policy)(x)
+            assert np.asarray(v).tobytes() == np.asarray(value).tobytes(), policy
+            assert g.tobytes() == gradient.tobytes(), f"{policy}: {g} is not {gradient}"
+    e = 1e-6
+    for k in range(x.size):
+        step = np.zeros_like(x)
+        step.flat[k] = e
+        slope = (f(x + step) - f(x - step)) / (2 * e)
+        np.testing.assert_allclose(gradient.flat[k], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_unmarked_steps():
+    def f(x):
+        u, scale = x * 1, x * x
+        for k in range(17):
+            u = np.sin(u) * scale + 0.1 * k
+        return np.sum(u * x)
+
+    same_everywhere(f)
+
+
+def test_two_marked_loops_and_code_between():
+    def f(x):
+        u = x * x
+        for _ in pb.steps(7):
+            u = np.sin(u) + x
+        v = np.exp(u * 0.1)
+        v[0] = u[1]
+        for k in pb.steps(5):
+            v = np.cos(v) * u + k
+        return np.sum(v * u)
+
+    same_everywhere(f)
+
+
+def test_large_constants_are_told_of():
+    def f(x):
+        u = x * 1
+        for k in pb.steps(40):
+            u = u * np.full(5000, 1.0 + 0.001 * k) + np.sin(x)
+        return np.sum(u)
+
+    x = np.ones(5000)
+    with pytest.warns(
+        pb.PolicyWarning, match=r"Binomial.* of plain arrays that the steps read.*test_steps\.py:\d+.*fori_loop or scan"
+    ):
+        gradient = pb.grad(f, policy=pb.Binomial(3))(x)
+    assert gradient.tobytes() == pb.grad(f)(x).tobytes()

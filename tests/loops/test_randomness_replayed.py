@@ -1,0 +1,88 @@
+"""Random numbers that a loop's body draws are drawn again, bit for bit, or refused."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.words.errors import ReplayError
+
+POLICIES = (
+    pb.SaveAll(),
+    pb.Recompute(),
+    pb.Recompute(3),
+    pb.Binomial(1),
+    pb.Binomial(2),
+    pb.Binomial(5),
+    pb.Binomial(50),
+)
+X = np.array([0.3, -0.7, 1.1])
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_in_the_body_is_replayed(policy):
+    def f(x, policy):
+        rng = np.random.default_rng(7)
+        return np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) + x * rng.normal(size=3), x, policy=policy))
+
+    expected = pb.grad(lambda x: f(x, pb.SaveAll()))(X)
+    rng = np.random.default_rng(7)
+    noise = [rng.normal(size=3) for _ in range(9)]
+
+    def unrolled(x):
+        u = x
+        for e in noise:
+            u = np.sin(u) + x * e
+        return np.sum(u)
+
+    assert pb.grad(lambda x: f(x, policy))(X).tobytes() == expected.tobytes()
+    np.testing.assert_allclose(expected, pb.grad(unrolled)(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_goes_on_where_one_run_leaves_it(policy):
+    rng = np.random.default_rng(3)
+    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: u * rng.random(3) + x, x, policy=policy)))(X)
+    once = np.random.default_rng(3)
+    for _ in range(9):
+        once.random(3)
+    assert rng.random() == once.random()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_the_legacy_generator_is_replayed(policy):
+    state = np.random.get_state(legacy=False)  # noqa: NPY002 - the legacy generator is what is tested
+    try:
+        grads = []
+        for p in (pb.SaveAll(), policy):
+            np.random.seed(11)  # noqa: NPY002
+            body = lambda k, u, x: u * np.random.rand(3) + x  # noqa: E731, NPY002
+            loss = lambda x, p=p: np.sum(pb.fori_loop(0, 9, lambda k, u: body(k, u, x), x, policy=p))  # noqa: B023, E731
+            grads.append(pb.grad(loss)(X))
+            after = np.random.rand()  # noqa: NPY002
+        np.random.seed(11)  # noqa: NPY002
+        np.random.rand(9, 3)  # noqa: NPY002
+        assert after == np.random.rand()  # noqa: NPY002
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+    assert grads[0].tobytes() == grads[1].tobytes()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_generator_hidden_in_an_object_is_replayed_or_refused(policy):
+    class Noise:
+        def __init__(self):
+            self.source = {"rng": np.random.default_rng(5)}
+
+        def draw(self):
+            return self.source["rng"].normal(size=3)
+
+    def f(x, p):
+        noise = Noise()
+        return np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u) + x * noise.draw(), x, policy=p))
+
+    expected = pb.grad(lambda x: f(x, pb.SaveAll()))(X)
+    try:
+        found = pb.grad(lambda x: f(x, policy))(X)
+    except ReplayError:
+        return
+    assert found.tobytes() == expected.tobytes()
