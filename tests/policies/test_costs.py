@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.policies import closed_forms as costs
+from pullback.policies import binomial_split as costs
 from pullback.words.errors import PolicyError
 
 # checkpointing by hand: rows of forward steps for s = 1, 2, 3, 5, 10, 50

@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.closed_forms import split
+from pullback.policies.binomial_split import split
 from pullback.policies.online import Rule, greedy, wang_moin_iaccarino
 from pullback.words.errors import PolicyError
 
@@ -34,7 +34,7 @@ class Binomial(MemoryPolicy):
     them.
 
     x_0 takes one snapshot; the tape of one step is held besides. t is the repetition number of
-    :func:`pullback.policies.closed_forms.repetitions`. Of the optimal schedules it is one with the fewest snapshot
+    :func:`pullback.policies.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest snapshot
     writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
@@ -106,7 +106,7 @@ def reverse_from(held: list[int], r: int, s: int) -> Iterator[Action]:
     are used again.
 
     Snapshot i of ``held`` and all slots after it serve the steps up to snapshot i+1, so that its gap is an independent
-    binomial problem with s - i slots: [GW] theorem, see :func:`pullback.policies.closed_forms.split`.
+    binomial problem with s - i slots: [GW] theorem, see :func:`pullback.policies.binomial_split.split`.
     """
     while held and held[-1] >= r:
         yield Delete("state", held.pop())

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.closed_forms import best_segments
+from pullback.policies.binomial_split import best_segments
 from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pullback.primitives.elementwise import functions as elementwise
+from pullback.primitives.elementwise import ufunc_rules as elementwise
 from pullback.recording.copies import faithful_copy
 from pullback.rules.declaration import Primitive, primitive
 

@@ -1,11 +1,11 @@
 """numpy.lib.scimath (numpy.emath): functions that answer with complex numbers where a real element lies outside their
 domain.
 
-One such element makes the whole result complex. The slope at a real x is then real inside the domain, and outside it
-either real too (log, arctanh) or imaginary (sqrt, arcsin, arccos). A real operand sees Re(ct slope): the real part of
-ct times the one, minus the imaginary part of ct times the other. So the rules for it are real, as good as those in
-:mod:`pullback.primitives.elementwise.functions`, infinite slopes included; those for a complex operand are holomorphic,
-on the side of the branch cut that the sign of a zero imaginary part says.
+One such element makes the whole result complex. At a real x the slope is real inside the domain. Outside it is real too
+(log, arctanh), or imaginary (sqrt, arcsin, arccos). A real operand sees Re(ct slope): for a real slope the real part of
+ct times it, for an imaginary one minus the imaginary part of ct times it. So the rules for a real operand compute with
+real numbers, and are as good as those of ``ufunc_rules``, infinite slopes included. The rules for a complex operand are
+holomorphic, on the side of the branch cut that the sign of a zero imaginary part says.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise.functions import LN2, LN10, exact, is_complex
-from pullback.primitives.shaping.operands import as_array
-from pullback.primitives.shared.masked import over, silent, times
+from pullback.primitives.elementwise.ufunc_rules import LN2, LN10, exact, is_complex
+from pullback.primitives.shaping.as_array import as_array
+from pullback.primitives.shared.masked_arithmetic import over, silent, times
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
 emath = np.lib.scimath

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array, as_line
+from pullback.primitives.shaping.as_array import as_array, as_line
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 

@@ -17,8 +17,8 @@ from pullback.primitives.reducing.sums import (
     reduce_by,
 )
 from pullback.primitives.shared.axes import Axis, keep
-from pullback.primitives.shared.factors import is_ordinary, loses_nothing, products_of_others
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
+from pullback.primitives.shared.products_of_others import is_ordinary, loses_nothing, products_of_others
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.picking import pick
+from pullback.primitives.shared.gather_scatter import pick
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 

@@ -19,8 +19,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from pullback.primitives.reducing.statistics import beside
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
-from pullback.primitives.shared.masked import times
-from pullback.primitives.shared.picking import pick, put
+from pullback.primitives.shared.gather_scatter import pick, put
+from pullback.primitives.shared.masked_arithmetic import times
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.primitives.shared.axes import BACKWARDS, Shape, cut, integral
-from pullback.primitives.shared.factors import is_ordinary
-from pullback.primitives.shared.masked import silent, times
-from pullback.primitives.shared.versions import available, served
+from pullback.primitives.shared.masked_arithmetic import silent, times
+from pullback.primitives.shared.numpy_versions import available, served
+from pullback.primitives.shared.products_of_others import is_ordinary
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
@@ -148,11 +148,10 @@ def multiply_accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any =
 
 def _cumulative(scan: Primitive, identity: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
     if axis is None and x.ndim > 1:
-        message = (
+        raise ValueError(
             f"cumulative_sum and cumulative_prod of an array of {x.ndim} axes need axis=; numpy.cumsum and "
             "numpy.cumprod do not"
         )
-        raise ValueError(message)
     line, along = _line(plain_value(x) if integral(dtype) else x, axis or 0)
     scanned = scan(line, axis=along, dtype=dtype)
     if not include_initial:
@@ -213,8 +212,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any 
     if n == 0:
         return a
     if n < 0:
-        message = f"diff(n={n}): the order must not be negative"
-        raise ValueError(message)
+        raise ValueError(f"diff(n={n}): the order must not be negative")
     middle = a if hasattr(a, "ndim") else np.asarray(a)
     along = normalize_axis_index(axis, middle.ndim)
     ends = [_edge(end, middle.shape, along) for end in (prepend, append)]

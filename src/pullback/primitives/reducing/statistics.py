@@ -26,18 +26,16 @@ def beside(weights: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     if weights.shape == shape:
         return weights
     if axis is None:
-        message = (
+        raise TypeError(
             f"weights of shape {weights.shape} for an array of shape {shape} need axis=: Axis must be specified "
             "when shapes differ"
         )
-        raise TypeError(message)
     axes = normalize_axis_tuple(axis, len(shape), argname="axis")
     if weights.shape != tuple(shape[k] for k in axes):
-        message = (
+        raise ValueError(
             f"Shape of weights must be consistent with shape of a along specified axis: {weights.shape} for axes "
             f"{axes} of {shape}"
         )
-        raise ValueError(message)
     return np.reshape(
         np.transpose(weights, np.argsort(axes)), tuple(n if k in axes else 1 for k, n in enumerate(shape))
     )
@@ -55,8 +53,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     dtype = np.result_type(a.dtype, weights.dtype, *(("f8",) if a.dtype.kind in "iub" else ()))
     total = np.sum(weights, axis, dtype, keepdims=keepdims)
     if np.any(total == 0.0):
-        message = "Weights sum to zero, can't be normalized"
-        raise ZeroDivisionError(message)
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     mean = np.sum(np.multiply(a, weights, dtype=dtype), axis, keepdims=keepdims) / total
     if not returned:
         return mean
@@ -87,11 +84,10 @@ gram = primitive(
 def _observations(x: Any, dtype: Any, upright: bool) -> Any:
     """One variable a row, one observation a column; ``upright`` where they stand the other way."""
     if x.ndim > 2:
-        message = (
+        raise ValueError(
             f"an operand of cov has more than 2 dimensions: its shape is {x.shape}; reshape it to variables and "
             "observations"
         )
-        raise ValueError(message)
     matrix = _as(dtype, x) if x.ndim == 2 else np.reshape(_as(dtype, x), (1, -1))
     return matrix.T if upright else matrix
 
@@ -108,20 +104,18 @@ def _checked(weights: Any, name: str, columns: int) -> Any:
     """One weight for each observation, as float64."""
     weights = _as(np.dtype(np.float64), _array(weights))
     if weights.ndim > 1:
-        message = (
+        raise RuntimeError(
             f"cannot handle multidimensional {name}: its shape is {weights.shape}, and {columns} observations "
             f"want ({columns},)"
         )
-        raise RuntimeError(message)
     if weights.shape[0] != columns:
-        message = f"incompatible numbers of samples and {name}: {columns} and {weights.shape[0]}"
-        raise RuntimeError(message)
+        raise RuntimeError(f"incompatible numbers of samples and {name}: {columns} and {weights.shape[0]}")
     if name == "fweights" and not np.all(weights == np.around(weights)):
-        message = "fweights must be integer: they say how often an observation was made; other weights are aweights"
-        raise TypeError(message)
+        raise TypeError(
+            "fweights must be integer: they say how often an observation was made; other weights are aweights"
+        )
     if np.any(weights < 0):
-        message = f"{name} cannot be negative"
-        raise ValueError(message)
+        raise ValueError(f"{name} cannot be negative")
     return weights
 
 
@@ -133,8 +127,7 @@ def cov(
 ) -> Any:  # fmt: skip
     """numpy.cov; ``m``, ``y`` and the weights may be traced."""
     if ddof is not None and ddof != int(ddof):
-        message = f"ddof must be integer, got {ddof}"
-        raise ValueError(message)
+        raise ValueError(f"ddof must be integer, got {ddof}")
     operands = [_array(m)] if y is None else [_array(m), _array(y)]
     dtype = np.dtype(np.result_type(*(x.dtype for x in operands), np.float64) if dtype is None else dtype)
     parts = [_observations(x, dtype, not rowvar and _turns(x, first=k == 0)) for k, x in enumerate(operands)]

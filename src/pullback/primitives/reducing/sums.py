@@ -71,11 +71,10 @@ def reduce_by(
         if unmasked:
             return plain(a, **params)
         if identity is None:
-            message = (
+            raise ValueError(
                 f"{plain.name} has no identity, so where= needs initial= as well: the value where no element is "
                 "let through"
             )
-            raise ValueError(message)
         initial = identity
     return general(a, initial, True if unmasked else where, **params)
 

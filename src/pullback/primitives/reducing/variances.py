@@ -120,8 +120,7 @@ def _spreadness(
     """Var or std: about the mean of the unmasked elements, or about the mean that is given."""
     if correction is not ABSENT:
         if ddof != 0:
-            message = f"ddof={ddof} and correction={correction} mean the same; give one of them"
-            raise ValueError(message)
+            raise ValueError(f"ddof={ddof} and correction={correction} mean the same; give one of them")
         ddof = correction
     params = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": is_true(keepdims)}
     masked = where is not True and where is not ABSENT

@@ -212,8 +212,7 @@ def np_compress(condition: Any, a: Any, axis: int | None = None, out: Any = None
     """numpy.compress: the slices along an axis for which a condition holds; a short condition leaves out the rest."""
     chosen = np.asarray(plain_value(condition))
     if chosen.ndim != 1:
-        message = f"condition must be a 1-d array, got {chosen.ndim} axes"
-        raise ValueError(message)
+        raise ValueError(f"condition must be a 1-d array, got {chosen.ndim} axes")
     return _left_out(np.take(a, np.flatnonzero(chosen), axis))
 
 
@@ -243,16 +242,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     wanted = np.asarray(indices)
     if axis is None:
         if wanted.ndim != 1:
-            message = f"when axis=None, `indices` must have a single dimension, got {wanted.ndim}"
-            raise ValueError(message)
+            raise ValueError(f"when axis=None, `indices` must have a single dimension, got {wanted.ndim}")
         arr, axis = np.ravel(arr), 0
     along = normalize_axis_index(axis, arr.ndim)
     if wanted.dtype.kind not in "iu":
-        message = f"`indices` must be an integer array, got {wanted.dtype}"
-        raise IndexError(message)
+        raise IndexError(f"`indices` must be an integer array, got {wanted.dtype}")
     if wanted.ndim != arr.ndim:
-        message = f"`indices` and `arr` must have the same number of dimensions, got {wanted.ndim} and {arr.ndim}"
-        raise ValueError(message)
+        raise ValueError(
+            f"`indices` and `arr` must have the same number of dimensions, got {wanted.ndim} and {arr.ndim}"
+        )
     grid: list[Any] = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - k)) for k, n in enumerate(arr.shape)]
     grid[along] = wanted
     return arr[tuple(grid)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.selecting.sorting import rises, stable_order
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shared.axes import cut
-from pullback.primitives.shared.picking import pick, places_along, put_back
+from pullback.primitives.shared.gather_scatter import pick, places_along, put_back
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 

@@ -59,11 +59,10 @@ def full_like(
     else:
         buffer = traced_buffer(template, np.empty_like(a, dtype=dtype, order=order, subok=subok, shape=shape))
     if isinstance(fill_value, Handle) and not isinstance(buffer, Handle):
-        message = (
+        raise ConversionError(
             f"np.full_like would write a traced value into dtype {buffer.dtype}, which carries no derivative; "
             "pass dtype=float"
         )
-        raise ConversionError(message)
     buffer[...] = fill_value
     return buffer
 
@@ -117,15 +116,13 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **op
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``dst[...] = src``, where ``where`` is true."""
     if not isinstance(dst, Handle):
-        message = (
+        raise ConversionError(
             f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)} (at "
             f"{site_text(site_here(1))}), which would drop the derivative; make the target with np.zeros_like(x)"
         )
-        raise ConversionError(message)
     target: Any = dst
     if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
-        message = f"Cannot cast array data to {target.dtype} according to the rule {casting!r}"
-        raise TypeError(message)
+        raise TypeError(f"Cannot cast array data to {target.dtype} according to the rule {casting!r}")
     set_item(target, Ellipsis, src if where is True else np.where(where, src, target))
 
 

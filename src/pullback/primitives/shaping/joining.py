@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from pullback.primitives.shaping.operands import as_array, promoting
+from pullback.primitives.shaping.as_array import as_array, promoting
 from pullback.primitives.shared.axes import Shape, cut
-from pullback.primitives.shared.versions import available, served
+from pullback.primitives.shared.numpy_versions import available, served
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
 
@@ -55,11 +55,10 @@ def np_concatenate(
     along = normalize_axis_index(axis, parts[0].ndim)
     for place, part in enumerate(parts):
         if part.ndim != parts[0].ndim:
-            message = (
+            raise ValueError(
                 f"arrays to concatenate have {parts[0].ndim} axes at place 0 and {part.ndim} at place {place}; "
                 "reshape one of them"
             )
-            raise ValueError(message)
     starts = (0, *accumulate(a.shape[along] for a in parts))
     return concatenate(*parts, axis=along, starts=starts, dtype=dtype, casting=casting)
 
@@ -119,8 +118,7 @@ def block(arrays: Any) -> Any:
 def _depth(arrays: Any) -> int:
     """How deep the lists are nested; raises ValueError where two places differ, or a list is empty."""
     if isinstance(arrays, tuple):
-        message = "block takes nested lists, and found a tuple: write it as a list"
-        raise TypeError(message)
+        raise TypeError("block takes nested lists, and found a tuple: write it as a list")
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(part) for part in arrays}
@@ -148,8 +146,7 @@ def _sections(length: int, sections: Any) -> tuple[Any, ...]:
     if np.ndim(sections):
         return (0, *(int(k) for k in sections), length)
     if sections <= 0:
-        message = f"a split into {sections} parts: the number of parts must be at least 1"
-        raise ValueError(message)
+        raise ValueError(f"a split into {sections} parts: the number of parts must be at least 1")
     each, longer = divmod(length, int(sections))
     return (0, *accumulate(each + (k < longer) for k in range(int(sections))))
 
@@ -166,17 +163,15 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """numpy.split: views of equal length, or between the given places."""
     if np.ndim(indices_or_sections) == 0 and ary.shape[axis] % indices_or_sections:
-        message = (
+        raise ValueError(
             f"{ary.shape[axis]} elements do not split into {indices_or_sections} equal parts; use numpy.array_split"
         )
-        raise ValueError(message)
     return np.array_split(ary, indices_or_sections, axis)
 
 
 def _splits_axis(name: str, ary: Any, least: int) -> None:
     if ary.ndim < least:
-        message = f"{name} takes an array of at least {least} axes, not {ary.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"{name} takes an array of at least {least} axes, not {ary.ndim}")
 
 
 @composite(np.hsplit)

@@ -284,8 +284,7 @@ def _pairs(given: Any, ndim: int) -> Widths:
     negative one."""
     pairs = np.broadcast_to(np.asarray(given), (ndim, 2))
     if (pairs < 0).any():
-        message = "index can't contain negative values"
-        raise ValueError(message)
+        raise ValueError("index can't contain negative values")
     return tuple((int(before), int(after)) for before, after in pairs)
 
 
@@ -297,8 +296,7 @@ def _widths(pad_width: Any, ndim: int) -> Widths:
             pairs[axis] = width if isinstance(width, tuple) else (width, width)
         pad_width = pairs
     if ndim and np.asarray(pad_width).dtype.kind != "i":
-        message = "`pad_width` must be of integral type."
-        raise TypeError(message)
+        raise TypeError("`pad_width` must be of integral type.")
     return _pairs(pad_width, ndim)
 
 

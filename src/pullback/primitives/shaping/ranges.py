@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shared.axes import integral
-from pullback.primitives.shared.masked import over, silent, times
+from pullback.primitives.shared.masked_arithmetic import over, silent, times
 from pullback.recording.handles import plain_value
 from pullback.recording.nested_lists import as_operand
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
@@ -109,8 +109,7 @@ def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dt
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """numpy.meshgrid; with ``copy=False`` views of the lines."""
     if indexing not in {"xy", "ij"}:
-        message = f"np.meshgrid(indexing={indexing!r}): it must be 'xy' or 'ij'"
-        raise ValueError(message)
+        raise ValueError(f"np.meshgrid(indexing={indexing!r}): it must be 'xy' or 'ij'")
     ndim = len(xi)
     places = [1, 0, *range(2, ndim)] if indexing == "xy" and ndim > 1 else range(ndim)
     lines = [as_array(x).reshape((1,) * k + (-1,) + (1,) * (ndim - 1 - k)) for k, x in zip(places, xi, strict=True)]

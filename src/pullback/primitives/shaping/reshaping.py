@@ -120,8 +120,7 @@ def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = N
     sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     shaped = reshape(a, shape=sizes, order=_c_or_f(a, order))
     if copy is False and shaped.size and not np.may_share_memory(shaped, a):
-        message = "Unable to avoid creating a copy while reshaping."
-        raise ValueError(message)
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
     return np.copy(shaped) if copy else shaped
 
 
@@ -143,8 +142,7 @@ def np_transpose(a: Any, axes: Any = None) -> Any:
 def matrix_transpose(x: Any, /) -> Any:
     """numpy.matrix_transpose."""
     if x.ndim < 2:
-        message = f"matrix_transpose takes at least 2 axes, not {x.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"matrix_transpose takes at least 2 axes, not {x.ndim}")
     return np.swapaxes(x, -1, -2)
 
 
@@ -165,8 +163,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
         normalize_axis_tuple(destination, a.ndim, "destination"),
     )
     if len(origins) != len(targets):
-        message = f"moveaxis needs as many destinations as sources: {source} to {destination}"
-        raise ValueError(message)
+        raise ValueError(f"moveaxis needs as many destinations as sources: {source} to {destination}")
     axes = [k for k in range(a.ndim) if k not in origins]
     for target, origin in sorted(zip(targets, origins, strict=True)):
         axes.insert(target, origin)
@@ -245,8 +242,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 def _need_axes(name: str, m: Any, least: int) -> None:
     if m.ndim < least:
-        message = f"{name} takes an array of at least {least} axes, not {m.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"{name} takes an array of at least {least} axes, not {m.ndim}")
 
 
 @composite(np.astype, name="astype")
@@ -263,16 +259,14 @@ def np_astype(
 ) -> Any:
     """numpy.astype, and the arguments of the method of that name."""
     if device not in (None, "cpu"):
-        message = f'Device not understood. Only "cpu" is allowed, but received: {device}'
-        raise ValueError(message)
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     if not copy and np.dtype(dtype) == x.dtype:
         return x
     if np.dtype(dtype).hasobject:
-        message = (
+        raise ConversionError(
             f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here(1))}); use a "
             "floating dtype"
         )
-        raise ConversionError(message)
     return astype(plain_value(x) if integral(dtype) else x, dtype=np.dtype(dtype), order=order, casting=casting)
 
 

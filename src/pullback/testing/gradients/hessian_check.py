@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pullback.testing.comparing.differences import derivatives, flatten, inner, random_like, rounding_of, widened
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.gradients.linear_check import Arrays, Level, largest, path_along, trusted, unlike
+from pullback.testing.gradients.jacobian_check import Arrays, Level, largest, path_along, trusted, unlike
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import vjp
 

@@ -40,11 +40,10 @@ def check_policy(policy: MemoryPolicy, f: Callable[..., Any] | None = None, *arg
     program is a refusal, not a fault; for all of them it is one. Raises ``TypeError`` for what is no policy.
     """
     if not isinstance(policy, MemoryPolicy):
-        message = (
+        raise TypeError(
             f"check_policy takes a memory policy, got {policy!r}; pass an instance of a subclass of "
             "pullback.MemoryPolicy"
         )
-        raise TypeError(message)
     faults = [*_schedule_faults(policy)]
     if f is not None:
         faults += _program_faults(policy, f, args, seed)

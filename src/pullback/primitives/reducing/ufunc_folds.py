@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from pullback.primitives.elementwise import functions as elementwise
+from pullback.primitives.elementwise import ufunc_rules as elementwise
 from pullback.primitives.reducing.extrema_and_products import softmax
 from pullback.primitives.reducing.scans import from_the_end
 from pullback.primitives.reducing.sums import ADD
 from pullback.primitives.shared.axes import BACKWARDS, Axis, cut, integral, keep
-from pullback.primitives.shared.masked import over, times
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
+from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
@@ -188,12 +188,11 @@ def _require_fold(ufunc: Any, x: Any, axis: Axis, dtype: Any, out: Any) -> None:
     """Refuse a result of NumPy that is no fold."""
     last = plain_value(ufunc.accumulate(_lined(x, axis)[0], 0, dtype))[-1]
     if not np.allclose(np.reshape(plain_value(out), last.shape), last, 1e-2, 0, equal_nan=True):
-        message = (
+        raise NotDifferentiableError(
             f"numpy.{ufunc.__name__}.reduce of this array along axis {axis} gives numbers that are no fold of its "
             "elements: NumPy's vectorised loop loses the intermediate ones, so there is no derivative; take the last "
             f"of numpy.{ufunc.__name__}.accumulate"
         )
-        raise NotDifferentiableError(message)
 
 
 def _walk(ufunc: Any, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:

@@ -186,8 +186,7 @@ def _degrees(ddof: float, correction: Any) -> Any:
     if correction is ABSENT:
         return ddof
     if ddof != 0:
-        message = f"ddof={ddof} and correction={correction} mean the same; give one of them"
-        raise ValueError(message)
+        raise ValueError(f"ddof={ddof} and correction={correction} mean the same; give one of them")
     return correction
 
 

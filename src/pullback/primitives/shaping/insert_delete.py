@@ -116,8 +116,7 @@ def _run(obj: Any, extent: int, axis: int) -> range | None:
     if not isinstance(obj, int | np.integer) or isinstance(obj, bool):
         return None
     if not -extent <= obj < extent:
-        message = f"index {obj} is out of bounds for axis {axis} with size {extent}"
-        raise IndexError(message)
+        raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {extent}")
     start = int(obj) % extent
     return range(start, start + 1)
 

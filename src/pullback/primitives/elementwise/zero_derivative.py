@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.versions import available
+from pullback.primitives.shared.numpy_versions import available
 from pullback.rules.declaration import Composite, zero_derivative
 
 ONES_LIKE: Any = np._core.umath._ones_like  # type: ignore[attr-defined]  # noqa: SLF001 - a ufunc without a public name

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.masked import over, silent, times, where_true
+from pullback.primitives.shared.masked_arithmetic import over, silent, times, where_true
 from pullback.rules.declaration import Primitive, elementwise, primitive
 
 # Each as a Python number, which widens nothing, and with all digits of a longdouble.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise.functions import is_complex
-from pullback.primitives.shaping.operands import as_array, promoting
-from pullback.primitives.shared.masked import where_true
+from pullback.primitives.elementwise.ufunc_rules import is_complex
+from pullback.primitives.shaping.as_array import as_array, promoting
+from pullback.primitives.shared.masked_arithmetic import where_true
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
@@ -42,12 +42,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """numpy.select: the first choice whose condition holds."""
     if len(condlist) != len(choicelist) or not len(condlist):
         counts = f"{len(choicelist)} choices for {len(condlist)} conditions"
-        message = f"np.select needs as many choices as conditions, and at least one; got {counts}"
-        raise ValueError(message)
+        raise ValueError(f"np.select needs as many choices as conditions, and at least one; got {counts}")
     for k, condition in enumerate(map(np.asarray, condlist)):
         if condition.dtype != np.bool_:
-            message = f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
-            raise TypeError(message)
+            raise TypeError(
+                f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
+            )
     *choices, result = _alike((*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
@@ -59,11 +59,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """numpy.choose: element by element, the choice of that number."""
     count, index = len(choices), np.asarray(a)
     if mode == "raise" and ((index < 0) | (index >= count)).any():
-        message = (
+        raise ValueError(
             f"np.choose: indices from {index.min()} to {index.max()}, but {count} choices; use mode='wrap' or "
             "mode='clip'"
         )
-        raise ValueError(message)
     index = index % count if mode == "wrap" else np.clip(index, 0, count - 1)
     options = _alike([choices[k] for k in range(count)])
     result = where(index == 0, options[0], options[-1])
@@ -137,16 +136,15 @@ def clip(
     casting=."""
     a = as_array(a)
     if "where" in options:
-        message = "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
-        raise NotDifferentiableError(message)
+        raise NotDifferentiableError(
+            "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
+        )
     if a_min is ABSENT and a_max is ABSENT:
         a_min, a_max = (None if bound is ABSENT else bound for bound in (min, max))
     elif a_min is ABSENT or a_max is ABSENT:
-        message = f"clip() missing 1 required positional argument: {'a_min' if a_min is ABSENT else 'a_max'!r}"
-        raise TypeError(message)
+        raise TypeError(f"clip() missing 1 required positional argument: {'a_min' if a_min is ABSENT else 'a_max'!r}")
     elif min is not ABSENT or max is not ABSENT:
-        message = "np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair"
-        raise ValueError(message)
+        raise ValueError("np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair")
     if options and not (a_min is None or a_max is None):
         return CLIP(a, a_min, a_max, **options)
     if options and a_min is a_max is None:
