@@ -88,19 +88,6 @@ def test_beta_outside_its_range_is_zero():
     assert [costs.beta(3, -1), costs.beta(-1, 3), costs.beta(0, 5), costs.beta(2, 2)] == [0, 0, 1, 6]
 
 
-@given(n=st.integers(2, 300), bound=st.integers(3, 4000))
-def test_snapshots_for_is_the_fewest(n, bound):
-    if bound < 2 * n - 1:
-        with pytest.raises(
-            PolicyError, match=f"{n} steps take at least {2 * n - 1} forward steps.*got {bound}.*SaveAll"
-        ):
-            costs.snapshots_for(n, bound)
-        return
-    s = costs.snapshots_for(n, bound)
-    assert costs.forward_steps(n, s) <= bound
-    assert s == 1 or costs.forward_steps(n, s - 1) > bound
-
-
 def test_short_loops():
     assert [costs.forward_steps(n, 1) for n in (0, 1, 2)] == [0, 1, 3]
     assert costs.repetitions(1, 1) == 0

@@ -10,7 +10,7 @@ from tests.primitives.case import Case
 from pullback.primitives.elementwise.operators import OPERATORS
 from pullback.primitives.elementwise.ufunc_rules import i1
 from pullback.primitives.shared.masked_arithmetic import masked_divide, masked_multiply
-from pullback.primitives.shared.numpy_versions import available
+from pullback.primitives.shared.numpy_names import available
 
 _rng = np.random.default_rng(11)
 ANY = np.array([[-1.3, -0.4, 0.35], [0.6, 1.7, -2.2]])

@@ -31,8 +31,8 @@ def _sqrt(ct: Any, x: Any) -> Any:
     """1 / (2 sqrt(x)); outside, with sqrt(x) = i sqrt(-x), it is -i / (2 sqrt(-x))."""
     if is_complex(x):
         return over(ct, 2 * np.sqrt(x))
-    seen = np.where(x < 0, ct.imag, ct.real) if is_complex(ct) else ct
-    return over(seen, 2 * np.sqrt(np.absolute(x)))
+    real_part = np.where(x < 0, ct.imag, ct.real) if is_complex(ct) else ct
+    return over(real_part, 2 * np.sqrt(np.absolute(x)))
 
 
 def _logarithm(constant: tuple[float, Any]) -> Callable[..., Any]:
@@ -48,11 +48,11 @@ def _arcsin(ct: Any, x: Any) -> Any:
     """1 / sqrt(1 - x**2); outside, where arcsin(x) = sign(x) pi / 2 + i arccosh(|x|), it is i sign(x) / sqrt(x**2 -
     1)."""
     if is_complex(x):
-        # Not (1 - x)(1 + x): 1 - x and 1 + x are +0j where the imaginary part of x is -0, and sqrt is then on the other
-        # side of its cut.
+        # Not (1 - x)(1 + x): where the imaginary part of x is -0, that of 1 - x and of 1 + x is +0, and sqrt is then on
+        # the other side of its cut.
         return over(ct, np.sqrt(-(x - 1)) * np.sqrt(x - -1))
-    seen = np.where(np.absolute(x) > 1, -np.sign(x) * ct.imag, ct.real) if is_complex(ct) else ct
-    return over(seen, np.sqrt(np.absolute(1 - x)) * np.sqrt(np.absolute(1 + x)))
+    real_part = np.where(np.absolute(x) > 1, -np.sign(x) * ct.imag, ct.real) if is_complex(ct) else ct
+    return over(real_part, np.sqrt(np.absolute(1 - x)) * np.sqrt(np.absolute(1 + x)))
 
 
 def _arctanh(ct: Any, x: Any) -> Any:
@@ -63,8 +63,8 @@ def _arctanh(ct: Any, x: Any) -> Any:
 def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Primitive, Composite]:
     """The primitive, and the function itself, which also takes lists and its argument by name."""
     name = function.__name__
-    made = primitive(function, name=f"complex_{name}", operands=("x",), vjps={"x": silent(rule)})
-    return made, Composite(f"emath.{name}", lambda x: made(as_array(x)), (function,))
+    entry = primitive(function, name=f"complex_{name}", operands=("x",), vjps={"x": silent(rule)})
+    return entry, Composite(f"emath.{name}", lambda x: entry(as_array(x)), (function,))
 
 
 UNARY = (

@@ -1,23 +1,23 @@
-"""Reductions and scans that pass over NaN. A NaN gets the cotangent 0, and so does all of a slice that holds nothing
-else.
+"""NumPy's reductions and scans that pass over NaN: nansum, nanmean, nanvar, nanmax, nancumsum and their kin.
 
-Sums and products replace NaN first, by the copy that NumPy makes; maxima and minima are those of ``np.fmax`` and
-``np.fmin``; means and variances are NumPy's own functions with the rules of ``reductions``, the NaN masked.
+A NaN gets the cotangent 0. So does every element of a slice that holds nothing but NaN. Sums and products first replace
+NaN, in a copy like NumPy's. Maxima and minima are those of ``np.fmax`` and ``np.fmin``. Means and variances are NumPy's
+own functions with the rules of ``sums`` and ``variances``, under a mask without the NaN.
 """
 
+from collections.abc import Callable
 from typing import Any
 from warnings import warn
 
 import numpy as np
 
-from pullback.primitives.reducing.sums import masked_spread
-from pullback.primitives.reducing.variances import about_mean, halved_over
+from pullback.primitives.reducing.sums import is_true, masked_spread
+from pullback.primitives.reducing.variances import about_mean, correct_ddof, halved_over
 from pullback.primitives.shared.axes import Axis, count, keep
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # ------------------------------------------------------------------------------------------------ sums, products, scans
@@ -38,56 +38,44 @@ def _numbers(a: Any, number: float) -> Any:
     return replace_nan(a, number=number) if a.dtype.kind in "fc" else a
 
 
-@composite(np.nansum)
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = ABSENT,
-    initial: Any = ABSENT,
-    where: Any = ABSENT,
-) -> Any:
-    """numpy.nansum."""
-    return np.sum(_numbers(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+def _reduction(function: Any, plain: Any, number: float) -> Composite:
+    """``function`` is ``plain`` with ``number`` in the place of every NaN."""
+
+    def reduce(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = ABSENT,
+        initial: Any = ABSENT,
+        where: Any = ABSENT,
+    ) -> Any:
+        return plain(_numbers(a, number), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+    return composite(function, name=function.__name__)(reduce)
 
 
-@composite(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = ABSENT,
-    initial: Any = ABSENT,
-    where: Any = ABSENT,
-) -> Any:
-    """numpy.nanprod."""
-    return np.prod(_numbers(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+def _scan(function: Any, plain: Any, number: float) -> Composite:
+    def scan(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        return plain(_numbers(a, number), axis, dtype)
+
+    return composite(function, name=function.__name__)(scan)
 
 
-@composite(np.nancumsum)
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.nancumsum."""
-    return np.cumsum(_numbers(a, 0), axis, dtype)
-
-
-@composite(np.nancumprod)
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.nancumprod."""
-    return np.cumprod(_numbers(a, 1), axis, dtype)
+nansum, nanprod = _reduction(np.nansum, np.sum, 0), _reduction(np.nanprod, np.prod, 1)
+nancumsum, nancumprod = _scan(np.nancumsum, np.cumsum, 0), _scan(np.nancumprod, np.cumprod, 1)
 
 
 # ------------------------------------------------------------------------------------------------------- mean, var, std
 # NumPy warns of slices without elements from within the forward.
-def _seen(x: Any, where: Any) -> Any:
+def _present(x: Any, where: Any) -> Any:
     return ~np.isnan(x) & where
 
 
 def _to_mean(ct: Any, x: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    seen = _seen(x, where)
+    present = _present(x, where)
     return masked_spread(
-        keep(ct, x_spec.shape, axis) / np.maximum(count(seen, x_spec, axis).real, 1), x_spec, axis, seen
+        keep(ct, x_spec.shape, axis) / np.maximum(count(present, x_spec, axis).real, 1), x_spec, axis, present
     )
 
 
@@ -100,38 +88,35 @@ mean = primitive(
 )
 
 
-def _middle(x: Any, seen: Any, x_spec: ArraySpec, axis: Axis, dtype: Any) -> Any:
+def _middle(x: Any, present: Any, x_spec: ArraySpec, axis: Axis, dtype: Any) -> Any:
     """The mean that var is about, axes kept; 0 where there is nothing. In two rounds, so that of equal numbers it is
     that number."""
-    n = np.maximum(count(seen, x_spec, axis).real, 1)
-    mean = np.sum(x, axis, dtype, keepdims=True, where=seen) / n
-    return mean + np.sum(x - mean, axis, dtype, keepdims=True, where=seen) / n
+    n = np.maximum(count(present, x_spec, axis).real, 1)
+    mean = np.sum(x, axis, dtype, keepdims=True, where=present) / n
+    return mean + np.sum(x - mean, axis, dtype, keepdims=True, where=present) / n
 
 
-def _to_var(ct: Any, x: Any, where: Any, x_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float) -> Any:
-    seen = _seen(x, where)
-    return about_mean(ct, x, _middle(x, seen, x_spec, axis, dtype), seen, x_spec, axis, ddof)
+def _var_or_std(name: str, function: Any, to_var: Callable[[Any, Any], Any]) -> tuple[Primitive, Primitive]:
+    """The two primitives of nanvar or nanstd: about the mean of what is present, and about a mean that is an operand.
+    ``to_var`` turns a cotangent of the function into one of var."""
 
+    def to_x(ct: Any, x: Any, mean: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis, ddof: float) -> Any:
+        return about_mean(to_var(ct, out), x, mean, _present(x, where), x_spec, axis, ddof)
 
-def _to_var_about(ct: Any, x: Any, mean: Any, where: Any, x_spec: ArraySpec, axis: Axis, ddof: float) -> Any:
-    return about_mean(ct, x, mean, _seen(x, where), x_spec, axis, ddof)
+    def to_x_about_own_mean(
+        ct: Any, x: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float
+    ) -> Any:
+        present = _present(x, where)
+        return about_mean(to_var(ct, out), x, _middle(x, present, x_spec, axis, dtype), present, x_spec, axis, ddof)
 
-
-def _spreadness(name: str, function: Any, of_var: Any) -> tuple[Primitive, Primitive]:
-    """The two primitives of one of nanvar and nanstd: about the mean of what is seen, and about one that is given.
-    ``of_var`` is the cotangent of var for one of the function."""
     own = primitive(
         lambda x, where, *, axis, dtype, ddof, keepdims: function(x, axis, dtype, None, ddof, keepdims, where=where),
         name=f"nan_{name}",
         nondiff=("where",),
         masks=True,
-        vjps={
-            "x": lambda ct, x, where, out, x_spec, axis, dtype, ddof: _to_var(
-                of_var(ct, out), x, where, x_spec, axis, dtype, ddof
-            ),
-        },
+        vjps={"x": to_x_about_own_mean},
     )
-    given = primitive(
+    about = primitive(
         lambda x, mean, where, *, axis, dtype, ddof, keepdims: function(
             x, axis, dtype, None, ddof, keepdims, where=where, mean=mean
         ),
@@ -139,19 +124,17 @@ def _spreadness(name: str, function: Any, of_var: Any) -> tuple[Primitive, Primi
         nondiff=("where",),
         masks=True,
         vjps={
-            "x": lambda ct, x, mean, where, out, x_spec, axis, ddof: _to_var_about(
-                of_var(ct, out), x, mean, where, x_spec, axis, ddof
-            ),
+            "x": to_x,
             "mean": lambda ct, x, mean, where, out, x_spec, axis, ddof: (
-                -_to_var_about(of_var(ct, out), x, mean, where, x_spec, axis, ddof)
+                -to_x(ct, x, mean, where, out, x_spec, axis, ddof)
             ),
         },
     )
-    return own, given
+    return own, about
 
 
-var, var_about = _spreadness("var", np.nanvar, lambda ct, var: ct)
-std, std_about = _spreadness("std", np.nanstd, halved_over)
+var, var_about = _var_or_std("var", np.nanvar, lambda ct, var: ct)
+std, std_about = _var_or_std("std", np.nanstd, halved_over)
 
 
 @composite(np.nanmean, name="nanmean")
@@ -159,39 +142,25 @@ def np_nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = ABSENT, *, where: Any = ABSENT
 ) -> Any:
     """numpy.nanmean."""
-    return mean(a, _mask(where), axis=axis, dtype=dtype, keepdims=_flag(keepdims))
+    return mean(a, _mask(where), axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 
-@composite(np.nanvar, name="nanvar")
-def np_nanvar(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = ABSENT, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
-    """numpy.nanvar."""
-    params = {"axis": axis, "dtype": dtype, "ddof": _degrees(ddof, correction), "keepdims": _flag(keepdims)}
-    return var(a, _mask(where), **params) if mean is ABSENT else var_about(a, mean, _mask(where), **params)
+def _numpy_function(function: Any, own: Primitive, about: Primitive) -> Composite:
+    """np.nanvar or np.nanstd: about the mean of the slice, or about one that the caller passes."""
+
+    def var_or_std(
+        a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = ABSENT, *,
+        where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
+    ) -> Any:  # fmt: skip
+        params = {
+            "axis": axis, "dtype": dtype, "ddof": correct_ddof(ddof, correction), "keepdims": is_true(keepdims),
+        }  # fmt: skip
+        return own(a, _mask(where), **params) if mean is ABSENT else about(a, mean, _mask(where), **params)
+
+    return composite(function, name=function.__name__)(var_or_std)
 
 
-@composite(np.nanstd, name="nanstd")
-def np_nanstd(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = ABSENT, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
-    """numpy.nanstd."""
-    params = {"axis": axis, "dtype": dtype, "ddof": _degrees(ddof, correction), "keepdims": _flag(keepdims)}
-    return std(a, _mask(where), **params) if mean is ABSENT else std_about(a, mean, _mask(where), **params)
-
-
-def _degrees(ddof: float, correction: Any) -> Any:
-    if correction is ABSENT:
-        return ddof
-    if ddof != 0:
-        raise ValueError(f"ddof={ddof} and correction={correction} mean the same; give one of them")
-    return correction
-
-
-def _flag(keepdims: Any) -> bool:
-    return keepdims is not ABSENT and bool(keepdims)
+np_nanvar, np_nanstd = _numpy_function(np.nanvar, var, var_about), _numpy_function(np.nanstd, std, std_about)
 
 
 def _mask(where: Any) -> Any:
@@ -200,32 +169,22 @@ def _mask(where: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------- maximum and minimum
-@composite(np.nanmax)
-def nanmax(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
-) -> Any:
-    """numpy.nanmax: ties share."""
-    return _told(np.fmax.reduce(a, axis, keepdims=_flag(keepdims), **_given(initial, where)))
+def _extremum(function: Any, past_nan: Any) -> Composite:
+    """np.nanmax or np.nanmin: ties share. Warns as NumPy does where a slice holds nothing but NaN."""
+
+    def extremum(
+        a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
+    ) -> Any:
+        options = {name: value for name, value in (("initial", initial), ("where", where)) if value is not ABSENT}
+        result = past_nan.reduce(a, axis, keepdims=is_true(keepdims), **options)
+        if np.any(np.isnan(result)):
+            warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+        return result
+
+    return composite(function, name=function.__name__)(extremum)
 
 
-@composite(np.nanmin)
-def nanmin(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
-) -> Any:
-    """numpy.nanmin: ties share."""
-    return _told(np.fmin.reduce(a, axis, keepdims=_flag(keepdims), **_given(initial, where)))
-
-
-def _given(initial: Any, where: Any) -> dict[str, Any]:
-    return {name: value for name, value in (("initial", initial), ("where", where)) if value is not ABSENT}
-
-
-def _told(result: Any) -> Any:
-    """The result, after NumPy's warning where a slice held nothing else than NaN."""
-    if np.any(np.isnan(result)):
-        warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
-    return result
-
+nanmax, nanmin = _extremum(np.nanmax, np.fmax), _extremum(np.nanmin, np.fmin)
 
 NANS: tuple[Primitive | Composite, ...] = (
     replace_nan, mean, var, var_about, std, std_about,

@@ -1,5 +1,7 @@
-"""Averages and covariances: ptp, average, cov, corrcoef. Written with NumPy's own steps, hence its bits; weights may
-be traced."""
+"""Averages and covariances: ptp, average, cov, corrcoef.
+
+They take NumPy's own steps, so they have its bits. Weights may be traced.
+"""
 
 from typing import Any
 from warnings import warn
@@ -7,11 +9,11 @@ from warnings import warn
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from pullback.primitives.reducing.variances import conjugate
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # --------------------------------------------------------------------------------------------------------- ptp, average
@@ -61,10 +63,6 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 
 
 # ------------------------------------------------------------------------------------------------------------- products
-def _conjugate(x: Any) -> Any:
-    return np.conjugate(x) if x.dtype.kind == "c" else x
-
-
 # A product of two matrices of its own, so that a covariance needs no plugin. The product of a matrix with its own
 # transpose is a primitive for its pullback: one product, not two.
 product: Primitive = primitive(
@@ -76,7 +74,7 @@ product: Primitive = primitive(
 gram = primitive(
     lambda x: np.dot(x, x.T.conj()),
     name="covariance_gram",
-    vjps={"x": lambda ct, x: product(ct + _conjugate(ct.T), _conjugate(x))},
+    vjps={"x": lambda ct, x: product(ct + conjugate(ct.T), conjugate(x))},
 )
 
 
@@ -136,26 +134,22 @@ def cov(
     x = parts[0] if y is None else np.concatenate(parts, 0)
     columns = x.shape[1]
     ddof = int(not bias) if ddof is None else ddof
-    given = [
+    factors = [
         _checked(w, name, columns) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None
     ]
-    weights = None if not given else given[0] if len(given) == 1 else given[0] * given[1]
+    weights = None if not factors else factors[0] if len(factors) == 1 else factors[0] * factors[1]
     mean, total = average(x, 1, weights, returned=True)
-    degrees = _degrees(columns, ddof, weights, None if aweights is None else given[-1], total[0])
+    degrees = _degrees(columns, ddof, weights, None if aweights is None else factors[-1], total[0])
     x = _as(dtype, x - mean[:, None])
-    if weights is None:
-        c = gram(x)
-    else:
-        c = product(x, _conjugate((x * weights).T))
+    c = gram(x) if weights is None else product(x, conjugate((x * weights).T))
     return np.squeeze(_as(c.dtype, c * np.true_divide(1, degrees)))
 
 
 def _turns(x: Any, first: bool) -> bool:
-    """Whether ``rowvar=False`` turns an operand: not what has one axis, nor a second one of one row (before NumPy
-    2.2, none of one row)."""
-    if first and np.lib.NumpyVersion(np.__version__) >= "2.2.0":
-        return bool(x.ndim == 2)
-    return bool(x.ndim == 2 and x.shape[0] != 1)
+    """Whether ``rowvar=False`` transposes an operand. It transposes a matrix, but not a second operand of one row;
+    before NumPy 2.2 not a first one of one row either."""
+    one_row = x.ndim == 2 and x.shape[0] == 1
+    return bool(x.ndim == 2 and (not one_row or (first and np.lib.NumpyVersion(np.__version__) >= "2.2.0")))
 
 
 def _degrees(columns: int, ddof: int, weights: Any, aweights: Any, total: Any) -> Any:

@@ -88,10 +88,10 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
     if function in CONVERTED_BY_LIKE and args and holds_tracer(args[0]):
         return converted(function, args[0], args[1:], kwargs)
     below = resolve(captured(handle, tape_of((handle,), function.__name__)))._value
-    made = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
-    if not isinstance(made, np.ndarray | Handle) or (isinstance(made, Handle) and not isinstance(below, Handle)):
-        return made  # what the user's function of np.fromfunction has given
-    buffer = traced_buffer(handle, made, blank=function is np.empty)
+    array = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
+    if not isinstance(array, np.ndarray | Handle) or (isinstance(array, Handle) and not isinstance(below, Handle)):
+        return array  # the result of the user's own function, through np.fromfunction
+    buffer = traced_buffer(handle, array, blank=function is np.empty)
     if (
         isinstance(buffer, Handle)
         and args

@@ -240,13 +240,13 @@ def _from_statistic(ct: Any, out: Any, x_spec: ArraySpec, widths: Widths, mode: 
 def _share(part: Any, total: Any, window: Any, statistic: Any, axis: int, mode: str) -> None:
     """Add to ``part``, in place, what was ``total`` for the statistic: to the elements of the window that are it, in
     equal parts."""
-    taken = [statistic]
+    values = [statistic]
     if mode == "median" and not window.shape[axis] % 2:
         middle = window.shape[axis] // 2
         ordered = np.partition(window, (middle - 1, middle), axis)
-        taken = [_at(ordered, axis, k, k + 1) for k in (middle - 1, middle)]
+        values = [_at(ordered, axis, k, k + 1) for k in (middle - 1, middle)]
     undefined = statistic != statistic  # noqa: PLR0124 - NaN, also of complex numbers
-    for value in taken:
+    for value in values:
         hits = window == value
         if undefined.any():
             hits |= undefined & (window != window)  # noqa: PLR0124
@@ -254,7 +254,7 @@ def _share(part: Any, total: Any, window: Any, statistic: Any, axis: int, mode: 
         lines = (*places[:axis], np.zeros_like(places[axis]), *places[axis + 1 :])
         numbers = np.ravel_multi_index(lines, statistic.shape)
         counts = np.bincount(numbers, minlength=statistic.size).reshape(statistic.shape)
-        part[places] += (total / (counts * len(taken)))[lines]
+        part[places] += (total / (counts * len(values)))[lines]
 
 
 mean = primitive(
@@ -279,10 +279,10 @@ OPTION = {
 """The one option that each mode takes."""
 
 
-def _pairs(given: Any, ndim: int) -> Widths:
+def _pairs(value: Any, ndim: int) -> Widths:
     """A pair of integers for every axis, from one number, one pair, or a pair for each; raises ValueError for a
     negative one."""
-    pairs = np.broadcast_to(np.asarray(given), (ndim, 2))
+    pairs = np.broadcast_to(np.asarray(value), (ndim, 2))
     if (pairs < 0).any():
         raise ValueError("index can't contain negative values")
     return tuple((int(before), int(after)) for before, after in pairs)

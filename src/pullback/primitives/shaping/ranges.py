@@ -14,10 +14,6 @@ from pullback.rules.declaration import Composite, Primitive, composite, primitiv
 from pullback.words.specs import ArraySpec
 
 
-def _plain(*values: Any) -> list[Any]:
-    return [plain_value(value) for value in values]
-
-
 # --------------------------------------------------------------------------------------------------- from start to stop
 def _share(ct: Any, num: int, endpoint: bool, axis: int) -> Any:
     """How far each element is on the way from start to stop: 0 for the first, 1 for stop itself; beside ``ct`` along
@@ -73,7 +69,7 @@ def np_linspace(
 ) -> Any:
     """numpy.linspace; the step of ``retstep`` is traced, too, even where ``dtype`` makes the range one of integers."""
     start, stop = as_operand(start), as_operand(stop)
-    ends = _plain(start, stop) if integral(dtype) else (start, stop)
+    ends = map(plain_value, (start, stop)) if integral(dtype) else (start, stop)
     line = linspace(*ends, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
     if not retstep:
         return line
@@ -99,9 +95,10 @@ def logspace(
 @composite(np.geomspace, name="geomspace")
 def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """numpy.geomspace."""
-    start, stop = as_operand(start), as_operand(stop)
-    ends = _plain(start, stop) if integral(dtype) else (start, stop)
-    return geomspace(*ends, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
+    ends = as_operand(start), as_operand(stop)
+    return geomspace(
+        *(map(plain_value, ends) if integral(dtype) else ends), num=num, endpoint=endpoint, dtype=dtype, axis=axis
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- grids and powers
@@ -142,12 +139,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 RANGES: tuple[Primitive | Composite, ...] = (
-    linspace,
-    geomspace,
-    np_linspace,
-    logspace,
-    np_geomspace,
-    meshgrid,
-    powers,
-    vander,
+    *(linspace, geomspace, np_linspace, logspace, np_geomspace, meshgrid),
+    *(powers, vander),
 )
