@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback.policies import binomial_split as costs
+from pullback.policies.recompute import best_segments
 from pullback.words.errors import PolicyError
 
 # checkpointing by hand: rows of forward steps for s = 1, 2, 3, 5, 10, 50
@@ -109,11 +110,11 @@ def test_best_segments_is_within_a_twentieth_of_the_fewest_bytes(n, state, tape)
     def held(k):
         return (k - 1) * state + -(-n // k) * tape
 
-    k = costs.best_segments(n, state, tape)
+    k = best_segments(n, state, tape)
     assert 1 <= k <= n
     assert held(k) <= 1.05 * min(map(held, range(1, n + 1))) + max(state, tape)
 
 
 def test_best_segments_with_unknown_sizes_is_the_root():
-    assert [costs.best_segments(n) for n in (0, 1, 2, 9, 100, 10_000)] == [1, 1, 1, 3, 10, 100]
-    assert costs.best_segments(100, 800, 0) == 10
+    assert [best_segments(n) for n in (0, 1, 2, 9, 100, 10_000)] == [1, 1, 1, 3, 10, 100]
+    assert best_segments(100, 800, 0) == 10

@@ -1,4 +1,5 @@
-"""Differences and integrals of sampled functions, and functions applied piece by piece or line by line."""
+"""Slopes and integrals of sampled functions (gradient, trapezoid, ediff1d), and functions applied piece by piece or line
+by line (piecewise, apply_along_axis, apply_over_axes)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -191,22 +192,17 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     for axis in axes if isinstance(axes, Iterable) else (axes,):
         along = int(axis) + (a.ndim if axis < 0 else 0)
         result = func(a, along)
-        kept = result if result.ndim == a.ndim else np.expand_dims(result, along)
-        if kept.ndim != a.ndim:
+        whole = result if result.ndim == a.ndim else np.expand_dims(result, along)
+        if whole.ndim != a.ndim:
             raise ValueError(
                 f"np.apply_over_axes: the function made {result.ndim} axes of {a.ndim}; it must keep all, or all but "
                 "one"
             )
-        a = kept
+        a = whole
     return a
 
 
 CALCULUS: tuple[Primitive | Composite, ...] = (
-    slope,
-    gradient,
-    trapezoid,
-    ediff1d,
-    piecewise,
-    apply_along_axis,
-    apply_over_axes,
+    *(slope, gradient, trapezoid, ediff1d),
+    *(piecewise, apply_along_axis, apply_over_axes),
 )

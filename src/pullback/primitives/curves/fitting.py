@@ -1,4 +1,4 @@
-"""``np.polyfit``: the least squares problem min |w (V c - y)| with V the powers of x, and what NumPy gives besides.
+"""``np.polyfit``: the least squares problem min |w (V c - y)| with V the powers of x, and its other outputs.
 
 With A = w V, b = w y, r = b - A c and P the pseudo-inverse of A, a change of A and b moves c by
 

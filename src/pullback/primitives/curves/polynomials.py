@@ -1,6 +1,7 @@
 """Polynomials by their coefficients, the highest power first (``np.poly*``), or the lowest (``numpy.polynomial``).
 
-``np.poly1d`` keeps what it is given, tracers too; where one is an argument, a ``poly1d`` comes back, as from NumPy.
+``np.poly1d`` holds its coefficients as they are, tracers too. Where an argument is a ``poly1d``, so is the result, as
+from NumPy.
 """
 
 from typing import Any
@@ -19,9 +20,9 @@ def _coefficients(p: Any) -> Any:
     return p.coeffs if isinstance(p, np.poly1d) else as_line(p)
 
 
-def _like(val: Any, *given: Any) -> Any:
-    """A ``poly1d`` where one was given."""
-    return np.poly1d(val) if any(isinstance(p, np.poly1d) for p in given) else val
+def _like(val: Any, *operands: Any) -> Any:
+    """A ``poly1d`` where one of the operands is one."""
+    return np.poly1d(val) if any(isinstance(p, np.poly1d) for p in operands) else val
 
 
 def _behind(zeros: int, ct: Any) -> Any:
@@ -122,7 +123,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _product_rule(ct: Any, other: Any, own: int) -> Any:
-    """NumPy drops leading zeros first; the coefficients that are left depend on those dropped all the same."""
+    """NumPy drops leading zeros first. The other coefficients depend on the dropped ones all the same."""
     length = own + other.shape[0] - 1
     return adjoint(_behind(length - ct.shape[0], ct), other, own, 0)
 

@@ -1,4 +1,4 @@
-"""Python's operators, which are not their ufuncs.
+"""Python's operators (+ - * / ** %), whose values can differ from those of the ufuncs.
 
 Two Python floats give a Python float, which later takes the dtype of what it meets. On its scalars NumPy computes an
 operator without the ufunc, and the last bits of complex results differ. So the forward is the operator itself, and a

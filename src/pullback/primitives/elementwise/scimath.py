@@ -1,5 +1,4 @@
-"""numpy.lib.scimath (numpy.emath): functions that answer with complex numbers where a real element lies outside their
-domain.
+"""numpy.emath (numpy.lib.scimath): functions whose result is complex where a real element lies outside their domain.
 
 One such element makes the whole result complex. At a real x the slope is real inside the domain. Outside it is real too
 (log, arctanh), or imaginary (sqrt, arcsin, arccos). A real operand sees Re(ct slope): for a real slope the real part of

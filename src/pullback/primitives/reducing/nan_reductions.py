@@ -11,9 +11,9 @@ from warnings import warn
 
 import numpy as np
 
-from pullback.primitives.reducing.sums import is_true, masked_spread
+from pullback.primitives.reducing.sums import is_true, to_mean
 from pullback.primitives.reducing.variances import about_mean, correct_ddof, halved_over
-from pullback.primitives.shared.axes import Axis, count, keep
+from pullback.primitives.shared.axes import Axis, count
 from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
@@ -72,19 +72,12 @@ def _present(x: Any, where: Any) -> Any:
     return ~np.isnan(x) & where
 
 
-def _to_mean(ct: Any, x: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    present = _present(x, where)
-    return masked_spread(
-        keep(ct, x_spec.shape, axis) / np.maximum(count(present, x_spec, axis).real, 1), x_spec, axis, present
-    )
-
-
 mean = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.nanmean(x, axis, dtype, keepdims=keepdims, where=where),
     name="nan_mean",
     nondiff=("where",),
     masks=True,
-    vjps={"x": _to_mean},
+    vjps={"x": lambda ct, x, where, x_spec, axis: to_mean(ct, _present(x, where), x_spec, axis)},
 )
 
 

@@ -1,4 +1,4 @@
-"""Sums and means: a cotangent is spread back as a view with stride 0, and nothing is saved."""
+"""Sums and means (sum, mean, add.reduce). A cotangent is spread back as a view with stride 0, and nothing is saved."""
 
 from functools import lru_cache
 from typing import Any
@@ -42,6 +42,12 @@ def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
     return np.where(where, spread(ct, x_spec.shape, axis), 0)
 
 
+def to_mean(ct: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    """To every element that took part its share in the mean's cotangent."""
+    share = keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1)
+    return masked_spread(share, x_spec, axis, where)
+
+
 sum_ = primitive(
     lambda x, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims),
     name="reduce_sum",
@@ -72,11 +78,7 @@ mean_where = primitive(
     name="reduce_mean_where",
     nondiff=("where",),
     masks=True,
-    vjps={
-        "x": lambda ct, where, x_spec, axis: masked_spread(
-            keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1), x_spec, axis, where
-        )
-    },
+    vjps={"x": to_mean},
 )
 
 

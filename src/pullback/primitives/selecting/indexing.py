@@ -1,5 +1,7 @@
-"""Reading by index. Basic keys give views, advanced keys copies; the pullback adds into one buffer per array, in
-place."""
+"""Reading by index: ``x[key]``, take, compress, extract, take_along_axis.
+
+Basic keys give views, advanced keys copies. The pullback adds into one buffer per array, in place.
+"""
 
 import math
 from sys import _getframe

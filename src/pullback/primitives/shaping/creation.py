@@ -1,5 +1,5 @@
-"""Creation: ``zeros_like`` and its family, and ``like=``. They give traced buffers without dependence, ready to be
-filled."""
+"""New arrays: ``zeros_like`` and its family, and ``like=``. They are buffers of the trace that depend on nothing yet,
+ready to be filled."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Diagonals and triangles. Every one of these is linear and saves nothing."""
+"""Diagonals and triangles: diag, diagonal, tril, triu. All are linear and save nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Editing: elements put in, taken out, repeated until a shape is full, trimmed: insert, delete, resize, trim_zeros."""
+"""Elements put in, taken out, repeated to fill a shape, or trimmed: insert, delete, resize, trim_zeros."""
 
 import warnings
 from functools import cache

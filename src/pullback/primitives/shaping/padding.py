@@ -1,7 +1,7 @@
 """Padding: ``np.pad`` in every mode.
 
-NumPy pads axis 0 first, then axis 1 with the corners that this has made, and so on. The rules go from the last axis to
-the first, and along each one give what arrived in the two pads back to the elements that the pads were made of.
+NumPy pads axis 0 first, then axis 1 together with the new corners, and so on. The rules go from the last axis to the
+first. Along each axis they add the cotangents of the two pads to those of the elements that fill the pads.
 """
 
 from collections.abc import Callable, Iterator

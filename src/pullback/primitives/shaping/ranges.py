@@ -1,5 +1,4 @@
-"""Ranges whose ends are differentiated, the grids and the powers of a line: linspace, logspace, geomspace, meshgrid,
-vander."""
+"""Ranges with differentiable ends, grids, and the powers of a line: linspace, logspace, geomspace, meshgrid, vander."""
 
 from typing import Any
 
