@@ -1,5 +1,5 @@
-"""Slopes and integrals of sampled functions (gradient, trapezoid, ediff1d), and functions applied piece by piece or line
-by line (piecewise, apply_along_axis, apply_over_axes)."""
+"""Slopes and integrals of sampled functions (gradient, trapezoid, ediff1d), and functions applied piece by piece or
+line by line (piecewise, apply_along_axis, apply_over_axes)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
