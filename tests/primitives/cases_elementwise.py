@@ -8,7 +8,7 @@ import numpy as np
 from tests.primitives.case import Case
 
 from pullback.primitives.elementwise.operators import OPERATORS
-from pullback.primitives.elementwise.ufunc_rules import i1
+from pullback.primitives.elementwise.sinc_and_bessel import i1
 from pullback.primitives.shared.masked_arithmetic import masked_divide, masked_multiply
 from pullback.primitives.shared.numpy_names import available
 

@@ -1,4 +1,4 @@
-"""prod, max, min and logaddexp of many elements, as NumPy functions and as ``reduce`` of their ufuncs.
+"""prod, max, min and logaddexp of many elements, and ``reduce`` of their ufuncs and of np.add.
 
 Each has two primitives. ``f`` reduces all elements; ``f_where`` takes ``initial`` and ``where`` as operands, too, and
 reads nothing of the masked elements.
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.reducing.sums import ADD, is_true, reduce_by, ufunc_reduce
+from pullback.primitives.reducing.sums import ADD, is_true, reduce_by, sum_, sum_where
 from pullback.primitives.shared.axes import Axis, keep
 from pullback.primitives.shared.gather_scatter import put
 from pullback.primitives.shared.numpy_names import ABSENT
@@ -18,6 +18,27 @@ from pullback.rules.declaration import Composite, Primitive, composite, primitiv
 from pullback.words.specs import ArraySpec
 
 MULTIPLY: Any = np.multiply.reduce
+
+
+def _ufunc_reduce(ufunc: Any, plain: Primitive, general: Primitive, identity: float | None) -> Composite:
+    """``ufunc.reduce`` by the primitives of :func:`reduce_by`; an extremum has no ``dtype``, so its array is cast
+    first."""
+
+    def reduce(
+        array: Any,
+        axis: Axis = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = ABSENT,
+        where: Any = True,
+    ) -> Any:
+        params = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+        if "dtype" not in plain.params and params.pop("dtype") is not None:
+            array = np.astype(array, dtype)
+        return reduce_by(plain, general, identity, array, initial, where, **params)
+
+    return composite(ufunc.reduce, name=f"{ufunc.__name__}.reduce")(reduce)
 
 
 # -------------------------------------------------------------------------------------------------------------- product
@@ -117,7 +138,7 @@ def _extremum(ufunc: Any, *functions: Any) -> tuple[Primitive, Primitive, Compos
     ) -> Any:
         return reduce_by(plain, general, None, a, initial, where, axis=axis, keepdims=is_true(keepdims))
 
-    return plain, general, composite(*functions, name=name)(function), ufunc_reduce(ufunc, plain, general, None)
+    return plain, general, composite(*functions, name=name)(function), _ufunc_reduce(ufunc, plain, general, None)
 
 
 # ------------------------------------------------------------------------------------------------------------ logaddexp
@@ -173,8 +194,9 @@ def np_prod(
 
 
 EXTREMA_AND_PRODUCTS: tuple[Primitive | Composite, ...] = (
-    *(prod, prod_where, np_prod, ufunc_reduce(np.multiply, prod, prod_where, 1)),
+    _ufunc_reduce(np.add, sum_, sum_where, 0),
+    *(prod, prod_where, np_prod, _ufunc_reduce(np.multiply, prod, prod_where, 1)),
     *_extremum(np.maximum, np.max, np.amax),
     *_extremum(np.minimum, np.min, np.amin),
-    *(logaddexp_reduce, logaddexp_where, ufunc_reduce(np.logaddexp, logaddexp_reduce, logaddexp_where, -np.inf)),
+    *(logaddexp_reduce, logaddexp_where, _ufunc_reduce(np.logaddexp, logaddexp_reduce, logaddexp_where, -np.inf)),
 )

@@ -1,4 +1,4 @@
-"""Sums and means (sum, mean, add.reduce). A cotangent is spread back as a view with stride 0, and nothing is saved."""
+"""Sums and means (sum, mean). A cotangent is spread back as a view with stride 0, and nothing is saved."""
 
 from functools import lru_cache
 from typing import Any
@@ -126,33 +126,9 @@ def np_mean(
     return mean(a, **params) if where is True or where is ABSENT else mean_where(a, where, **params)
 
 
-def ufunc_reduce(ufunc: Any, plain: Primitive, general: Primitive, identity: float | None) -> Composite:
-    """``ufunc.reduce`` by the primitives of :func:`reduce_by`; an extremum has no ``dtype``, so its array is cast
-    first."""
-
-    def reduce(
-        array: Any,
-        axis: Axis = 0,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = ABSENT,
-        where: Any = True,
-    ) -> Any:
-        params = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-        if "dtype" not in plain.params and params.pop("dtype") is not None:
-            array = np.astype(array, dtype)
-        return reduce_by(plain, general, identity, array, initial, where, **params)
-
-    return composite(ufunc.reduce, name=f"{ufunc.__name__}.reduce")(reduce)
-
-
-add_reduce = ufunc_reduce(np.add, sum_, sum_where, 0)
-
-
 def is_true(keepdims: Any) -> bool:
     """The flag as a bool: what was not passed is False."""
     return keepdims is not ABSENT and bool(keepdims)
 
 
-SUMS: tuple[Primitive | Composite, ...] = (sum_, sum_where, mean, mean_where, np_sum, np_mean, add_reduce)
+SUMS: tuple[Primitive | Composite, ...] = (sum_, sum_where, mean, mean_where, np_sum, np_mean)
