@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.memory.in_force import depth
-from pullback.policies.closed_forms import forward_steps
+from pullback.policies.binomial_split import forward_steps
 
 POLICIES = (
     pb.Recompute(),

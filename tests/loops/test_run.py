@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.policies.closed_forms import advances, forward_steps
+from pullback.policies.binomial_split import advances, forward_steps
 from pullback.testing.comparing.bits import same_bits
 
 POLICIES = (

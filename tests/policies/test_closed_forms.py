@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.policies import closed_forms as costs
+from pullback.policies import binomial_split as costs
+from pullback.policies.recompute import best_segments
 from pullback.words.errors import PolicyError
 
 # checkpointing by hand: rows of forward steps for s = 1, 2, 3, 5, 10, 50
@@ -88,19 +89,6 @@ def test_beta_outside_its_range_is_zero():
     assert [costs.beta(3, -1), costs.beta(-1, 3), costs.beta(0, 5), costs.beta(2, 2)] == [0, 0, 1, 6]
 
 
-@given(n=st.integers(2, 300), bound=st.integers(3, 4000))
-def test_snapshots_for_is_the_fewest(n, bound):
-    if bound < 2 * n - 1:
-        with pytest.raises(
-            PolicyError, match=f"{n} steps take at least {2 * n - 1} forward steps.*got {bound}.*SaveAll"
-        ):
-            costs.snapshots_for(n, bound)
-        return
-    s = costs.snapshots_for(n, bound)
-    assert costs.forward_steps(n, s) <= bound
-    assert s == 1 or costs.forward_steps(n, s - 1) > bound
-
-
 def test_short_loops():
     assert [costs.forward_steps(n, 1) for n in (0, 1, 2)] == [0, 1, 3]
     assert costs.repetitions(1, 1) == 0
@@ -122,11 +110,11 @@ def test_best_segments_is_within_a_twentieth_of_the_fewest_bytes(n, state, tape)
     def held(k):
         return (k - 1) * state + -(-n // k) * tape
 
-    k = costs.best_segments(n, state, tape)
+    k = best_segments(n, state, tape)
     assert 1 <= k <= n
     assert held(k) <= 1.05 * min(map(held, range(1, n + 1))) + max(state, tape)
 
 
 def test_best_segments_with_unknown_sizes_is_the_root():
-    assert [costs.best_segments(n) for n in (0, 1, 2, 9, 100, 10_000)] == [1, 1, 1, 3, 10, 100]
-    assert costs.best_segments(100, 800, 0) == 10
+    assert [best_segments(n) for n in (0, 1, 2, 9, 100, 10_000)] == [1, 1, 1, 3, 10, 100]
+    assert best_segments(100, 800, 0) == 10

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.policies.closed_forms import best_segments
-from pullback.policies.recompute import Recompute
+from pullback.policies.recompute import Recompute, best_segments
 from pullback.policies.save_all import SaveAll
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
 from pullback.words.errors import PolicyError

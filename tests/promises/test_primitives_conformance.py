@@ -12,7 +12,7 @@ from pullback.testing.comparing.bits import same_bits, twin
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import raise_faults
 from pullback.testing.gradients.hessian_check import hessian_faults
-from pullback.testing.gradients.linear_check import level_faults, start_level
+from pullback.testing.gradients.jacobian_check import level_faults, start_level
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 

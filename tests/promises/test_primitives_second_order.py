@@ -22,7 +22,7 @@ from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import TOLERANCES, random_like
 from pullback.testing.comparing.faults import raise_faults
 from pullback.testing.gradients.hessian_check import hessian_faults
-from pullback.testing.gradients.linear_check import start_level
+from pullback.testing.gradients.jacobian_check import start_level
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import vjp
 

@@ -10,8 +10,8 @@ from attrs import frozen
 from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
 
 from pullback.inspect.tables import Column, Table
-from pullback.primitives.elementwise.zero import STRUCTURE
-from pullback.primitives.selecting.filling import FILLING
+from pullback.primitives.elementwise.zero_derivative import STRUCTURE
+from pullback.primitives.selecting.put_and_place import FILLING
 from pullback.primitives.shaping.creation import CREATED_BY_LIKE
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
@@ -170,4 +170,8 @@ def _home(entry: Primitive | Composite) -> str:
     else:
         modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
     found = next((m for m in modules if m and m.startswith("pullback")), "")
-    return "zero" if found == "pullback.rules.declaration" else found.removeprefix("pullback.primitives.")
+    return (
+        "elementwise.zero_derivative"
+        if found == "pullback.rules.declaration"
+        else found.removeprefix("pullback.primitives.")
+    )

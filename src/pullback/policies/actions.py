@@ -31,7 +31,7 @@ class _Printed:
 
 @frozen(repr=False)
 class Advance(_Printed):
-    """Read: run steps ``start`` .. ``stop - 1`` without recording, from the live x_start to x_stop."""
+    """Run steps ``start`` .. ``stop - 1`` without recording, from the live x_start to x_stop."""
 
     start: int
     stop: int
@@ -39,21 +39,21 @@ class Advance(_Printed):
 
 @frozen(repr=False)
 class Record(_Printed):
-    """Read: run step ``step`` from x_step and keep its tape in WORK; x_(step+1) is live afterwards."""
+    """Run step ``step`` from x_step and keep its tape in WORK; x_(step+1) is live afterwards."""
 
     step: int
 
 
 @frozen(repr=False)
 class Reverse(_Printed):
-    """Read: pull the cotangent of x_(step+1) back to x_step with the tape in WORK, which is consumed."""
+    """Pull the cotangent of x_(step+1) back to x_step with the tape in WORK, which is consumed."""
 
     step: int
 
 
 @frozen(repr=False)
 class Save(_Printed):
-    """Read: put the live x_step (``"state"``), or the tape of ``step`` out of WORK (``"tape"``), in ``tier``."""
+    """Put the live x_step (``"state"``), or the tape of ``step`` out of WORK (``"tape"``), in ``tier``."""
 
     kind: Kind
     step: int
@@ -62,7 +62,7 @@ class Save(_Printed):
 
 @frozen(repr=False)
 class Load(_Printed):
-    """Read: make the stored x_step live, or put the stored tape of ``step`` in WORK. The entry stays stored."""
+    """Make the stored x_step live, or put the stored tape of ``step`` in WORK. The entry stays stored."""
 
     kind: Kind
     step: int
@@ -71,7 +71,7 @@ class Load(_Printed):
 
 @frozen(repr=False)
 class Delete(_Printed):
-    """Read: release the entry from ``tier``. Nothing else ever releases one."""
+    """Release the entry from ``tier``. Nothing else ever releases one."""
 
     kind: Kind
     step: int
@@ -80,7 +80,7 @@ class Delete(_Printed):
 
 @frozen(repr=False)
 class Transfer(_Printed):
-    """Read: copy the entry from tier ``source`` to tier ``target``, not touching WORK. It stays in ``source`` until
+    """Copy the entry from tier ``source`` to tier ``target``, not touching WORK. It stays in ``source`` until
     its Delete."""
 
     kind: Kind
@@ -91,12 +91,12 @@ class Transfer(_Printed):
 
 @frozen(repr=False)
 class EndForward(_Printed):
-    """Read: x_n has been reached; the output of the loop is known and reversing may begin."""
+    """X_n has been reached; the output of the loop is known and reversing may begin."""
 
 
 @frozen(repr=False)
 class EndReverse(_Printed):
-    """Read: every step is reversed and nothing is stored; no action follows."""
+    """Every step is reversed and nothing is stored; no action follows."""
 
 
 Action: TypeAlias = Advance | Record | Reverse | Save | Load | Delete | Transfer | EndForward | EndReverse

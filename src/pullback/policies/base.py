@@ -1,4 +1,4 @@
-"""What a policy is and what a schedule is: a frozen value, and the single-use stream of actions it makes."""
+"""What a policy is, a frozen value, and what its schedule is: a stream of actions that serves one reverse."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from pullback.words.errors import PolicyError, ScheduleError
 
 
 def whole_number(value: object, name: str, least: int, remedy: str) -> int:
-    """``value`` as a Python int of at least ``least``; raises ``PolicyError`` naming what was given and ``remedy``."""
+    """``value`` as a Python int of at least ``least``; raises ``PolicyError`` naming the value and ``remedy``."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # that it may not fit is what is being asked
     except TypeError:
@@ -26,9 +26,9 @@ def whole_number(value: object, name: str, least: int, remedy: str) -> int:
 class Schedule:
     """A single-use iterator of actions with :meth:`finalize`; O(1) memory of its own.
 
-    ``finish(m)`` gives the actions that follow when the loop ends after m steps that the schedule did not know of;
-    without it the schedule needs the length it was made for. ``finish`` reads what the sweep has stored from
-    bookkeeping that the sweep keeps *before* each ``yield``, since every action yielded is carried out.
+    ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m. A
+    schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored. So the
+    sweep notes an entry *before* it yields the action: every action that is yielded is carried out.
     """
 
     __slots__ = ("_actions", "_finish", "_last", "_swept", "n", "policy")

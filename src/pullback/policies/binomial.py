@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.closed_forms import split
+from pullback.policies.binomial_split import split
 from pullback.policies.online import Rule, greedy, wang_moin_iaccarino
 from pullback.words.errors import PolicyError
 
@@ -33,12 +33,12 @@ class Binomial(MemoryPolicy):
     """revolve: reverse n steps with ``snapshots`` snapshots and the fewest forward steps, (t+1) n - beta(s+1, t-1) of
     them.
 
-    x_0 takes one snapshot; the tape of one step is held besides. t is the repetition number of
-    :func:`pullback.policies.closed_forms.repetitions`. Of the optimal schedules it is one with the fewest snapshot
+    x_0 takes one snapshot. The tape of one step is held besides. t is the repetition number of
+    :func:`pullback.policies.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest snapshot
     writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
-    bounds how often a step is repeated (:mod:`pullback.policies.online`). The reverse is optimal for the set held.
+    bounds how often a step is repeated (:mod:`pullback.policies.online`). The reverse is optimal for these snapshots.
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
     """
@@ -49,83 +49,79 @@ class Binomial(MemoryPolicy):
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002  counts slots, not bytes
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
         s = self.snapshots
-        held: list[int] = []  # ascending; says at each yield which snapshots are stored
+        snapshots: list[int] = []  # ascending; says at each yield which snapshots are stored
         if n is None:
-            sweep = _sweep_unknown(held, _ONLINE[self.online](s))
-            return Schedule(sweep, None, policy=self, finish=lambda end: _finish(held, end, s, lookback=True))
-        return Schedule(_known(n, held, s), n, policy=self, finish=lambda end: _finish(held, end, s, lookback=False))
+            sweep = _sweep_unknown(snapshots, _ONLINE[self.online](s))
+            return Schedule(sweep, None, policy=self, finish=lambda end: _finish(snapshots, end, s, live=True))
+        return Schedule(
+            _known(n, snapshots, s), n, policy=self, finish=lambda end: _finish(snapshots, end, s, live=False)
+        )
 
 
-def _known(n: int, held: list[int], s: int) -> Iterator[Action]:
+def _known(n: int, snapshots: list[int], s: int) -> Iterator[Action]:
     """The whole schedule: sweep to x_(n-1), record the last step, reverse."""
     cursor = 0
     while n - cursor > 1:
-        m = split(n - cursor, s - len(held))
-        held.append(cursor)
+        m = split(n - cursor, s - len(snapshots))
+        snapshots.append(cursor)
         yield Save("state", cursor)
         yield Advance(cursor, cursor + m)
         cursor += m
-    if n > 0:
-        yield Record(n - 1)
-    yield EndForward()
-    if n > 0:
-        yield Reverse(n - 1)
-    yield from reverse_from(held, n - 1, s)
-    yield EndReverse()
+    yield from _finish(snapshots, n, s, live=True)
 
 
-def _sweep_unknown(held: list[int], rule: Rule) -> Iterator[Action]:
+def _sweep_unknown(snapshots: list[int], rule: Rule) -> Iterator[Action]:
     """Never ends. x_k is judged after step k has run: it is still in WORK, and the loop is known to go on."""
     k = 0
     while True:
         yield Advance(k, k + 1)
-        evicted, kept = rule(k)
+        evicted, keeps = rule(k)
         if evicted is not None:
-            held.remove(evicted)
+            snapshots.remove(evicted)
             yield Delete("state", evicted)
-        if kept:
-            held.append(k)
+        if keeps:
+            snapshots.append(k)
             yield Save("state", k)
         k += 1
 
 
-def _finish(held: list[int], n: int, s: int, *, lookback: bool) -> Iterator[Action]:
-    """The loop ended at n. With ``lookback``, x_(n-1) is still in WORK and gives the tape of the last step."""
-    if lookback and n > 0:
+def _finish(snapshots: list[int], n: int, s: int, *, live: bool) -> Iterator[Action]:
+    """Reverse n steps. Where x_(n-1) is still ``live`` in WORK, the last step is recorded from it."""
+    if live and n > 0:
         yield Record(n - 1)
     yield EndForward()
-    if lookback and n > 0:
+    if live and n > 0:
         yield Reverse(n - 1)
         n -= 1
-    yield from reverse_from(held, n, s)
+    yield from reverse_from(snapshots, n, s)
     yield EndReverse()
 
 
-def reverse_from(held: list[int], r: int, s: int) -> Iterator[Action]:
-    """Reverse steps r-1 .. 0 from the snapshots ``held`` (ascending, consumed) with the fewest advances; freed slots
+def reverse_from(snapshots: list[int], r: int, s: int) -> Iterator[Action]:
+    """Reverse steps r-1 .. 0 from ``snapshots`` (ascending, consumed) with the fewest advances. Slots that become free
     are used again.
 
-    Snapshot i of ``held`` and all slots after it serve the steps up to snapshot i+1, so that its gap is an independent
-    binomial problem with s - i slots: [GW] theorem, see :func:`pullback.policies.closed_forms.split`.
+    Snapshot i and all slots after it serve the steps up to snapshot i+1. So each gap is an independent binomial problem
+    with s - i slots: the theorem of :func:`pullback.policies.binomial_split.split`.
     """
-    while held and held[-1] >= r:
-        yield Delete("state", held.pop())
+    while snapshots and snapshots[-1] >= r:
+        yield Delete("state", snapshots.pop())
     while r > 0:
-        cursor = held[-1]
+        cursor = snapshots[-1]
         last = r - 1
         yield Load("state", cursor)
         if cursor == last:
-            held.pop()
+            snapshots.pop()
             yield Delete("state", cursor)
         else:
-            slots = s - len(held) + 1
+            slots = s - len(snapshots) + 1
             while True:
                 stop = cursor + split(r - cursor, slots)
                 yield Advance(cursor, stop)
                 cursor = stop
                 if cursor == last:
                     break
-                held.append(cursor)
+                snapshots.append(cursor)
                 yield Save("state", cursor)
                 slots -= 1
         yield Record(last)

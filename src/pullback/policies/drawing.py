@@ -34,11 +34,11 @@ class _Rows:
     def __init__(self, n: int) -> None:
         self.n = n
         self.lines: list[str] = []
-        self.held: set[int] = set()
+        self.snapshots: set[int] = set()
         self.clear()
 
     def clear(self) -> None:
-        self.states = [":" if k in self.held else " " for k in range(self.n)]
+        self.states = [":" if k in self.snapshots else " " for k in range(self.n)]
         self.steps = [" "] * self.n
         self.marked = False
 
@@ -65,13 +65,13 @@ class _Rows:
             case Reverse(step):
                 self.mark(step, "<", over=" r")
             case Save("state", step):
-                self.held.add(step)
+                self.snapshots.add(step)
                 self.state(step, "S")
             case Load("state", step):
                 self.flush()
                 self.state(step, "L")
             case Delete("state", step):
-                self.held.discard(step)
+                self.snapshots.discard(step)
                 self.state(step, "X" if self.states[step] == "L" else " ")
             case EndReverse():
                 self.flush()

@@ -1,6 +1,6 @@
-"""The one state machine of a schedule: executor, simulator and tests apply the same actions to it.
+"""The state machine of a schedule: executor, simulator and tests apply the same actions to it.
 
-It holds no arrays, only what is where, and refuses every action that does not fit.
+It knows which entry is where, holds no arrays, and refuses every action that does not fit.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class Machine:
 
     def describe(self) -> str:
         """One line: cursor, lookback, WORK tape, adjoint position, and the first few stored entries."""
-        entries = sorted((tier, kind, step) for tier, held in self.stored.items() for kind, step in held)
+        entries = sorted((tier, kind, step) for tier, stored in self.stored.items() for kind, step in stored)
         names = [f"{kind} {step} in {tier!r}" for tier, kind, step in entries[:SHOWN_ENTRIES]]
         if len(entries) > SHOWN_ENTRIES:
             names.append(f"and {len(entries) - SHOWN_ENTRIES} more")
@@ -144,8 +144,8 @@ class Machine:
 
     def _save(self, action: Save) -> None:
         entry = self._entry(action, action.kind, action.step)
-        held = self.stored.setdefault(action.tier, set())
-        if entry in held:
+        entries = self.stored.setdefault(action.tier, set())
+        if entry in entries:
             self._refuse(action, "it is saved already", "Save an entry once, or Delete it in between")
         if action.kind == "state":
             if action.step not in (self.cursor, self.lookback):
@@ -156,10 +156,10 @@ class Machine:
             self._refuse(action, f"the tape of step {action.step} is not in WORK", f"Record({action.step}) first")
         else:
             self.tape = None
-        held.add(entry)
+        entries.add(entry)
 
     def _load(self, action: Load) -> None:
-        self._held(action, action.kind, action.step, action.tier)
+        self._entries(action, action.kind, action.step, action.tier)
         if action.kind == "state":
             self.cursor = action.step
             self.lookback = None
@@ -173,16 +173,16 @@ class Machine:
             self.tape = action.step
 
     def _delete(self, action: Delete) -> None:
-        self._held(action, action.kind, action.step, action.tier).remove((action.kind, action.step))
+        self._entries(action, action.kind, action.step, action.tier).remove((action.kind, action.step))
 
     def _transfer(self, action: Transfer) -> None:
-        self._held(action, action.kind, action.step, action.source)
-        held = self.stored.setdefault(action.target, set())
-        if (action.kind, action.step) in held:
+        self._entries(action, action.kind, action.step, action.source)
+        entries = self.stored.setdefault(action.target, set())
+        if (action.kind, action.step) in entries:
             self._refuse(
                 action, f"it is in {action.target!r} already", "Delete it there first, or leave the Transfer out"
             )
-        held.add((action.kind, action.step))
+        entries.add((action.kind, action.step))
 
     def _end_forward(self, action: EndForward) -> None:
         if self.swept:
@@ -205,17 +205,17 @@ class Machine:
             self._refuse(action, f"there is no kind {kind!r}", "The kinds are 'state' and 'tape'")
         return kind, step
 
-    def _held(self, action: Action, kind: Kind, step: int, tier: str) -> set[tuple[Kind, int]]:
+    def _entries(self, action: Action, kind: Kind, step: int, tier: str) -> set[tuple[Kind, int]]:
         """The entries of ``tier``, which (kind, step) is one of."""
-        held = self.stored.get(tier)
-        if held is None or (kind, step) not in held:
+        entries = self.stored.get(tier)
+        if entries is None or (kind, step) not in entries:
             self._entry(action, kind, step)
             self._refuse(
                 action,
                 f"no {kind} {step} is stored in {tier!r}",
                 f"Save({kind!r}, {step}, {tier!r}) first, and Delete it last",
             )
-        return held
+        return entries
 
 
 _RULES: Final[dict[type, Callable[[Machine, Any], None]]] = {

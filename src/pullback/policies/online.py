@@ -1,8 +1,8 @@
-"""Where to hold snapshots while the length of the loop is unknown: rules that judge each state before it leaves WORK.
+"""Which snapshots to keep while the length of the loop is unknown: rules that judge each state before it leaves WORK.
 
-A rule is called with x = 0, 1, 2, ... once step x has run and the loop is known to go on. It answers (evicted, kept):
-the snapshot to delete first, or ``None``, and whether to hold x_x. The reverse is always the optimal one for the
-snapshots held.
+A rule is called with x = 0, 1, 2, ... once step x has run and the loop is known to go on. It answers with a pair: the
+snapshot to delete first, or ``None``, and whether to save the state x_x. The reverse is always the optimal one for the
+snapshots that are stored.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from math import isqrt
 from operator import add
 from typing import TypeAlias
 
-from pullback.policies.closed_forms import advances
+from pullback.policies.binomial_split import advances
 
 Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
 
 
 def greedy(slots: int) -> Rule:
-    """The exact greedy: keep the set, or let x replace one snapshot, whichever costs least if the loop ended one step
-    later.
+    """The exact greedy: keep the set, or let x replace one snapshot, whichever would cost least if the loop ended one
+    step later.
 
     Cost of a set p_0 < .. < p_(k-1), ending at n, with A = ``advances``: sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_(k-1),
     s-k+1) (``held_forward_steps`` less its constant). Ties: keep first, then the smallest index, so that schedules
@@ -43,13 +43,13 @@ class _Greedy:
         "_merged",
         "_newest",
         "_shifted",
-        "held",
         "slots",
+        "snapshots",
     )
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self.held: list[int] = []
+        self.snapshots: list[int] = []
         self._gaps: list[int] = []
         self._here: list[int] = []  # A(gap i, s-i)
         self._shifted: list[int] = []  # A(gap i, s-i+1): once a snapshot before it is evicted
@@ -57,50 +57,50 @@ class _Greedy:
         self._cost = lru_cache(maxsize=8 * slots)(advances)  # the same gaps come again and again
 
     def place(self, x: int) -> tuple[int | None, bool]:
-        held = self.held
-        if len(held) < self.slots:
+        snapshots = self.snapshots
+        if len(snapshots) < self.slots:
             # A free slot is always worth using: A(L-1, s) + A(1, s-1) < A(L, s) for L >= 2.
-            held.append(x)
-            if len(held) == self.slots:
-                self._gaps = [after - before for before, after in pairwise(held)]
+            snapshots.append(x)
+            if len(snapshots) == self.slots:
+                self._gaps = [after - before for before, after in pairwise(snapshots)]
                 self._here = [self._cost(gap, self.slots - i) for i, gap in enumerate(self._gaps)]
                 self._price(0)
             return None, True
         if self.slots == 1:
             return None, False  # x_0 is never given up
-        length = x - held[-1]
+        length = x - snapshots[-1]
         least, index = self._base + length * (length + 1) // 2, 0  # keep: A(L, 1) = L (L-1) / 2 with L = length + 1
         if self._best_index > 0:
             cost = self._best + _advances_with_two(length)
             if cost < least:
                 least, index = cost, self._best_index
-        if self._newest + _advances_with_two(x - held[-2]) < least:
+        if self._newest + _advances_with_two(x - snapshots[-2]) < least:
             index = self.slots - 1
         if index == 0:
             return None, False
-        evicted = held[index]
+        evicted = snapshots[index]
         self._replace(index, x)
         return evicted, True
 
     def _replace(self, j: int, x: int) -> None:
         """Evict p_j, append x: the two gaps at p_j become one, and those after it move down by one."""
-        held, gaps = self.held, self._gaps
-        new = x - held[-1]
+        snapshots, gaps = self.snapshots, self._gaps
+        new = x - snapshots[-1]
         if j == len(gaps):
             new += gaps.pop()
             self._here.pop()
         else:
             gaps[j - 1 : j + 1] = [gaps[j - 1] + gaps[j]]
             self._here[j - 1 :] = [self._merged[j - 1], *self._shifted[j + 1 :]]
-        held.pop(j)
-        held.append(x)
+        snapshots.pop(j)
+        snapshots.append(x)
         gaps.append(new)
         self._here.append(self._cost(new, 2))
         self._price(max(j - 2, 0))
 
     def _price(self, first: int) -> None:
-        """What of every choice's cost does not depend on x; gaps before ``first`` and their neighbours are
-        unchanged."""
+        """The part of every choice's cost that does not depend on x. Gaps before ``first`` and their neighbours have
+        not changed."""
         cost, gaps, s = self._cost, self._gaps, self.slots
         self._shifted[first:] = map(cost, gaps[first:], range(s - first + 1, 0, -1))
         self._merged[first:] = map(cost, map(add, gaps[first:], gaps[first + 1 :]), range(s - first, 0, -1))
@@ -127,14 +127,14 @@ def _advances_with_two(n: int) -> int:
 def wang_moin_iaccarino(slots: int) -> Rule:
     """Bounded repetition: Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31 (2009), 2549-2567, algorithm 1.
 
-    Their placeholder for the newest state is WORK, so ``slots`` snapshots are held besides. x_0 has infinite level. A
-    new state takes a free place at level 0; else the place of the latest dispensable snapshot (one with a later one of
-    higher level), at level 0; else that of the newest, whose level it takes plus one. As measured for n < 600, no step
-    is advanced more often than t(n, s) times, as if n had been known. O(s) memory and time a step.
+    Their placeholder for the newest state is WORK, so there are ``slots`` snapshots besides. x_0 has infinite level. A
+    new state takes a free place at level 0. Without one it takes the place of the latest dispensable snapshot, at level
+    0; dispensable is a snapshot with a later one of higher level. Without that either it takes the place of the newest
+    state, at its level plus one. As measured for n < 600, no step is advanced more often than t(n, s) times, as if n
+    had been known. O(s) memory and time a step.
     """
-    places: list[
-        tuple[int, float]
-    ] = []  # (position, level), oldest first; the last is the newest state, in WORK until x comes
+    # (position, level), oldest first; the last is the newest state, in WORK until x comes.
+    places: list[tuple[int, float]] = []
 
     def place(x: int) -> tuple[int | None, bool]:
         # Called when x leaves WORK because x+1 has come: judge x+1, then see what became of x.

@@ -200,8 +200,8 @@ class _Tally:
 
     def store(self, kind: str, tier: str) -> None:
         self.writes[tier] = self.writes.get(tier, 0) + 1
-        self.slots[tier] = held = self.slots.get(tier, 0) + 1
-        self.peak_slots[tier] = max(held, self.peak_slots.get(tier, 0))
+        self.slots[tier] = count = self.slots.get(tier, 0) + 1
+        self.peak_slots[tier] = max(count, self.peak_slots.get(tier, 0))
         if tier == MEMORY:
             self.memory_bytes += self.state_bytes if kind == "state" else self.tape_bytes
             self.peak_bytes = max(self.peak_bytes, self.memory_bytes + self.work_bytes)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
-from pullback.primitives.shaping.operands import as_array
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.reshaping import laid_as
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from tests.primitives.case import Case
 
-from pullback.primitives.elementwise.functions import i1
 from pullback.primitives.elementwise.operators import OPERATORS
-from pullback.primitives.shared.masked import masked_divide, masked_multiply
-from pullback.primitives.shared.versions import available
+from pullback.primitives.elementwise.sinc_and_bessel import i1
+from pullback.primitives.shared.masked_arithmetic import masked_divide, masked_multiply
+from pullback.primitives.shared.numpy_names import available
 
 _rng = np.random.default_rng(11)
 ANY = np.array([[-1.3, -0.4, 0.35], [0.6, 1.7, -2.2]])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from tests.primitives.case import Case
 
-from pullback.primitives.shared.versions import available
+from pullback.primitives.shared.numpy_names import available
 
 _rng = np.random.default_rng(7)
 LINE = _rng.normal(size=5)

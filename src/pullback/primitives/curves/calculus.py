@@ -1,4 +1,5 @@
-"""Differences and integrals of sampled functions, and functions applied piece by piece or line by line."""
+"""Slopes and integrals of sampled functions (gradient, trapezoid, ediff1d), and functions applied piece by piece or
+line by line (piecewise, apply_along_axis, apply_over_axes)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from pullback.primitives.reducing.scans import undiff
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shared.axes import cut
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
@@ -107,11 +108,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(spacings) == 1 and not np.ndim(spacings[0]):
         spacings *= len(axes)
     if len(spacings) != len(axes):
-        message = (
+        raise TypeError(
             f"np.gradient got {len(spacings)} spacings for {len(axes)} axes; pass none, one number, or one for "
             "each axis"
         )
-        raise TypeError(message)
     slopes = tuple(slope(f, at, axis=along, edge_order=edge_order) for at, along in zip(spacings, axes, strict=True))
     return slopes[0] if len(slopes) == 1 else slopes
 
@@ -139,8 +139,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
             continue
         more = as_array(end)
         if not np.can_cast(more.dtype, line.dtype, "same_kind"):
-            message = f"np.ediff1d: {name} of dtype {more.dtype} cannot be put beside differences of dtype {line.dtype}"
-            raise TypeError(message)
+            raise TypeError(
+                f"np.ediff1d: {name} of dtype {more.dtype} cannot be put beside differences of dtype {line.dtype}"
+            )
         steps.insert(place, np.ravel(more).astype(line.dtype))
     return steps[0] if len(steps) == 1 else np.concatenate(steps)
 
@@ -156,10 +157,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(conditions) == len(funclist) - 1:
         conditions.append(~np.any(conditions, axis=0))
     if len(conditions) != len(funclist):
-        message = (
+        raise ValueError(
             f"np.piecewise got {len(conditions)} conditions and {len(funclist)} functions; pass as many, or one more"
         )
-        raise ValueError(message)
     y = np.zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
         if not callable(function):
@@ -176,8 +176,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     lines = np.moveaxis(arr, along, -1)
     places = list(np.ndindex(*lines.shape[:-1]))
     if not places:
-        message = f"np.apply_along_axis: an array of shape {arr.shape} has no line along axis {along}"
-        raise ValueError(message)
+        raise ValueError(f"np.apply_along_axis: an array of shape {arr.shape} has no line along axis {along}")
     results = [as_array(func1d(lines[(*place, ...)], *args, **kwargs)) for place in places]
     first = results[0]
     stacked = np.stack([part if part.shape == first.shape else np.broadcast_to(part, first.shape) for part in results])
@@ -193,23 +192,17 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     for axis in axes if isinstance(axes, Iterable) else (axes,):
         along = int(axis) + (a.ndim if axis < 0 else 0)
         result = func(a, along)
-        kept = result if result.ndim == a.ndim else np.expand_dims(result, along)
-        if kept.ndim != a.ndim:
-            message = (
+        whole = result if result.ndim == a.ndim else np.expand_dims(result, along)
+        if whole.ndim != a.ndim:
+            raise ValueError(
                 f"np.apply_over_axes: the function made {result.ndim} axes of {a.ndim}; it must keep all, or all but "
                 "one"
             )
-            raise ValueError(message)
-        a = kept
+        a = whole
     return a
 
 
 CALCULUS: tuple[Primitive | Composite, ...] = (
-    slope,
-    gradient,
-    trapezoid,
-    ediff1d,
-    piecewise,
-    apply_along_axis,
-    apply_over_axes,
+    *(slope, gradient, trapezoid, ediff1d),
+    *(piecewise, apply_along_axis, apply_over_axes),
 )

@@ -1,4 +1,4 @@
-"""``np.polyfit``: the least squares problem min |w (V c - y)| with V the powers of x, and what NumPy gives besides.
+"""``np.polyfit``: the least squares problem min |w (V c - y)| with V the powers of x, and its other outputs.
 
 With A = w V, b = w y, r = b - A c and P the pseudo-inverse of A, a change of A and b moves c by
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
@@ -88,12 +88,11 @@ def _cotangents(
 ) -> tuple[Any, Any, Any]:
     """The cotangents of x, y and w, those that are needed."""
     if needed - {"y"} and rank <= deg:
-        message = (
+        raise NotDifferentiableError(
             f"np.polyfit has no derivative with respect to {' and '.join(sorted(needed - {'y'}))}: the {deg + 1} "
             f"columns of powers have the rank {rank}, so that the fit jumps when a point moves; lower deg, or centre "
             "and scale x"
         )
-        raise NotDifferentiableError(message)
     if w is not None:
         w = w.astype(np.result_type(x, y))  # NumPy multiplies x and y in place
     columns = y.reshape((x.shape[0], -1))
@@ -155,11 +154,10 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: 
     if cov == "unscaled":
         return c, base if y.ndim == 1 else base[:, :, None]
     if x.shape[0] <= deg + 1:
-        message = (
+        raise ValueError(
             f"np.polyfit(cov=True) needs more points than coefficients to scale the covariance; got {x.shape[0]} for "
             f"{deg + 1}"
         )
-        raise ValueError(message)
     factor = residuals / (x.shape[0] - (deg + 1))
     return c, (base if y.ndim == 1 else base[:, :, None]) * factor
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.rules.declaration import Composite, Primitive, composite, primitive, zero_derivative
 
 
@@ -137,14 +137,12 @@ def _between_rule(ct: Any, x: Any, xp: Any, fp: Any, needed: frozenset[str]) -> 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Points and knots within one period; the last knot put before the first as well, and the first behind the last."""
     if period == 0:
-        message = "np.interp: the period is 0; it must be another number"
-        raise ValueError(message)
+        raise ValueError("np.interp: the period is 0; it must be another number")
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
-        message = (
+        raise ValueError(
             f"np.interp(period=) takes knots and values of one length in one axis, not of the shapes {xp.shape} "
             f"and {fp.shape}"
         )
-        raise ValueError(message)
     period = abs(period)
     x, xp = (np.remainder(v.astype(np.float64), period) for v in (x, xp))
     fp = fp.astype(np.complex128 if fp.dtype.kind == "c" else np.float64)
@@ -163,8 +161,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None
     if not fp.size:
-        message = "np.interp has no knots: xp and fp are empty"
-        raise ValueError(message)
+        raise ValueError("np.interp has no knots: xp and fp are empty")
     one = xp.shape == fp.shape == (1,)
     if left is None and right is None and not one:
         return interp_to_ends(x, xp, fp)

@@ -1,6 +1,7 @@
 """Polynomials by their coefficients, the highest power first (``np.poly*``), or the lowest (``numpy.polynomial``).
 
-``np.poly1d`` keeps what it is given, tracers too; where one is an argument, a ``poly1d`` comes back, as from NumPy.
+``np.poly1d`` holds its coefficients as they are, tracers too. Where an argument is a ``poly1d``, so is the result, as
+from NumPy.
 """
 
 from typing import Any
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.polynomial import polynomial
 
 from pullback.primitives.reducing.convolution import adjoint
-from pullback.primitives.shaping.operands import as_array, as_line
-from pullback.primitives.shared.masked import over, times
+from pullback.primitives.shaping.as_array import as_array, as_line
+from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec, unbroadcast
 
@@ -19,9 +20,9 @@ def _coefficients(p: Any) -> Any:
     return p.coeffs if isinstance(p, np.poly1d) else as_line(p)
 
 
-def _like(val: Any, *given: Any) -> Any:
-    """A ``poly1d`` where one was given."""
-    return np.poly1d(val) if any(isinstance(p, np.poly1d) for p in given) else val
+def _like(val: Any, *operands: Any) -> Any:
+    """A ``poly1d`` where one of the operands is one."""
+    return np.poly1d(val) if any(isinstance(p, np.poly1d) for p in operands) else val
 
 
 def _behind(zeros: int, ct: Any) -> Any:
@@ -84,8 +85,7 @@ def polyval2d(x: Any, y: Any, c: Any) -> Any:
     """numpy.polynomial.polynomial.polyval2d: values at the points (x, y)."""
     x, y, c = as_array(x), as_array(y), as_line(c)
     if x.shape != y.shape:
-        message = f"polyval2d: x, y are incompatible, of shapes {x.shape} and {y.shape}"
-        raise ValueError(message)
+        raise ValueError(f"polyval2d: x, y are incompatible, of shapes {x.shape} and {y.shape}")
     return power_series(y, power_series(x, c.reshape(c.shape + (1,) * x.ndim)))
 
 
@@ -123,7 +123,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _product_rule(ct: Any, other: Any, own: int) -> Any:
-    """NumPy drops leading zeros first; the coefficients that are left depend on those dropped all the same."""
+    """NumPy drops leading zeros first. The other coefficients depend on the dropped ones all the same."""
     length = own + other.shape[0] - 1
     return adjoint(_behind(length - ct.shape[0], ct), other, own, 0)
 
@@ -180,8 +180,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 def polyder(p: Any, m: int = 1) -> Any:
     """numpy.polyder."""
     if int(m) < 0:
-        message = f"np.polyder(m={m}): the order must not be negative; np.polyint integrates"
-        raise ValueError(message)
+        raise ValueError(f"np.polyder(m={m}): the order must not be negative; np.polyint integrates")
     val = p.coeffs if isinstance(p, np.poly1d) else as_array(p)
     for _ in range(int(m)):
         val = val[:-1] * np.arange(val.shape[0] - 1, 0, -1)
@@ -193,13 +192,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """numpy.polyint; the constants ``k`` may be traced beside ``p``."""
     m = int(m)
     if m < 0:
-        message = f"np.polyint(m={m}): the order must not be negative; np.polyder differentiates"
-        raise ValueError(message)
+        raise ValueError(f"np.polyint(m={m}): the order must not be negative; np.polyder differentiates")
     k = np.zeros(m) if k is None else as_line(k)
     k = k[0] * np.ones(m) if k.shape[0] == 1 and m > 1 else k
     if k.shape[0] < m:
-        message = f"np.polyint got {k.shape[0]} constants for {m} integrals; pass one, or at least {m}"
-        raise ValueError(message)
+        raise ValueError(f"np.polyint got {k.shape[0]} constants for {m} integrals; pass one, or at least {m}")
     val = p.coeffs if isinstance(p, np.poly1d) else as_array(p)
     for step in range(m):
         val = np.concatenate((val / np.arange(val.shape[0], 0, -1), k[step : step + 1]))

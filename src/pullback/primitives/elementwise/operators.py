@@ -1,27 +1,27 @@
-"""Python's operators, which are not their ufuncs.
+"""Python's operators (+ - * / ** %), whose values can differ from those of the ufuncs.
 
-Among Python floats they give Python floats, which take the dtype of what they meet later, and NumPy computes them on
-its scalars without the ufunc, with other last bits for complex ones. The rules are those of the ufuncs; only the
-forward differs, so that a trace computes what the user wrote.
+Two Python floats give a Python float, which later takes the dtype of what it meets. On its scalars NumPy computes an
+operator without the ufunc, and the last bits of complex results differ. So the forward is the operator itself, and a
+trace computes what the user wrote. The rules are those of the ufuncs.
 """
 
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from pullback.primitives.elementwise import functions as elementwise
+from pullback.primitives.elementwise import ufunc_rules
 from pullback.recording.copies import faithful_copy
 from pullback.rules.declaration import Primitive, primitive
 
 
 def _operator(function: Callable[..., Any], ufunc: Primitive, symbol: str = "", kind: str = "operator") -> Primitive:
     rules = {operand: tuple(rule.fn for rule in rules) for operand, rules in ufunc.rules.items()}
-    made: Primitive = primitive(
+    entry: Primitive = primitive(
         function, name=f"{kind}_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol,
         # in place, a float32 array stays one whatever it is multiplied by
         elementwise=True, trusted=kind == "operator",
     )  # fmt: skip
-    return made
+    return entry
 
 
 def _written(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,19 +35,19 @@ def _written(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 OPERATORS = (
-    _operator(operator.add, elementwise.add, "+"),
-    _operator(operator.sub, elementwise.subtract, "-"),
-    _operator(operator.mul, elementwise.multiply, "*"),
-    _operator(operator.truediv, elementwise.divide, "/"),
-    _operator(operator.pow, elementwise.power, "**"),
-    _operator(operator.mod, elementwise.remainder, "%"),
-    _operator(operator.pos, elementwise.positive, "+"),
-    _operator(operator.neg, elementwise.negative, "-"),
-    _operator(abs, elementwise.absolute),
+    _operator(operator.add, ufunc_rules.add, "+"),
+    _operator(operator.sub, ufunc_rules.subtract, "-"),
+    _operator(operator.mul, ufunc_rules.multiply, "*"),
+    _operator(operator.truediv, ufunc_rules.divide, "/"),
+    _operator(operator.pow, ufunc_rules.power, "**"),
+    _operator(operator.mod, ufunc_rules.remainder, "%"),
+    _operator(operator.pos, ufunc_rules.positive, "+"),
+    _operator(operator.neg, ufunc_rules.negative, "-"),
+    _operator(abs, ufunc_rules.absolute),
 )
 IN_PLACE = (
-    _operator(_written(operator.imul), elementwise.multiply, kind="in_place"),
-    _operator(_written(operator.ipow), elementwise.power, kind="in_place"),
+    _operator(_written(operator.imul), ufunc_rules.multiply, kind="in_place"),
+    _operator(_written(operator.ipow), ufunc_rules.power, kind="in_place"),
 )
-"""Into an array of one element, or with gaps, or backwards, NumPy computes products and powers by another loop than
-into a new array, with other last bits: of complex numbers, and of powers."""
+"""Where the target has one element, gaps, or a negative stride, NumPy computes products and powers by another loop than
+for a new array. The last bits of powers, and of complex products, differ."""

@@ -1,11 +1,10 @@
-"""numpy.lib.scimath (numpy.emath): functions that answer with complex numbers where a real element lies outside their
-domain.
+"""numpy.emath (numpy.lib.scimath): functions whose result is complex where a real element lies outside their domain.
 
-One such element makes the whole result complex. The slope at a real x is then real inside the domain, and outside it
-either real too (log, arctanh) or imaginary (sqrt, arcsin, arccos). A real operand sees Re(ct slope): the real part of
-ct times the one, minus the imaginary part of ct times the other. So the rules for it are real, as good as those in
-:mod:`pullback.primitives.elementwise.functions`, infinite slopes included; those for a complex operand are holomorphic,
-on the side of the branch cut that the sign of a zero imaginary part says.
+One such element makes the whole result complex. At a real x the slope is real inside the domain. Outside it is real too
+(log, arctanh), or imaginary (sqrt, arcsin, arccos). A real operand sees Re(ct slope): for a real slope the real part of
+ct times it, for an imaginary one minus the imaginary part of ct times it. So the rules for a real operand compute with
+real numbers, and are as good as those of ``ufunc_rules``, infinite slopes included. The rules for a complex operand are
+holomorphic, on the side of the branch cut that the sign of a zero imaginary part says.
 """
 
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise.functions import LN2, LN10, exact, is_complex
-from pullback.primitives.shaping.operands import as_array
-from pullback.primitives.shared.masked import over, silent, times
+from pullback.primitives.elementwise.ufunc_rules import LN2, LN10, exact, is_complex
+from pullback.primitives.shaping.as_array import as_array
+from pullback.primitives.shared.masked_arithmetic import over, silent, times
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
 emath = np.lib.scimath
@@ -31,8 +30,8 @@ def _sqrt(ct: Any, x: Any) -> Any:
     """1 / (2 sqrt(x)); outside, with sqrt(x) = i sqrt(-x), it is -i / (2 sqrt(-x))."""
     if is_complex(x):
         return over(ct, 2 * np.sqrt(x))
-    seen = np.where(x < 0, ct.imag, ct.real) if is_complex(ct) else ct
-    return over(seen, 2 * np.sqrt(np.absolute(x)))
+    real_part = np.where(x < 0, ct.imag, ct.real) if is_complex(ct) else ct
+    return over(real_part, 2 * np.sqrt(np.absolute(x)))
 
 
 def _logarithm(constant: tuple[float, Any]) -> Callable[..., Any]:
@@ -48,11 +47,11 @@ def _arcsin(ct: Any, x: Any) -> Any:
     """1 / sqrt(1 - x**2); outside, where arcsin(x) = sign(x) pi / 2 + i arccosh(|x|), it is i sign(x) / sqrt(x**2 -
     1)."""
     if is_complex(x):
-        # Not (1 - x)(1 + x): 1 - x and 1 + x are +0j where the imaginary part of x is -0, and sqrt is then on the other
-        # side of its cut.
+        # Not (1 - x)(1 + x): where the imaginary part of x is -0, that of 1 - x and of 1 + x is +0, and sqrt is then on
+        # the other side of its cut.
         return over(ct, np.sqrt(-(x - 1)) * np.sqrt(x - -1))
-    seen = np.where(np.absolute(x) > 1, -np.sign(x) * ct.imag, ct.real) if is_complex(ct) else ct
-    return over(seen, np.sqrt(np.absolute(1 - x)) * np.sqrt(np.absolute(1 + x)))
+    real_part = np.where(np.absolute(x) > 1, -np.sign(x) * ct.imag, ct.real) if is_complex(ct) else ct
+    return over(real_part, np.sqrt(np.absolute(1 - x)) * np.sqrt(np.absolute(1 + x)))
 
 
 def _arctanh(ct: Any, x: Any) -> Any:
@@ -63,8 +62,8 @@ def _arctanh(ct: Any, x: Any) -> Any:
 def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Primitive, Composite]:
     """The primitive, and the function itself, which also takes lists and its argument by name."""
     name = function.__name__
-    made = primitive(function, name=f"complex_{name}", operands=("x",), vjps={"x": silent(rule)})
-    return made, Composite(f"emath.{name}", lambda x: made(as_array(x)), (function,))
+    entry = primitive(function, name=f"complex_{name}", operands=("x",), vjps={"x": silent(rule)})
+    return entry, Composite(f"emath.{name}", lambda x: entry(as_array(x)), (function,))
 
 
 UNARY = (

@@ -1,5 +1,5 @@
-"""Convolution and correlation of two lines. Each operand's cotangent is again one convolution, no dearer than the
-forward.
+"""Convolution and correlation of two lines: np.convolve, np.correlate. The cotangent of each operand is again one
+convolution, which costs no more than the forward.
 
 A full convolution is ``full[j] = sum_i a[i] v[j - i]``; the modes "same" and "valid" give a part of it, and a
 correlation is a convolution with the second operand reversed and conjugated. So a rule needs the length of the output
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array, as_line
+from pullback.primitives.shaping.as_array import as_array, as_line
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 

@@ -1,34 +1,44 @@
-"""Reductions: prod, max, min, logaddexp.
+"""prod, max, min and logaddexp of many elements, and ``reduce`` of their ufuncs and of np.add.
 
-A primitive ``f`` reduces all elements; ``f_where`` also takes ``initial`` and ``where`` as operands, and nothing of the
-masked elements is read. A cotangent is spread back as a view with stride 0
-(:func:`pullback.primitives.shared.axes.spread`).
+Each has two primitives. ``f`` reduces all elements; ``f_where`` takes ``initial`` and ``where`` as operands, too, and
+reads nothing of the masked elements.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.reducing.sums import (
-    ABSENT,
-    ADD,
-    cast_to,
-    is_true,
-    reduce_by,
-)
+from pullback.primitives.reducing.sums import ADD, is_true, reduce_by, sum_, sum_where
 from pullback.primitives.shared.axes import Axis, keep
-from pullback.primitives.shared.factors import is_ordinary, loses_nothing, products_of_others
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
+from pullback.primitives.shared.numpy_names import ABSENT
+from pullback.primitives.shared.products_of_others import is_ordinary, loses_nothing, products_of_others
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
 MULTIPLY: Any = np.multiply.reduce
 
 
-# --------------------------------------------------------------------------------------------------------- sum and mean
+def _ufunc_reduce(ufunc: Any, plain: Primitive, general: Primitive, identity: float | None) -> Composite:
+    """``ufunc.reduce`` by the primitives of :func:`reduce_by`; an extremum has no ``dtype``, so its array is cast
+    first."""
 
+    def reduce(
+        array: Any,
+        axis: Axis = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = ABSENT,
+        where: Any = True,
+    ) -> Any:
+        params = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+        if "dtype" not in plain.params and params.pop("dtype") is not None:
+            array = np.astype(array, dtype)
+        return reduce_by(plain, general, identity, array, initial, where, **params)
 
-# ---------------------------------------------------------------------------------------------------------- var and std
+    return composite(ufunc.reduce, name=f"{ufunc.__name__}.reduce")(reduce)
 
 
 # -------------------------------------------------------------------------------------------------------------- product
@@ -63,7 +73,8 @@ prod_where = primitive(
 
 # -------------------------------------------------------------------------------------------------- maximum and minimum
 # Ties share the cotangent equally. A NaN wins against everything, so it is what the cotangent goes to.
-MANY_PLACES = 0.1  # from that part of all elements on, a pass over a mask is sooner done than the writing to places
+MANY_PLACES = 0.1
+"""The part of all elements from which a pass over a mask takes less time than writing to places."""
 
 
 def _hit(value: Any, out: Any) -> Any:
@@ -85,40 +96,49 @@ def _shared(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
     return put(share, places, shape=x_spec.shape, distinct=True)
 
 
-def _shared_where(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+def shares(
+    ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis, hit: Callable[[Any, Any], Any]
+) -> tuple[Any, Any, Any]:
+    """Which elements ``hit`` the extremum, whether ``initial`` does, and the share of each in the cotangent."""
     top = keep(out, x_spec.shape, axis)
-    hit = _hit(x, top) & where
-    winners = ADD(hit, axis, out.dtype, keepdims=True) + _hit(initial, top)
-    return np.where(hit, keep(ct, x_spec.shape, axis) / np.maximum(winners, 1), 0)
+    elements, start = hit(x, top) & where, hit(initial, top)
+    winners = ADD(elements, axis, out.dtype, keepdims=True) + start
+    return elements, start, keep(ct, x_spec.shape, axis) / np.maximum(winners, 1)
 
 
-def _shared_initial(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    top = keep(out, x_spec.shape, axis)
-    first = _hit(initial, top)
-    winners = ADD(_hit(x, top) & where, axis, out.dtype, keepdims=True) + first
-    return np.where(first, keep(ct, x_spec.shape, axis) / np.maximum(winners, 1), 0)
+def _to_elements(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    elements, _, share = shares(ct, x, initial, where, out, x_spec, axis, _hit)
+    return np.where(elements, share, 0)
 
 
-def _extremum(name: str, ufunc: Any) -> tuple[Primitive, Primitive]:
-    """The two primitives of one of maximum and minimum."""
+def _to_initial(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    _, start, share = shares(ct, x, initial, where, out, x_spec, axis, _hit)
+    return np.where(start, share, 0)
+
+
+def _extremum(ufunc: Any, *functions: Any) -> tuple[Primitive, Primitive, Composite, Composite]:
+    """The two primitives of maximum or minimum, NumPy's function, and ``ufunc.reduce``."""
+    name = functions[0].__name__
     plain = primitive(
         lambda x, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims),
         name=f"reduce_{name}",
         masks=True,
         vjps={"x": _shared},
     )
-    where = primitive(
+    general = primitive(
         lambda x, initial, where, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims, initial, where),
         name=f"reduce_{name}_where",
         nondiff=("where",),
         masks=True,
-        vjps={"x": _shared_where, "initial": _shared_initial},
+        vjps={"x": _to_elements, "initial": _to_initial},
     )
-    return plain, where
 
+    def function(
+        a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
+    ) -> Any:
+        return reduce_by(plain, general, None, a, initial, where, axis=axis, keepdims=is_true(keepdims))
 
-max_, max_where = _extremum("max", np.maximum)
-min_, min_where = _extremum("min", np.minimum)
+    return plain, general, composite(*functions, name=name)(function), _ufunc_reduce(ufunc, plain, general, None)
 
 
 # ------------------------------------------------------------------------------------------------------------ logaddexp
@@ -159,9 +179,6 @@ logaddexp_where = primitive(
 )
 
 
-# ------------------------------------------------------------------------- NumPy's functions, methods and ufunc methods
-
-
 @composite(np.prod, name="prod")
 def np_prod(
     a: Any,
@@ -176,81 +193,10 @@ def np_prod(
     return reduce_by(prod, prod_where, 1, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 
-@composite(np.max, np.amax, name="max")
-def np_max(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """numpy.max and numpy.amax."""
-    return reduce_by(max_, max_where, None, a, initial, where, axis=axis, keepdims=is_true(keepdims))
-
-
-@composite(np.min, np.amin, name="min")
-def np_min(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """numpy.min and numpy.amin."""
-    return reduce_by(min_, min_where, None, a, initial, where, axis=axis, keepdims=is_true(keepdims))
-
-
-@composite(np.multiply.reduce, name="multiply.reduce")
-def multiply_reduce(
-    array: Any,
-    axis: Axis = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """numpy.multiply.reduce."""
-    return reduce_by(prod, prod_where, 1, array, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-@composite(np.maximum.reduce, name="maximum.reduce")
-def maximum_reduce(
-    array: Any,
-    axis: Axis = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """numpy.maximum.reduce."""
-    return reduce_by(max_, max_where, None, cast_to(array, dtype), initial, where, axis=axis, keepdims=keepdims)
-
-
-@composite(np.minimum.reduce, name="minimum.reduce")
-def minimum_reduce(
-    array: Any,
-    axis: Axis = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """numpy.minimum.reduce."""
-    return reduce_by(min_, min_where, None, cast_to(array, dtype), initial, where, axis=axis, keepdims=keepdims)
-
-
-@composite(np.logaddexp.reduce, name="logaddexp.reduce")
-def np_logaddexp_reduce(
-    array: Any,
-    axis: Axis = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """numpy.logaddexp.reduce: log(sum(exp(x)))."""
-    return reduce_by(
-        logaddexp_reduce, logaddexp_where, -np.inf, array, initial, where, axis=axis, dtype=dtype, keepdims=keepdims
-    )
-
-
 EXTREMA_AND_PRODUCTS: tuple[Primitive | Composite, ...] = (
-    prod, prod_where, max_, max_where, min_, min_where, logaddexp_reduce, logaddexp_where,
-    np_prod, np_max, np_min, multiply_reduce, maximum_reduce, minimum_reduce, np_logaddexp_reduce,
-)  # fmt: skip
+    _ufunc_reduce(np.add, sum_, sum_where, 0),
+    *(prod, prod_where, np_prod, _ufunc_reduce(np.multiply, prod, prod_where, 1)),
+    *_extremum(np.maximum, np.max, np.amax),
+    *_extremum(np.minimum, np.min, np.amin),
+    *(logaddexp_reduce, logaddexp_where, _ufunc_reduce(np.logaddexp, logaddexp_reduce, logaddexp_where, -np.inf)),
+)

@@ -1,16 +1,16 @@
 """Histograms: bincount, histogram, histogram2d, histogramdd, histogram_bin_edges.
 
-Counts are sums of weights, so a weight gets the cotangent of the bin it fell into. By the data a count is constant
-between its jumps: that derivative is 0, and counts without weights are plain. Edges that NumPy places between the least
-and the greatest element (no ``range``, no edges given) move with the data and carry that derivative; so does a density,
-which is divided by the widths of the bins.
+Counts are sums of weights, so a weight gets the cotangent of its bin. As a function of the data a count is constant
+between its jumps. That derivative is 0, and counts without weights are plain. Without ``range`` and without an array of
+edges NumPy places the edges between the least and the greatest element. Then they move with the data and carry that
+derivative. So does a density, which is divided by the widths of the bins.
 """
 
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.picking import pick
+from pullback.primitives.shared.gather_scatter import pick
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
@@ -51,14 +51,14 @@ even_edges = primitive(
 
 
 def _ends(a: Any, range: Any) -> tuple[Any, Any]:
-    """The outer edges, as NumPy finds them: given, or the least and the greatest element, or 0 and 1; half a unit
-    either way if equal."""
+    """The outer edges as NumPy takes them: those of ``range``, else the least and the greatest element, else 0 and 1.
+    Where both are equal, half a unit to either side."""
     first, last = range if range is not None else (np.min(a), np.max(a)) if np.size(plain_value(a)) else (0, 1)
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
 def _edges(a: Any, bins: Any, range: Any, plain: Any, dtype: Any) -> Any:
-    """The edges with their derivative, of which ``plain`` are the values: the given ones, or evenly spaced between
+    """The edges with their derivative; ``plain`` are their values. They are ``bins`` itself, or evenly spaced between
     the ends."""
     if np.ndim(plain_value(bins)):
         return bins if isinstance(bins, Handle) else plain
@@ -80,8 +80,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 # ----------------------------------------------------------------------------------------------------------- histograms
 def _bin_of(sample: Any, edges: Any) -> Any:
     """The bin of each number, the right edge of the last in it; -1 or the number of bins for what is in none."""
-    found = np.searchsorted(edges, sample, "right") - 1
-    return np.where(sample == edges[-1], len(edges) - 2, found)
+    return np.where(sample == edges[-1], len(edges) - 2, np.searchsorted(edges, sample, "right") - 1)
 
 
 def _even_bin_of(sample: Any, edges: Any) -> Any:
@@ -126,19 +125,18 @@ weighted_histogram = primitive(
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """numpy.histogram: the counts and the edges."""
     sample, reach = np.asarray(plain_value(a)), _plain_range(range)
-    given = plain_value(bins)
-    plain = np.histogram_bin_edges(sample, given, reach, plain_value(weights))
+    plain_bins = plain_value(bins)
+    plain = np.histogram_bin_edges(sample, plain_bins, reach, plain_value(weights))
     edges = _edges(a, bins, range, plain, plain.dtype)
     if isinstance(weights, Handle):
-        even = None if np.ndim(given) else len(plain) - 1
+        even = None if np.ndim(plain_bins) else len(plain) - 1
         counts = weighted_histogram(weights, sample, plain, bins=even, reach=reach)
     else:
-        counts = np.histogram(sample, given, reach, weights=weights)[0]
+        counts = np.histogram(sample, plain_bins, reach, weights=weights)[0]
     if not density:
         return counts, edges
     widths = np.diff(edges)
-    widths = widths if widths.dtype == np.float64 else widths.astype(np.float64)
-    return counts / widths / counts.sum(), edges
+    return counts / (widths if widths.dtype == np.float64 else widths.astype(np.float64)) / counts.sum(), edges
 
 
 weighted_histogram_nd = primitive(
@@ -162,18 +160,18 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     plain = np.stack([np.asarray(plain_value(column)) for column in columns], 1)
     each = list(bins) if _length(bins) else [bins] * len(columns)
     reach: Any = [None] * len(columns) if range is None else [None if r is None else _plain_range(r) for r in range]
-    counts, found = np.histogramdd(plain, [plain_value(b) for b in each], reach, weights=plain_value(weights))
+    counts, plain_edges = np.histogramdd(plain, [plain_value(b) for b in each], reach, weights=plain_value(weights))
     ranges = [None] * len(columns) if range is None else range
-    edges = [_edges(c, b, r, edge, None) for c, b, r, edge in zip(columns, each, ranges, found, strict=True)]
+    edges = [_edges(c, b, r, edge, None) for c, b, r, edge in zip(columns, each, ranges, plain_edges, strict=True)]
     if isinstance(weights, Handle):
         even = tuple(None if np.ndim(plain_value(b)) else b for b in each)
-        counts = weighted_histogram_nd(weights, plain, *found, bins=even, reach=tuple(reach))
+        counts = weighted_histogram_nd(weights, plain, *plain_edges, bins=even, reach=tuple(reach))
     if density:
         total = counts.sum()
         for k, edge in enumerate(edges):
             counts = counts / np.reshape(np.diff(edge), tuple(-1 if j == k else 1 for j in _numbers(len(edges))))
         counts = counts / total
-    return counts, type(found)(edges)
+    return counts, type(plain_edges)(edges)
 
 
 def _columns(sample: Any) -> list[Any]:

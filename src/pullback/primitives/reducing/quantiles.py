@@ -17,17 +17,18 @@ from attrs import frozen
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from pullback.primitives.reducing.statistics import beside
+from pullback.primitives.reducing.sums import is_true
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
-from pullback.primitives.shared.masked import times
-from pullback.primitives.shared.picking import pick, put
+from pullback.primitives.shared.gather_scatter import pick, put
+from pullback.primitives.shared.masked_arithmetic import times
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 MANY = 32
-"""From so many ranks on, a sort finds the elements sooner than a partition."""
+"""From this many ranks on, a sort takes less time than a partition."""
 
 
 # ---------------------------------------------------------------------------------------------------------- the methods
@@ -46,10 +47,6 @@ class Method:
 
 def _fraction(index: Any) -> Any:
     return index - np.floor(index)
-
-
-def _nothing(index: Any) -> Any:
-    return np.zeros_like(index)
 
 
 def _continuous(alpha: float, beta: float) -> Method:
@@ -72,22 +69,17 @@ METHODS = {
     "weibull": _continuous(0, 0),
     "median_unbiased": _continuous(1 / 3, 1 / 3),
     "normal_unbiased": _continuous(3 / 8, 3 / 8),
-    "inverted_cdf": Method(lambda n, q: np.ceil(n * q - 1), _nothing),
+    "inverted_cdf": Method(lambda n, q: np.ceil(n * q - 1), np.zeros_like),
     "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda index: np.where(_fraction(index) == 0, 0.5, 1.0)),
-    "closest_observation": Method(_nearest_even, _nothing),
-    "lower": Method(lambda n, q: np.floor((n - 1) * q), _nothing),
-    "higher": Method(lambda n, q: np.ceil((n - 1) * q), _nothing),
-    "nearest": Method(lambda n, q: np.around((n - 1) * q), _nothing),
+    "closest_observation": Method(_nearest_even, np.zeros_like),
+    "lower": Method(lambda n, q: np.floor((n - 1) * q), np.zeros_like),
+    "higher": Method(lambda n, q: np.ceil((n - 1) * q), np.zeros_like),
+    "nearest": Method(lambda n, q: np.around((n - 1) * q), np.zeros_like),
     "midpoint": Method(lambda n, q: (n - 1) * q, lambda index: np.where(_fraction(index) == 0, 0.0, 0.5)),
 }
 SCALE = {"quantile": 1, "nanquantile": 1, "percentile": 100, "nanpercentile": 100}
 FORWARD: dict[str, Callable[..., Any]] = {
-    "quantile": np.quantile,
-    "nanquantile": np.nanquantile,
-    "percentile": np.percentile,
-    "nanpercentile": np.nanpercentile,
-    "median": np.median,
-    "nanmedian": np.nanmedian,
+    f.__name__: f for f in (np.quantile, np.nanquantile, np.percentile, np.nanpercentile, np.median, np.nanmedian)
 }
 
 
@@ -101,7 +93,7 @@ def _rows(x: Any, axis: Axis) -> Any:
 
 def _neighbours(x: Any, q: Any, axis: Axis, method: str, skip_nan: bool) -> dict[str, Any]:
     """The residuals: ``low`` and ``high``, the places of the two elements, of shape ``q`` and then the axes that are
-    left; ``n``, how many elements of each slice count (-1 where the result is NaN whatever they are)."""
+    left; and ``n``, how many elements of each slice count (-1 where the result is NaN whatever the elements are)."""
     rows = _rows(x, axis)
     nan = np.isnan(rows)
     n = rows.shape[-1] - nan.sum(-1) if skip_nan else np.full(rows.shape[:-1], rows.shape[-1])
@@ -175,7 +167,7 @@ def _to_middle(ct: Any, low: Any, high: Any, n: Any, x_spec: ArraySpec) -> Any:
 median = primitive(_median, name="middle", residuals=("low", "high", "n"), masks=True, vjps={"x": _to_middle})
 
 
-def _first_taken(x: Any, out: Any, weights: Any, axis: Axis) -> Any:
+def _first_places(x: Any, out: Any, weights: Any, axis: Axis) -> Any:
     """For each result the place of the first element of its slice that has its value and a weight; -1 where there is
     none."""
     rows, heavy = _rows(x, axis), _rows(beside(weights, x.shape, axis) > 0, axis)
@@ -191,14 +183,14 @@ def _first_taken(x: Any, out: Any, weights: Any, axis: Axis) -> Any:
 
 def _weighted(x: Any, q: Any, weights: Any, *, function: str, axis: Axis, keepdims: bool) -> Any:
     out = FORWARD[function](x, q, axis, method="inverted_cdf", keepdims=keepdims, weights=weights)
-    found = np.asarray(plain_value(out))
-    places = _first_taken(plain_value(x), found, weights, axis)
-    return out, {
-        "places": np.where(np.isnan(found.reshape(places.shape)), -1, places) if function.startswith("nan") else places
-    }
+    values = np.asarray(plain_value(out))
+    places = _first_places(plain_value(x), values, weights, axis)
+    if function.startswith("nan"):
+        places = np.where(np.isnan(values.reshape(places.shape)), -1, places)
+    return out, {"places": places}
 
 
-def _to_taken(ct: Any, places: Any, x_spec: ArraySpec) -> Any:
+def _to_places(ct: Any, places: Any, x_spec: ArraySpec) -> Any:
     return put(
         np.where(places < 0, 0, np.reshape(ct, places.shape)), np.maximum(places, 0), shape=x_spec.shape, distinct=False
     )
@@ -210,93 +202,51 @@ weighted = primitive(
     nondiff=("q", "weights"),
     residuals=("places",),
     masks=True,
-    vjps={"x": _to_taken},
+    vjps={"x": _to_places},
 )
 
 
 # ---------------------------------------------------------------------------------------------------- NumPy's functions
-def _order_statistic(function: str, a: Any, q: Any, axis: Axis, method: str, keepdims: Any, weights: Any) -> Any:
-    """The primitive for one of the four functions. Nothing depends on ``q`` smoothly where ``method`` jumps, nor on
-    weights."""
-    keepdims, smooth = keepdims is not ABSENT and bool(keepdims), method in METHODS and METHODS[method].rate is not None
-    q = q if smooth and isinstance(q, Handle) else plain_value(q)
-    weights = plain_value(weights)
-    if method not in METHODS or (weights is not None and method != "inverted_cdf") or not np.size(plain_value(a)):
-        plain = FORWARD[function](
-            plain_value(a), plain_value(q), axis, method=method, keepdims=keepdims, **_given(weights)
-        )
-        return of_nothing(a, plain)
-    if weights is not None:
-        return weighted(a, q, weights, function=function, axis=axis, keepdims=keepdims)
-    return quantile(a, q, function=function, axis=axis, method=method, keepdims=keepdims)
+def _np_quantile(function: str) -> Composite:
+    """NumPy's ``quantile``, ``percentile``, ``nanquantile`` or ``nanpercentile``. Nothing depends smoothly on ``q``
+    where ``method`` jumps, nor on weights."""
+
+    def order_statistic(
+        a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+        keepdims: Any = ABSENT, *,
+        weights: Any = None,
+    ) -> Any:  # fmt: skip
+        keepdims, weights = is_true(keepdims), plain_value(weights)
+        if not (method in METHODS and METHODS[method].rate is not None and isinstance(q, Handle)):
+            q = plain_value(q)
+        if method not in METHODS or (weights is not None and method != "inverted_cdf") or not np.size(plain_value(a)):
+            options = {} if weights is None else {"weights": weights}
+            plain = FORWARD[function](plain_value(a), plain_value(q), axis, method=method, keepdims=keepdims, **options)
+            return of_nothing(a, plain)
+        if weights is not None:
+            return weighted(a, q, weights, function=function, axis=axis, keepdims=keepdims)
+        return quantile(a, q, function=function, axis=axis, method=method, keepdims=keepdims)
+
+    return composite(FORWARD[function], name=function)(order_statistic)
 
 
-def _given(weights: Any) -> dict[str, Any]:
-    return {} if weights is None else {"weights": weights}
+def _np_median(function: str) -> Composite:
+    """NumPy's ``median`` or ``nanmedian``. With ``overwrite_input`` NumPy may leave the operand in any order; here it
+    stays as it is."""
 
+    def middle(
+        a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT
+    ) -> Any:
+        keepdims = is_true(keepdims)
+        if not a.size:  # NaN, or nothing
+            return of_nothing(a, FORWARD[function](plain_value(a), axis, keepdims=keepdims))
+        return median(a, function=function, axis=axis, keepdims=keepdims)
 
-def _middle(function: str, a: Any, axis: Axis, keepdims: Any) -> Any:
-    keepdims = keepdims is not ABSENT and bool(keepdims)
-    if not a.size:  # NaN, or nothing
-        return of_nothing(a, FORWARD[function](plain_value(a), axis, keepdims=keepdims))
-    return median(a, function=function, axis=axis, keepdims=keepdims)
-
-
-@composite(np.median, name="median")
-def np_median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """numpy.median; with ``overwrite_input`` NumPy may leave the operand in any order, here it leaves it alone."""
-    return _middle("median", a, axis, keepdims)
-
-
-@composite(np.nanmedian, name="nanmedian")
-def np_nanmedian(
-    a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT
-) -> Any:
-    """numpy.nanmedian."""
-    return _middle("nanmedian", a, axis, keepdims)
-
-
-@composite(np.quantile, name="quantile")
-def np_quantile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = False, *,
-    weights: Any = None,
-) -> Any:  # fmt: skip
-    """numpy.quantile."""
-    return _order_statistic("quantile", a, q, axis, method, keepdims, weights)
-
-
-@composite(np.percentile, name="percentile")
-def np_percentile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = False, *,
-    weights: Any = None,
-) -> Any:  # fmt: skip
-    """numpy.percentile."""
-    return _order_statistic("percentile", a, q, axis, method, keepdims, weights)
-
-
-@composite(np.nanquantile, name="nanquantile")
-def np_nanquantile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = ABSENT, *,
-    weights: Any = None,
-) -> Any:  # fmt: skip
-    """numpy.nanquantile."""
-    return _order_statistic("nanquantile", a, q, axis, method, keepdims, weights)
-
-
-@composite(np.nanpercentile, name="nanpercentile")
-def np_nanpercentile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = ABSENT, *,
-    weights: Any = None,
-) -> Any:  # fmt: skip
-    """numpy.nanpercentile."""
-    return _order_statistic("nanpercentile", a, q, axis, method, keepdims, weights)
+    return composite(FORWARD[function], name=function)(middle)
 
 
 QUANTILES: tuple[Primitive | Composite, ...] = (
-    quantile, median, weighted,
-    np_median, np_nanmedian, np_quantile, np_percentile, np_nanquantile, np_nanpercentile,
-)  # fmt: skip
+    *(quantile, median, weighted),
+    *map(_np_median, ("median", "nanmedian")),
+    *map(_np_quantile, ("quantile", "percentile", "nanquantile", "nanpercentile")),
+)

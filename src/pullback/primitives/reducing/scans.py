@@ -1,4 +1,4 @@
-"""Scans: running sums and products, and differences of neighbours."""
+"""Scans: running sums and products (cumsum, cumprod and their kin), and differences of neighbours (diff)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.primitives.shared.axes import BACKWARDS, Shape, cut, integral
-from pullback.primitives.shared.factors import is_ordinary
-from pullback.primitives.shared.masked import silent, times
-from pullback.primitives.shared.versions import available, served
+from pullback.primitives.shared.masked_arithmetic import silent, times
+from pullback.primitives.shared.numpy_names import ABSENT, available, served
+from pullback.primitives.shared.products_of_others import is_ordinary
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 def _cumsum_rule(ct: Any, x_spec: ArraySpec, axis: int) -> Any:
@@ -40,7 +38,8 @@ BLOCK = 32
 
 @silent
 def _scanned(b: Any, a: Any) -> Any:
-    """The recurrence; once more with products in which zeros win, where infinities that nothing asks for made a NaN."""
+    """The recurrence. Where it gives a NaN, perhaps of infinities that a 0 hides, once more with products in which
+    zeros win."""
     s = _recurrence(b, a, np.multiply)
     return _recurrence(b, a, times) if np.isnan(s).any() else s
 
@@ -74,10 +73,9 @@ recurrence: Primitive = primitive(_scanned, name="scan_recurrence", operands=("b
 
 @recurrence.vjp("b", "a")  # type: ignore[untyped-decorator]
 def _recurrence_rule(ct: Any, a: Any, out: Any) -> Any:
-    """The transposed recurrence runs the other way; of a[k] the derivative is s[k + 1] times the cotangent that came
-    to s[k]."""
-    arrived = recurrence(ct[::-1], a[::-1])[::-1]
-    return arrived, times(arrived[:-1], out[1:])
+    """The transposed recurrence runs the other way. The cotangent of a[k] is s[k + 1] times that of b[k]."""
+    ct_b = recurrence(ct[::-1], a[::-1])[::-1]
+    return ct_b, times(ct_b[:-1], out[1:])
 
 
 def from_the_end(b: Any, a: Any, axis: int) -> Any:
@@ -117,64 +115,33 @@ def _line(a: Any, axis: int | None) -> tuple[Any, int]:
     return line, normalize_axis_index(axis, line.ndim)
 
 
-def _scan(scan: Primitive, a: Any, axis: int | None, dtype: Any) -> Any:
-    line, along = _line(plain_value(a) if integral(dtype) else a, axis)
-    return scan(line, axis=along, dtype=dtype)
+def _functions(scan: Primitive, function: Any, ufunc: Any, newer_name: str) -> tuple[Primitive | Composite, ...]:
+    """NumPy's names of a scan: ``np.cumsum``, ``np.add.accumulate``, and since NumPy 2.1 ``np.cumulative_sum``."""
 
+    def cumulate(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        line, along = _line(plain_value(a) if integral(dtype) else a, axis)
+        return scan(line, axis=along, dtype=dtype)
 
-@composite(np.cumsum, name="cumsum")
-def np_cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.cumsum."""
-    return _scan(cumsum, a, axis, dtype)
+    def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        return cumulate(array, normalize_axis_index(axis, array.ndim), dtype)
 
+    def cumulative(
+        x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    ) -> Any:
+        if axis is None and x.ndim > 1:
+            raise ValueError(f"{newer_name}: {x.ndim} axes need axis=; numpy.{function.__name__} goes without")
+        line, along = _line(plain_value(x) if integral(dtype) else x, axis or 0)
+        result = scan(line, axis=along, dtype=dtype)
+        if not include_initial:
+            return result
+        shape = (*line.shape[:along], 1, *line.shape[along + 1 :])
+        return np.concatenate((np.full_like(plain_value(result), ufunc.identity, shape=shape), result), along)
 
-@composite(np.cumprod, name="cumprod")
-def np_cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.cumprod."""
-    return _scan(cumprod, a, axis, dtype)
-
-
-@composite(np.add.accumulate, name="add.accumulate")
-def add_accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.add.accumulate."""
-    return _scan(cumsum, array, normalize_axis_index(axis, array.ndim), dtype)
-
-
-@composite(np.multiply.accumulate, name="multiply.accumulate")
-def multiply_accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-    """numpy.multiply.accumulate."""
-    return _scan(cumprod, array, normalize_axis_index(axis, array.ndim), dtype)
-
-
-def _cumulative(scan: Primitive, identity: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    if axis is None and x.ndim > 1:
-        message = (
-            f"cumulative_sum and cumulative_prod of an array of {x.ndim} axes need axis=; numpy.cumsum and "
-            "numpy.cumprod do not"
-        )
-        raise ValueError(message)
-    line, along = _line(plain_value(x) if integral(dtype) else x, axis or 0)
-    scanned = scan(line, axis=along, dtype=dtype)
-    if not include_initial:
-        return scanned
-    first = np.full_like(plain_value(scanned), identity, shape=(*line.shape[:along], 1, *line.shape[along + 1 :]))
-    return np.concatenate((first, scanned), along)
-
-
-@composite(*available("cumulative_sum"))  # since NumPy 2.1
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> Any:
-    """numpy.cumulative_sum."""
-    return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
-
-
-@composite(*available("cumulative_prod"))  # since NumPy 2.1
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> Any:
-    """numpy.cumulative_prod."""
-    return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
+    return (
+        composite(function, name=function.__name__)(cumulate),
+        composite(ufunc.accumulate, name=f"{ufunc.__name__}.accumulate")(accumulate),
+        *served(composite(*available(newer_name), name=newer_name)(cumulative)),
+    )
 
 
 # The differences of neighbours and what undoes them are transposes of each other, so that each is the other's rule.
@@ -213,8 +180,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any 
     if n == 0:
         return a
     if n < 0:
-        message = f"diff(n={n}): the order must not be negative"
-        raise ValueError(message)
+        raise ValueError(f"diff(n={n}): the order must not be negative")
     middle = a if hasattr(a, "ndim") else np.asarray(a)
     along = normalize_axis_index(axis, middle.ndim)
     ends = [_edge(end, middle.shape, along) for end in (prepend, append)]
@@ -234,7 +200,7 @@ def _edge(value: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
 
 
 SCANS: tuple[Primitive | Composite, ...] = (
-    cumsum, recurrence, cumprod, np_cumsum, np_cumprod, add_accumulate, multiply_accumulate,
-    *served(cumulative_sum, cumulative_prod),
-    neighbours, undiff, diff,
-)  # fmt: skip
+    *(cumsum, *_functions(cumsum, np.cumsum, np.add, "cumulative_sum")),
+    *(cumprod, *_functions(cumprod, np.cumprod, np.multiply, "cumulative_prod"), recurrence),
+    *(neighbours, undiff, diff),
+)

@@ -1,5 +1,7 @@
-"""Averages and covariances: ptp, average, cov, corrcoef. Written with NumPy's own steps, hence its bits; weights may
-be traced."""
+"""Averages and covariances: ptp, average, cov, corrcoef.
+
+They take NumPy's own steps, so they have its bits. Weights may be traced.
+"""
 
 from typing import Any
 from warnings import warn
@@ -7,11 +9,11 @@ from warnings import warn
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from pullback.primitives.reducing.variances import conjugate
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # --------------------------------------------------------------------------------------------------------- ptp, average
@@ -26,18 +28,16 @@ def beside(weights: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     if weights.shape == shape:
         return weights
     if axis is None:
-        message = (
+        raise TypeError(
             f"weights of shape {weights.shape} for an array of shape {shape} need axis=: Axis must be specified "
             "when shapes differ"
         )
-        raise TypeError(message)
     axes = normalize_axis_tuple(axis, len(shape), argname="axis")
     if weights.shape != tuple(shape[k] for k in axes):
-        message = (
+        raise ValueError(
             f"Shape of weights must be consistent with shape of a along specified axis: {weights.shape} for axes "
             f"{axes} of {shape}"
         )
-        raise ValueError(message)
     return np.reshape(
         np.transpose(weights, np.argsort(axes)), tuple(n if k in axes else 1 for k, n in enumerate(shape))
     )
@@ -55,8 +55,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     dtype = np.result_type(a.dtype, weights.dtype, *(("f8",) if a.dtype.kind in "iub" else ()))
     total = np.sum(weights, axis, dtype, keepdims=keepdims)
     if np.any(total == 0.0):
-        message = "Weights sum to zero, can't be normalized"
-        raise ZeroDivisionError(message)
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     mean = np.sum(np.multiply(a, weights, dtype=dtype), axis, keepdims=keepdims) / total
     if not returned:
         return mean
@@ -64,10 +63,6 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 
 
 # ------------------------------------------------------------------------------------------------------------- products
-def _conjugate(x: Any) -> Any:
-    return np.conjugate(x) if x.dtype.kind == "c" else x
-
-
 # A product of two matrices of its own, so that a covariance needs no plugin. The product of a matrix with its own
 # transpose is a primitive for its pullback: one product, not two.
 product: Primitive = primitive(
@@ -79,7 +74,7 @@ product: Primitive = primitive(
 gram = primitive(
     lambda x: np.dot(x, x.T.conj()),
     name="covariance_gram",
-    vjps={"x": lambda ct, x: product(ct + _conjugate(ct.T), _conjugate(x))},
+    vjps={"x": lambda ct, x: product(ct + conjugate(ct.T), conjugate(x))},
 )
 
 
@@ -87,11 +82,10 @@ gram = primitive(
 def _observations(x: Any, dtype: Any, upright: bool) -> Any:
     """One variable a row, one observation a column; ``upright`` where they stand the other way."""
     if x.ndim > 2:
-        message = (
+        raise ValueError(
             f"an operand of cov has more than 2 dimensions: its shape is {x.shape}; reshape it to variables and "
             "observations"
         )
-        raise ValueError(message)
     matrix = _as(dtype, x) if x.ndim == 2 else np.reshape(_as(dtype, x), (1, -1))
     return matrix.T if upright else matrix
 
@@ -108,20 +102,18 @@ def _checked(weights: Any, name: str, columns: int) -> Any:
     """One weight for each observation, as float64."""
     weights = _as(np.dtype(np.float64), _array(weights))
     if weights.ndim > 1:
-        message = (
+        raise RuntimeError(
             f"cannot handle multidimensional {name}: its shape is {weights.shape}, and {columns} observations "
             f"want ({columns},)"
         )
-        raise RuntimeError(message)
     if weights.shape[0] != columns:
-        message = f"incompatible numbers of samples and {name}: {columns} and {weights.shape[0]}"
-        raise RuntimeError(message)
+        raise RuntimeError(f"incompatible numbers of samples and {name}: {columns} and {weights.shape[0]}")
     if name == "fweights" and not np.all(weights == np.around(weights)):
-        message = "fweights must be integer: they say how often an observation was made; other weights are aweights"
-        raise TypeError(message)
+        raise TypeError(
+            "fweights must be integer: they say how often an observation was made; other weights are aweights"
+        )
     if np.any(weights < 0):
-        message = f"{name} cannot be negative"
-        raise ValueError(message)
+        raise ValueError(f"{name} cannot be negative")
     return weights
 
 
@@ -133,8 +125,7 @@ def cov(
 ) -> Any:  # fmt: skip
     """numpy.cov; ``m``, ``y`` and the weights may be traced."""
     if ddof is not None and ddof != int(ddof):
-        message = f"ddof must be integer, got {ddof}"
-        raise ValueError(message)
+        raise ValueError(f"ddof must be integer, got {ddof}")
     operands = [_array(m)] if y is None else [_array(m), _array(y)]
     dtype = np.dtype(np.result_type(*(x.dtype for x in operands), np.float64) if dtype is None else dtype)
     parts = [_observations(x, dtype, not rowvar and _turns(x, first=k == 0)) for k, x in enumerate(operands)]
@@ -143,26 +134,22 @@ def cov(
     x = parts[0] if y is None else np.concatenate(parts, 0)
     columns = x.shape[1]
     ddof = int(not bias) if ddof is None else ddof
-    given = [
+    factors = [
         _checked(w, name, columns) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None
     ]
-    weights = None if not given else given[0] if len(given) == 1 else given[0] * given[1]
+    weights = None if not factors else factors[0] if len(factors) == 1 else factors[0] * factors[1]
     mean, total = average(x, 1, weights, returned=True)
-    degrees = _degrees(columns, ddof, weights, None if aweights is None else given[-1], total[0])
+    degrees = _degrees(columns, ddof, weights, None if aweights is None else factors[-1], total[0])
     x = _as(dtype, x - mean[:, None])
-    if weights is None:
-        c = gram(x)
-    else:
-        c = product(x, _conjugate((x * weights).T))
+    c = gram(x) if weights is None else product(x, conjugate((x * weights).T))
     return np.squeeze(_as(c.dtype, c * np.true_divide(1, degrees)))
 
 
 def _turns(x: Any, first: bool) -> bool:
-    """Whether ``rowvar=False`` turns an operand: not what has one axis, nor a second one of one row (before NumPy
-    2.2, none of one row)."""
-    if first and np.lib.NumpyVersion(np.__version__) >= "2.2.0":
-        return bool(x.ndim == 2)
-    return bool(x.ndim == 2 and x.shape[0] != 1)
+    """Whether ``rowvar=False`` transposes an operand. It transposes a matrix, but not a second operand of one row;
+    before NumPy 2.2 not a first one of one row either."""
+    one_row = x.ndim == 2 and x.shape[0] == 1
+    return bool(x.ndim == 2 and (not one_row or (first and np.lib.NumpyVersion(np.__version__) >= "2.2.0")))
 
 
 def _degrees(columns: int, ddof: int, weights: Any, aweights: Any, total: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sums and means: a cotangent is spread back as a view with stride 0, and nothing is saved."""
+"""Sums and means (sum, mean). A cotangent is spread back as a view with stride 0, and nothing is saved."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,19 +6,46 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shared.axes import Axis, Shape, count, extent, integral, keep, kept_shape
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures; it differs from None for initial=
-
-
 ADD: Any = np.add.reduce
+
+
+@lru_cache(maxsize=1024)
+def _strides(shape: Shape, axis: Axis, itemsize: int) -> Shape:
+    """Strides that show a dense array of the kept shape as one of ``shape``: 0 along every reduced axis."""
+    strides, step = [], itemsize
+    for n, extent_kept in zip(reversed(shape), reversed(kept_shape(shape, axis)), strict=True):
+        strides.append(step if n == extent_kept else 0)
+        step *= extent_kept
+    return tuple(reversed(strides))
+
+
+def spread(ct: Any, shape: Shape, axis: Axis) -> Any:
+    """A reduced value seen at ``shape`` again: a read-only view with stride 0 along the reduced axes, whatever
+    ``keepdims`` was.
+
+    Dense plain values skip np.broadcast_to, which costs 2-3 us on any size; the constructor costs 0.2 us.
+    """
+    if (type(ct) is np.ndarray and ct.flags.c_contiguous) or isinstance(ct, np.generic):
+        view: Any = np.ndarray(shape, ct.dtype, ct, 0, _strides(shape, axis, ct.itemsize))
+        view.setflags(write=False)
+        return view
+    return np.broadcast_to(ct.reshape(kept_shape(shape, axis)), shape)
 
 
 def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
     """``ct`` spread over the elements that took part, 0 over the others, even where ``ct`` is infinite."""
     return np.where(where, spread(ct, x_spec.shape, axis), 0)
+
+
+def to_mean(ct: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
+    """To every element that took part its share in the mean's cotangent."""
+    share = keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1)
+    return masked_spread(share, x_spec, axis, where)
 
 
 sum_ = primitive(
@@ -51,19 +78,15 @@ mean_where = primitive(
     name="reduce_mean_where",
     nondiff=("where",),
     masks=True,
-    vjps={
-        "x": lambda ct, where, x_spec, axis: masked_spread(
-            keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1), x_spec, axis, where
-        )
-    },
+    vjps={"x": to_mean},
 )
 
 
 def reduce_by(
     plain: Primitive, general: Primitive, identity: float | None, a: Any, initial: Any, where: Any, **params: Any
 ) -> Any:
-    """The primitive without ``initial`` and ``where`` when neither is given; otherwise the general one, from the
-    identity."""
+    """The plain primitive where the call has neither ``initial`` nor ``where``; otherwise the general one, which starts
+    from the identity."""
     unmasked = where is True or where is ABSENT
     if params.get("dtype") is not None and integral(params["dtype"]):
         a = plain_value(a)
@@ -71,11 +94,10 @@ def reduce_by(
         if unmasked:
             return plain(a, **params)
         if identity is None:
-            message = (
+            raise ValueError(
                 f"{plain.name} has no identity, so where= needs initial= as well: the value where no element is "
                 "let through"
             )
-            raise ValueError(message)
         initial = identity
     return general(a, initial, True if unmasked else where, **params)
 
@@ -104,51 +126,9 @@ def np_mean(
     return mean(a, **params) if where is True or where is ABSENT else mean_where(a, where, **params)
 
 
-@composite(np.add.reduce, name="add.reduce")
-def add_reduce(
-    array: Any,
-    axis: Axis = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """numpy.add.reduce."""
-    return reduce_by(sum_, sum_where, 0, array, initial, where, axis=axis, dtype=dtype, keepdims=keepdims)
-
-
 def is_true(keepdims: Any) -> bool:
-    """The flag as a bool; NumPy's mark of an argument not given is False."""
+    """The flag as a bool: what was not passed is False."""
     return keepdims is not ABSENT and bool(keepdims)
 
 
-def cast_to(array: Any, dtype: Any) -> Any:
-    """The array in ``dtype``; as it is where that is None."""
-    return array if dtype is None else np.astype(array, dtype)
-
-
-SUMS: tuple[Primitive | Composite, ...] = (sum_, sum_where, mean, mean_where, np_sum, np_mean, add_reduce)
-
-
-@lru_cache(maxsize=1024)
-def _strides(shape: Shape, axis: Axis, itemsize: int) -> Shape:
-    """Strides that show a dense array of the kept shape as one of ``shape``: 0 along every reduced axis."""
-    strides, step = [], itemsize
-    for n, kept in zip(reversed(shape), reversed(kept_shape(shape, axis)), strict=True):
-        strides.append(step if n == kept else 0)
-        step *= kept
-    return tuple(reversed(strides))
-
-
-def spread(ct: Any, shape: Shape, axis: Axis) -> Any:
-    """A reduced value seen at ``shape`` again: a read-only view with stride 0 along the reduced axes, whatever
-    ``keepdims`` was.
-
-    Dense plain values skip np.broadcast_to, which costs 2-3 us on any size; the constructor costs 0.2 us.
-    """
-    if (type(ct) is np.ndarray and ct.flags.c_contiguous) or isinstance(ct, np.generic):
-        view: Any = np.ndarray(shape, ct.dtype, ct, 0, _strides(shape, axis, ct.itemsize))
-        view.setflags(write=False)
-        return view
-    return np.broadcast_to(ct.reshape(kept_shape(shape, axis)), shape)
+SUMS: tuple[Primitive | Composite, ...] = (sum_, sum_where, mean, mean_where, np_sum, np_mean)

@@ -1,14 +1,12 @@
-"""Variances and standard deviations, about their own mean or a given one."""
+"""Variances and standard deviations, about the mean of the elements or about the mean that the caller passes."""
 
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.reducing.sums import (
-    ABSENT,
-    is_true,
-)
+from pullback.primitives.reducing.sums import is_true
 from pullback.primitives.shared.axes import Axis, count, extent, keep
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
@@ -21,10 +19,14 @@ def _per_degree(x_spec: ArraySpec, out_spec: ArraySpec, ddof: float) -> float:
     return 1 / degrees if degrees > 0 else np.nan
 
 
+def conjugate(x: Any) -> Any:
+    """The conjugate; a real array itself, not the copy that NumPy makes."""
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
 def _centred(x: Any, axis: Axis, dtype: Any) -> Any:
     """conj(x - mean(x))."""
-    off = x - np.mean(x, axis, dtype, keepdims=True)
-    return np.conjugate(off) if off.dtype.kind == "c" else off
+    return conjugate(x - np.mean(x, axis, dtype, keepdims=True))
 
 
 def halved_over(ct: Any, std: Any) -> Any:
@@ -41,9 +43,8 @@ def _std_rule(
     ct: Any, x: Any, out: Any, x_spec: ArraySpec, out_spec: ArraySpec, axis: Axis, dtype: Any, ddof: float
 ) -> Any:
     off = _centred(x, axis, dtype)
-    off = off - np.mean(
-        off, axis, keepdims=True
-    )  # once more: of equal numbers whose mean rounds, std is as small as the deviations
+    # Once more: where the mean of equal numbers is rounded, std is as small as the deviations from it.
+    off = off - np.mean(off, axis, keepdims=True)
     return keep(halved_over(ct, out) * (2 * _per_degree(x_spec, out_spec, ddof)), x_spec.shape, axis) * off
 
 
@@ -61,16 +62,14 @@ std = primitive(
 )
 
 
-# With mean= given, the mean is an operand of its own, and n counts what where= lets through.
+# With ``mean=`` the mean is an operand of its own, and n counts what ``where=`` lets through.
 def about_mean(ct: Any, x: Any, mean: Any, where: Any, x_spec: ArraySpec, axis: Axis, ddof: float) -> Any:
     """The cotangent of the elements for one of var about ``mean``: 2 conj(x - mean) / (n - ddof) where the mask is
     true, else 0."""
     degrees = count(where, x_spec, axis).real - ddof
-    scale = keep(ct, x_spec.shape, axis) * np.where(degrees > 0, 2 / np.where(degrees > 0, degrees, 1), np.nan).astype(
-        degrees.dtype
-    )
-    off = np.where(where, x, mean) - mean
-    return np.where(where, scale * (np.conjugate(off) if off.dtype.kind == "c" else off), 0)
+    per_degree = np.where(degrees > 0, 2 / np.where(degrees > 0, degrees, 1), np.nan).astype(degrees.dtype)
+    scale = keep(ct, x_spec.shape, axis) * per_degree
+    return np.where(where, scale * conjugate(np.where(where, x, mean) - mean), 0)
 
 
 var_about = primitive(
@@ -105,48 +104,35 @@ std_about = primitive(
 )
 
 
-def _spreadness(
-    plain: Primitive,
-    about: Primitive,
-    a: Any,
-    axis: Axis,
-    dtype: Any,
-    ddof: float,
-    keepdims: Any,
-    where: Any,
-    middle: Any,
-    correction: Any,
-) -> Any:
-    """Var or std: about the mean of the unmasked elements, or about the mean that is given."""
-    if correction is not ABSENT:
-        if ddof != 0:
-            message = f"ddof={ddof} and correction={correction} mean the same; give one of them"
-            raise ValueError(message)
-        ddof = correction
-    params = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": is_true(keepdims)}
-    masked = where is not True and where is not ABSENT
-    if middle is ABSENT and not masked:
-        return plain(a, **params)
-    mask = where if masked else True
-    return about(a, np.mean(a, axis, dtype, keepdims=True, where=mask) if middle is ABSENT else middle, mask, **params)
+def correct_ddof(ddof: float, correction: Any) -> Any:
+    """``ddof``, which NumPy also takes under the name ``correction``."""
+    if correction is ABSENT:
+        return ddof
+    if ddof != 0:
+        raise ValueError(f"ddof={ddof} and correction={correction} mean the same; give one of them")
+    return correction
 
 
-@composite(np.var, name="var")
-def np_var(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
-    where: Any = True, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
-    """numpy.var."""
-    return _spreadness(var, var_about, a, axis, dtype, ddof, keepdims, where, mean, correction)
+def _numpy_function(function: Any, plain: Primitive, about: Primitive) -> Composite:
+    """np.var or np.std: ``plain`` where the call has neither a mask nor a mean, else ``about``."""
+
+    def var_or_std(
+        a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
+        where: Any = True, mean: Any = ABSENT, correction: Any = ABSENT,
+    ) -> Any:  # fmt: skip
+        params = {
+            "axis": axis, "dtype": dtype, "ddof": correct_ddof(ddof, correction), "keepdims": is_true(keepdims),
+        }  # fmt: skip
+        mask = True if where is ABSENT else where
+        if mean is ABSENT:
+            if mask is True:
+                return plain(a, **params)
+            mean = np.mean(a, axis, dtype, keepdims=True, where=mask)
+        return about(a, mean, mask, **params)
+
+    return composite(function, name=function.__name__)(var_or_std)
 
 
-@composite(np.std, name="std")
-def np_std(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
-    where: Any = True, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
-    """numpy.std."""
-    return _spreadness(std, std_about, a, axis, dtype, ddof, keepdims, where, mean, correction)
-
+np_var, np_std = _numpy_function(np.var, var, var_about), _numpy_function(np.std, std, std_about)
 
 VARIANCES: tuple[Primitive | Composite, ...] = (var, var_about, std, std_about, np_var, np_std)

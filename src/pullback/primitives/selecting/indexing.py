@@ -1,5 +1,7 @@
-"""Reading by index. Basic keys give views, advanced keys copies; the pullback adds into one buffer per array, in
-place."""
+"""Reading by index: ``x[key]``, take, compress, extract, take_along_axis.
+
+Basic keys give views, advanced keys copies. The pullback adds into one buffer per array, in place.
+"""
 
 import math
 from sys import _getframe
@@ -28,14 +30,13 @@ def _getitem(x: Any, *, key: Any) -> Any:
 getitem = primitive(_getitem, name="getitem", view=True)
 FULL = slice(None)
 PART = 8192
-"""Elements whose places are worked out at a time."""
+"""The number of elements whose places are computed at a time."""
 SMALL = 256
-"""Elements so few that ``np.add.at`` costs less than to prepare anything better."""
+"""Up to this many elements ``np.add.at`` costs less than the preparation of anything better."""
 WIDE, ROUNDS = 16, 8
-"""Rows so long, and repeated so few times, that they are best added in rounds in which each stands once."""
+"""Rows of at least WIDE elements are added in at most ROUNDS rounds, each of which names a row once."""
 FEW = 16
-"""Where so many times fewer elements are read than there are, to add them one by one costs less than to number all
-of them."""
+"""Where the key reads less than one element in FEW, adding them one by one costs less than numbering them all."""
 
 
 def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
@@ -75,9 +76,9 @@ def _add_at(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
     buffer where they can.
     """
     plain = type(buffer) is np.ndarray and buffer.flags.c_contiguous
-    found = _places(key, buffer.shape) if plain else None
-    if found is not None:
-        _add_along(buffer, *found, ct, fresh)
+    line = _places(key, buffer.shape) if plain else None
+    if line is not None:
+        _add_along(buffer, *line, ct, fresh)
     elif not is_fancy(key) or not has_repeats(key, buffer.shape):
         buffer[key] = ct if fresh else buffer[key] + ct
     elif not plain or ct.size * FEW < buffer.size:
@@ -108,8 +109,8 @@ def _places(key: Any, shape: tuple[int, ...]) -> tuple[int, int, Any, bool] | No
 
 
 def _add_along(buffer: Any, before: int, extent: int, places: Any, distinct: bool, ct: Any, fresh: bool) -> None:
-    """Add along the middle one of three axes of ``buffer``, seen as (before, extent, after). ``take`` costs a third
-    of what a key does."""
+    """Add along the middle axis of ``buffer`` in the shape (before, extent, after). ``take`` costs a third of what a
+    key does."""
     places = places.reshape(-1)
     after = buffer.size // (before * extent or 1)
     if before == after == 1:
@@ -134,8 +135,8 @@ def _add_along(buffer: Any, before: int, extent: int, places: Any, distinct: boo
 
 
 def _add_rows(lines: Any, places: Any, ct: Any) -> None:
-    """Add rows at places some of which are named twice: in each round those that are named for the last time among
-    what is left."""
+    """Add rows at places of which some repeat. Each round adds, of the rows that are left, the last one for each
+    place."""
     mark, left = np.empty(len(lines), np.intp), np.arange(places.size)
     for _ in range(ROUNDS):
         mark[places[left]] = left
@@ -148,8 +149,8 @@ def _add_rows(lines: Any, places: Any, ct: Any) -> None:
 
 
 def _add_repeated(line: Any, before: int, extent: int, after: int, places: Any, ct: Any) -> None:
-    """The same in the flat buffer, a part at a time: the places of all elements would be as large as the buffer, and
-    new memory is dear."""
+    """The same in the flat buffer, a part at a time: the places of all elements would take as much memory as the
+    buffer, and new memory is slow."""
     some = max(1, PART // max(after, 1))
     lines = max(1, PART // max(after * min(some, places.size), 1))
     for first in range(0, before, lines):
@@ -177,16 +178,16 @@ def read(handle: Any, key: Any) -> Any:
     if type(out) is np.ndarray:
         if not out.size:
             return call(getitem, (handle,), params)  # shares no memory with anything, so it is no view
-        made = kinds.view()
-        made._parent, made._parent_id, made._parent_value = handle, handle._id, handle._value
-        made._primitive, made._params, made._written_in = getitem, params, None
+        part = kinds.view()
+        part._parent, part._parent_id, part._parent_value = handle, handle._id, handle._value
+        part._primitive, part._params, part._written_in = getitem, params, None
     else:
-        made = kinds.tracer()
+        part = kinds.tracer()
     frame = _getframe(2)
     site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
-    made._value, made._id, made._tape, made._flag, made._spec = out, len(tape.records), tape, FREE, None
+    part._value, part._id, part._tape, part._flag, part._spec = out, len(tape.records), tape, FREE, None
     tape.records.append((READ.opcode, handle._id, handle._spec or spec_of_handle(handle), (key,), site))
-    return made
+    return part
 
 
 @composite(np.take)
@@ -203,8 +204,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         wanted = np.clip(wanted, 0, extent - 1)
     elif mode != "raise":
         np.take(plain_value(a), indices, axis, mode=mode)  # type: ignore[call-overload]  # NumPy's own refusal
-    taken = line[cut(line.ndim, place, wanted)]
-    return taken if not np.ndim(taken) or taken.flags.c_contiguous else np.copy(taken, order="C")
+    part = line[cut(line.ndim, place, wanted)]
+    return part if not np.ndim(part) or part.flags.c_contiguous else np.copy(part, order="C")
 
 
 @composite(np.compress, name="numpy.compress")
@@ -212,9 +213,8 @@ def np_compress(condition: Any, a: Any, axis: int | None = None, out: Any = None
     """numpy.compress: the slices along an axis for which a condition holds; a short condition leaves out the rest."""
     chosen = np.asarray(plain_value(condition))
     if chosen.ndim != 1:
-        message = f"condition must be a 1-d array, got {chosen.ndim} axes"
-        raise ValueError(message)
-    return _left_out(np.take(a, np.flatnonzero(chosen), axis))
+        raise ValueError(f"condition must be a 1-d array, got {chosen.ndim} axes")
+    return _masking(np.take(a, np.flatnonzero(chosen), axis))
 
 
 @composite(name="compress")
@@ -226,15 +226,15 @@ def compress(a: Any, condition: Any, axis: int | None = None, out: Any = None) -
 @composite(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """numpy.extract: the elements for which a condition holds."""
-    return _left_out(np.take(np.ravel(arr), np.flatnonzero(np.ravel(plain_value(condition)))))
+    return _masking(np.take(np.ravel(arr), np.flatnonzero(np.ravel(plain_value(condition)))))
 
 
-def _left_out(found: Any) -> Any:
-    """What a condition has found, noted as such in its trace: an element may be left out because it is no number
-    (see ``Tape.masks``)."""
-    if isinstance(found, Handle):
-        found._tape.masks = True
-    return found
+def _masking(part: Any) -> Any:
+    """``part`` itself, after a note in its trace that a condition chose it: an element may be left out because it is no
+    number (see ``Tape.masks``)."""
+    if isinstance(part, Handle):
+        part._tape.masks = True
+    return part
 
 
 @composite(np.take_along_axis)
@@ -243,16 +243,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     wanted = np.asarray(indices)
     if axis is None:
         if wanted.ndim != 1:
-            message = f"when axis=None, `indices` must have a single dimension, got {wanted.ndim}"
-            raise ValueError(message)
+            raise ValueError(f"when axis=None, `indices` must have a single dimension, got {wanted.ndim}")
         arr, axis = np.ravel(arr), 0
     along = normalize_axis_index(axis, arr.ndim)
     if wanted.dtype.kind not in "iu":
-        message = f"`indices` must be an integer array, got {wanted.dtype}"
-        raise IndexError(message)
+        raise IndexError(f"`indices` must be an integer array, got {wanted.dtype}")
     if wanted.ndim != arr.ndim:
-        message = f"`indices` and `arr` must have the same number of dimensions, got {wanted.ndim} and {arr.ndim}"
-        raise ValueError(message)
+        raise ValueError(
+            f"`indices` and `arr` must have the same number of dimensions, got {wanted.ndim} and {arr.ndim}"
+        )
     grid: list[Any] = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - k)) for k, n in enumerate(arr.shape)]
     grid[along] = wanted
     return arr[tuple(grid)]

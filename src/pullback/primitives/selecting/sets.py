@@ -1,8 +1,7 @@
 """Sets: unique and its kin, union1d, intersect1d, setdiff1d, setxor1d.
 
-Each gives values out of its operands, so the cotangent goes back to where they stand: to the first element of that
-value, in the order of the operands, and in intersect1d hence to the first operand. Indices, inverses and counts are
-plain.
+Each picks values out of its operands. The cotangent of a value goes to the first element of that value, in the order of
+the operands; in intersect1d that is one of the first operand. Indices, inverses and counts are plain.
 """
 
 from collections.abc import Callable
@@ -11,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.selecting.sorting import rises, stable_order
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
-UNIQUE: Any = np.unique
-"""Its type knows no flags that are variables."""
-
 
 def _first_places(values: Any, line: Any) -> Any:
-    """Where the values stand in the line: a value that is there k times takes the first k of its elements, NaN like
-    any other."""
+    """Where the values stand in the line. A value that occurs k times among them takes the first k elements of that
+    value; so does NaN."""
     if not values.size:
         return np.zeros(0, np.intp)
     order, _ = stable_order(line, 0)
@@ -39,8 +35,8 @@ def _first_places(values: Any, line: Any) -> Any:
 
 def _drawn(*arrays: Any, function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> Any:
     values = function(*arrays, **dict(options))
-    found, line = plain_value(values), np.concatenate([np.ravel(plain_value(a)) for a in arrays])
-    return values, {"places": _first_places(found, line.astype(found.dtype, copy=False))}
+    plain, line = plain_value(values), np.concatenate([np.ravel(plain_value(a)) for a in arrays])
+    return values, {"places": _first_places(plain, line.astype(plain.dtype, copy=False))}
 
 
 def _to_operand(ct: Any, places: Any, arrays_spec: tuple[ArraySpec, ...], index: int) -> Any:
@@ -78,38 +74,25 @@ def unique(
 ) -> Any:  # fmt: skip
     """numpy.unique, with its options ``equal_nan`` and, since NumPy 2.3, ``sorted``."""
     flags = (return_index, return_inverse, return_counts)
-    given = tuple(options.items())
+    pairs = tuple(options.items())
     if axis is None or ar.ndim < 2:
-        values = drawn(ar, function=np.unique, options=given if axis is None else (("axis", axis), *given))
+        values = drawn(ar, function=np.unique, options=pairs if axis is None else (("axis", axis), *pairs))
     else:
-        values = rows(ar, axis=axis, options=given)
+        values = rows(ar, axis=axis, options=pairs)
     if not any(flags):
         return values
-    return (values, *UNIQUE(plain_value(ar), *flags, axis, **options)[1:])
+    return (values, *np.unique(plain_value(ar), *flags, axis, **options)[1:])  # type: ignore[call-overload]  # its type takes no variables
 
 
-@composite(np.unique_all)
-def unique_all(x: Any) -> Any:
-    """numpy.unique_all; the named tuple of NumPy."""
-    return _with_values(np.unique_all(plain_value(x)), x)
+def _unique_with(function: Callable[..., Any]) -> Composite:
+    """np.unique_all, np.unique_counts or np.unique_inverse: NumPy's named tuple with traced values. They are sorted, as
+    are all that NumPy makes together with indices, inverses or counts."""
 
+    def unique_with(x: Any) -> Any:
+        values = drawn(x, function=np.unique, options=(("equal_nan", False),))
+        return function(plain_value(x))._replace(values=values)
 
-@composite(np.unique_counts)
-def unique_counts(x: Any) -> Any:
-    """numpy.unique_counts; the named tuple of NumPy."""
-    return _with_values(np.unique_counts(plain_value(x)), x)
-
-
-@composite(np.unique_inverse)
-def unique_inverse(x: Any) -> Any:
-    """numpy.unique_inverse; the named tuple of NumPy."""
-    return _with_values(np.unique_inverse(plain_value(x)), x)
-
-
-def _with_values(result: Any, x: Any) -> Any:
-    """NumPy's plain result, its values traced; they are sorted, as all that NumPy makes together with indices,
-    inverses or counts."""
-    return result._replace(values=drawn(x, function=np.unique, options=(("equal_nan", False),)))
+    return composite(function, name=function.__name__)(unique_with)
 
 
 @composite(np.unique_values)
@@ -134,19 +117,17 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return (values, *np.intersect1d(plain_value(ar1), plain_value(ar2), assume_unique, return_indices=True)[1:])
 
 
-@composite(np.setdiff1d)
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    """numpy.setdiff1d."""
-    return drawn(ar1, ar2, function=np.setdiff1d, options=(("assume_unique", assume_unique),))
+def _difference(function: Callable[..., Any]) -> Composite:
+    """np.setdiff1d or np.setxor1d."""
 
+    def difference(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+        return drawn(ar1, ar2, function=function, options=(("assume_unique", assume_unique),))
 
-@composite(np.setxor1d)
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    """numpy.setxor1d."""
-    return drawn(ar1, ar2, function=np.setxor1d, options=(("assume_unique", assume_unique),))
+    return composite(function, name=function.__name__)(difference)
 
 
 SETS: tuple[Primitive | Composite, ...] = (
-    drawn, rows, unique, unique_all, unique_counts, unique_inverse, unique_values, union1d, intersect1d, setdiff1d,
-    setxor1d,
-)  # fmt: skip
+    *(drawn, rows, unique, unique_values),
+    *(_unique_with(np.unique_all), _unique_with(np.unique_counts), _unique_with(np.unique_inverse)),
+    *(union1d, intersect1d, _difference(np.setdiff1d), _difference(np.setxor1d)),
+)

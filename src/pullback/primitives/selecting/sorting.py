@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shared.axes import cut
-from pullback.primitives.shared.picking import pick, places_along, put_back
+from pullback.primitives.shared.gather_scatter import pick, places_along, put_back
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
@@ -23,8 +23,8 @@ def rises(x: Any, axis: int) -> bool:
 
 
 def stable_order(x: Any, axis: int) -> tuple[Any, bool]:
-    """``np.argsort`` of a plain array, stable; and whether no two elements are equal, where any sort gives the same,
-    at half the time."""
+    """``np.argsort`` of a plain array, stable, and whether no two elements are equal. Then any sort gives the same
+    order, in half the time."""
     order = np.argsort(x, axis)
     if rises(np.take_along_axis(x, order, axis), axis):
         return order, True
@@ -59,13 +59,13 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _partition(x: Any, *, kth: Any, axis: int | None, options: tuple[tuple[str, Any], ...]) -> Any:
-    """NumPy leaves the elements between the ``kth`` in an order of its own, which ``np.argpartition`` need not have:
-    where it has another, the elements are found again by their rank."""
+    """NumPy leaves the elements between the ``kth`` in an order of its own, and ``np.argpartition`` may give another.
+    Then the places of the elements are found by their ranks."""
     out = np.partition(x, kth, axis, **dict(options))
     line, along = _line(x, axis)
-    order, found = np.argpartition(line, kth, along, **dict(options)), _line(out, along)[0]
-    if not _same(np.take_along_axis(line, order, along), found):
-        np.put_along_axis(order, stable_order(found, along)[0], stable_order(line, along)[0], along)
+    order, result = np.argpartition(line, kth, along, **dict(options)), _line(out, along)[0]
+    if not _same(np.take_along_axis(line, order, along), result):
+        np.put_along_axis(order, stable_order(result, along)[0], stable_order(line, along)[0], along)
     return out, {"places": places_along(order, along)}
 
 

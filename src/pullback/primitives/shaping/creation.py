@@ -1,5 +1,5 @@
-"""Creation: ``zeros_like`` and its family, and ``like=``. They give traced buffers without dependence, ready to be
-filled."""
+"""New arrays: ``zeros_like`` and its family, and ``like=``. They are buffers of the trace that depend on nothing yet,
+ready to be filled."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,11 +59,10 @@ def full_like(
     else:
         buffer = traced_buffer(template, np.empty_like(a, dtype=dtype, order=order, subok=subok, shape=shape))
     if isinstance(fill_value, Handle) and not isinstance(buffer, Handle):
-        message = (
+        raise ConversionError(
             f"np.full_like would write a traced value into dtype {buffer.dtype}, which carries no derivative; "
             "pass dtype=float"
         )
-        raise ConversionError(message)
     buffer[...] = fill_value
     return buffer
 
@@ -89,10 +88,10 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
     if function in CONVERTED_BY_LIKE and args and holds_tracer(args[0]):
         return converted(function, args[0], args[1:], kwargs)
     below = resolve(captured(handle, tape_of((handle,), function.__name__)))._value
-    made = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
-    if not isinstance(made, np.ndarray | Handle) or (isinstance(made, Handle) and not isinstance(below, Handle)):
-        return made  # what the user's function of np.fromfunction has given
-    buffer = traced_buffer(handle, made, blank=function is np.empty)
+    array = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
+    if not isinstance(array, np.ndarray | Handle) or (isinstance(array, Handle) and not isinstance(below, Handle)):
+        return array  # the result of the user's own function, through np.fromfunction
+    buffer = traced_buffer(handle, array, blank=function is np.empty)
     if (
         isinstance(buffer, Handle)
         and args
@@ -117,15 +116,13 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **op
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``dst[...] = src``, where ``where`` is true."""
     if not isinstance(dst, Handle):
-        message = (
+        raise ConversionError(
             f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)} (at "
             f"{site_text(site_here(1))}), which would drop the derivative; make the target with np.zeros_like(x)"
         )
-        raise ConversionError(message)
     target: Any = dst
     if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
-        message = f"Cannot cast array data to {target.dtype} according to the rule {casting!r}"
-        raise TypeError(message)
+        raise TypeError(f"Cannot cast array data to {target.dtype} according to the rule {casting!r}")
     set_item(target, Ellipsis, src if where is True else np.where(where, src, target))
 
 

@@ -1,4 +1,4 @@
-"""Diagonals and triangles. Every one of these is linear and saves nothing."""
+"""Diagonals and triangles: diag, diagonal, tril, triu. All are linear and save nothing."""
 
 from typing import Any
 
@@ -61,8 +61,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return place_diagonal(v, shape=(n, n), offset=k, axis1=0, axis2=1)
     if v.ndim == 2:
         return diagonal(v, offset=k, axis1=0, axis2=1)
-    message = f"diag takes an array of 1 or 2 axes, not {v.ndim}"
-    raise ValueError(message)
+    raise ValueError(f"diag takes an array of 1 or 2 axes, not {v.ndim}")
 
 
 @composite(np.diagflat)

@@ -1,5 +1,5 @@
-"""Joining and splitting. The cotangent of a joined array is sliced, a view for each operand; splits are slices,
-views as NumPy's."""
+"""Joining and splitting. Of the cotangent of a joined array each operand gets a slice, which is a view. Splits are
+slices, too, and views as NumPy's are."""
 
 from itertools import accumulate, pairwise
 from typing import Any
@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from pullback.primitives.shaping.operands import as_array, promoting
+from pullback.primitives.shaping.as_array import as_array, promoting
+from pullback.primitives.shaping.reshaping import arrays_of, need_axes
 from pullback.primitives.shared.axes import Shape, cut
-from pullback.primitives.shared.versions import available, served
+from pullback.primitives.shared.numpy_names import available, served
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
 
@@ -36,30 +37,23 @@ stack = primitive(
 )
 
 
-def _arrays(values: Any) -> list[Any]:
-    """The operands; a list or number among them made an array, a handle left as it is."""
-    return [a if hasattr(a, "shape") else np.asarray(a) for a in values]
-
-
 @composite(np.concatenate, name="concatenate")
 def np_concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
     """numpy.concatenate and numpy.concat."""
-    parts = _arrays(arrays)
+    parts = arrays_of(arrays)
     if axis is None:  # only then may Python numbers be among the operands, and they take the dtype of the others
-        dtype = (
-            np.result_type(*map(promoting, arrays)) if dtype is None and any(np.ndim(a) == 0 for a in parts) else dtype
-        )
+        if dtype is None and any(np.ndim(a) == 0 for a in parts):
+            dtype = np.result_type(*map(promoting, arrays))
         parts, axis = [np.ravel(a) for a in parts], 0
     along = normalize_axis_index(axis, parts[0].ndim)
     for place, part in enumerate(parts):
         if part.ndim != parts[0].ndim:
-            message = (
+            raise ValueError(
                 f"arrays to concatenate have {parts[0].ndim} axes at place 0 and {part.ndim} at place {place}; "
                 "reshape one of them"
             )
-            raise ValueError(message)
     starts = (0, *accumulate(a.shape[along] for a in parts))
     return concatenate(*parts, axis=along, starts=starts, dtype=dtype, casting=casting)
 
@@ -67,13 +61,13 @@ def np_concatenate(
 @composite(np.stack, name="stack")
 def np_stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """numpy.stack."""
-    parts = _arrays(arrays)
+    parts = arrays_of(arrays)
     return stack(*parts, axis=normalize_axis_index(axis, parts[0].ndim + 1), dtype=dtype, casting=casting)
 
 
 def _at_least(parts: Any, ndim: int) -> list[Any]:
     """The arrays with axes of length 1 put in front, up to ``ndim``."""
-    return [np.reshape(a, (1,) * (ndim - a.ndim) + a.shape) if a.ndim < ndim else a for a in _arrays(parts)]
+    return [np.reshape(a, (1,) * (ndim - a.ndim) + a.shape) if a.ndim < ndim else a for a in arrays_of(parts)]
 
 
 @composite(np.vstack)
@@ -92,13 +86,13 @@ def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 @composite(np.dstack)
 def dstack(tup: Any) -> Any:
     """numpy.dstack."""
-    return np.concatenate([np.atleast_3d(a) for a in _arrays(tup)], 2)
+    return np.concatenate([np.atleast_3d(a) for a in arrays_of(tup)], 2)
 
 
 @composite(np.column_stack)
 def column_stack(tup: Any) -> Any:
     """numpy.column_stack: a line becomes a column."""
-    return np.concatenate([np.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in _arrays(tup)], 1)
+    return np.concatenate([np.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in arrays_of(tup)], 1)
 
 
 @composite(np.append)
@@ -111,7 +105,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def block(arrays: Any) -> Any:
     """numpy.block: lists joined along the last axis, lists of these along the one before, and so on outwards."""
     depth = _depth(arrays)
-    ndim = max([depth, *(leaf.ndim for leaf in _arrays(_leaves(arrays)))])
+    ndim = max([depth, *(leaf.ndim for leaf in arrays_of(_leaves(arrays)))])
     joined = _block(arrays, ndim, depth)
     return np.copy(joined) if depth == 0 else joined
 
@@ -119,16 +113,13 @@ def block(arrays: Any) -> Any:
 def _depth(arrays: Any) -> int:
     """How deep the lists are nested; raises ValueError where two places differ, or a list is empty."""
     if isinstance(arrays, tuple):
-        message = "block takes nested lists, and found a tuple: write it as a list"
-        raise TypeError(message)
+        raise TypeError("block takes nested lists, and found a tuple: write it as a list")
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(part) for part in arrays}
     if len(depths) != 1:
-        message = (
-            f"the lists of block are nested to the depths {sorted(depths)}" if depths else "an empty list in block"
-        )
-        raise ValueError(f"{message}; nest all to the same depth, each with at least one array")
+        what = f"the lists of block are nested to the depths {sorted(depths)}" if depths else "an empty list in block"
+        raise ValueError(f"{what}; nest all to the same depth, each with at least one array")
     return 1 + depths.pop()
 
 
@@ -148,8 +139,7 @@ def _sections(length: int, sections: Any) -> tuple[Any, ...]:
     if np.ndim(sections):
         return (0, *(int(k) for k in sections), length)
     if sections <= 0:
-        message = f"a split into {sections} parts: the number of parts must be at least 1"
-        raise ValueError(message)
+        raise ValueError(f"a split into {sections} parts: the number of parts must be at least 1")
     each, longer = divmod(length, int(sections))
     return (0, *accumulate(each + (k < longer) for k in range(int(sections))))
 
@@ -166,49 +156,32 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """numpy.split: views of equal length, or between the given places."""
     if np.ndim(indices_or_sections) == 0 and ary.shape[axis] % indices_or_sections:
-        message = (
+        raise ValueError(
             f"{ary.shape[axis]} elements do not split into {indices_or_sections} equal parts; use numpy.array_split"
         )
-        raise ValueError(message)
     return np.array_split(ary, indices_or_sections, axis)
 
 
-def _splits_axis(name: str, ary: Any, least: int) -> None:
-    if ary.ndim < least:
-        message = f"{name} takes an array of at least {least} axes, not {ary.ndim}"
-        raise ValueError(message)
+def _split_along(function: Any, axis: int, least: int) -> Composite:
+    """np.hsplit, np.vsplit or np.dsplit: a split along ``axis`` of an array of at least ``least`` axes."""
 
+    def split_along(ary: Any, indices_or_sections: Any) -> list[Any]:
+        need_axes(function.__name__, ary, least)
+        return np.split(ary, indices_or_sections, axis if ary.ndim > 1 else 0)
 
-@composite(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """numpy.hsplit."""
-    _splits_axis("hsplit", ary, 1)
-    return np.split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
-
-
-@composite(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """numpy.vsplit."""
-    _splits_axis("vsplit", ary, 2)
-    return np.split(ary, indices_or_sections, 0)
-
-
-@composite(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """numpy.dsplit."""
-    _splits_axis("dsplit", ary, 3)
-    return np.split(ary, indices_or_sections, 2)
+    return composite(function, name=function.__name__)(split_along)
 
 
 @composite(*available("unstack"))  # since NumPy 2.1
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """numpy.unstack: views."""
-    _splits_axis("unstack", x, 1)
+    need_axes("unstack", x, 1)
     along = normalize_axis_index(axis, x.ndim)
     return tuple(x[cut(x.ndim, along, k)] for k in range(x.shape[along]))
 
 
 JOINING: tuple[Primitive | Composite, ...] = (
     concatenate, stack, np_concatenate, np_stack, vstack, hstack, dstack, column_stack, append, block,
-    array_split, split, hsplit, vsplit, dsplit, *served(unstack),
+    array_split, split, _split_along(np.hsplit, 1, 1), _split_along(np.vsplit, 0, 2), _split_along(np.dsplit, 2, 3),
+    *served(unstack),
 )  # fmt: skip

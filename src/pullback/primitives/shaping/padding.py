@@ -1,7 +1,7 @@
 """Padding: ``np.pad`` in every mode.
 
-NumPy pads axis 0 first, then axis 1 with the corners that this has made, and so on. The rules go from the last axis to
-the first, and along each one give what arrived in the two pads back to the elements that the pads were made of.
+NumPy pads axis 0 first, then axis 1 together with the new corners, and so on. The rules go from the last axis to the
+first. Along each axis they add the cotangents of the two pads to those of the elements that fill the pads.
 """
 
 from collections.abc import Callable, Iterator
@@ -240,13 +240,13 @@ def _from_statistic(ct: Any, out: Any, x_spec: ArraySpec, widths: Widths, mode: 
 def _share(part: Any, total: Any, window: Any, statistic: Any, axis: int, mode: str) -> None:
     """Add to ``part``, in place, what was ``total`` for the statistic: to the elements of the window that are it, in
     equal parts."""
-    taken = [statistic]
+    values = [statistic]
     if mode == "median" and not window.shape[axis] % 2:
         middle = window.shape[axis] // 2
         ordered = np.partition(window, (middle - 1, middle), axis)
-        taken = [_at(ordered, axis, k, k + 1) for k in (middle - 1, middle)]
+        values = [_at(ordered, axis, k, k + 1) for k in (middle - 1, middle)]
     undefined = statistic != statistic  # noqa: PLR0124 - NaN, also of complex numbers
-    for value in taken:
+    for value in values:
         hits = window == value
         if undefined.any():
             hits |= undefined & (window != window)  # noqa: PLR0124
@@ -254,7 +254,7 @@ def _share(part: Any, total: Any, window: Any, statistic: Any, axis: int, mode: 
         lines = (*places[:axis], np.zeros_like(places[axis]), *places[axis + 1 :])
         numbers = np.ravel_multi_index(lines, statistic.shape)
         counts = np.bincount(numbers, minlength=statistic.size).reshape(statistic.shape)
-        part[places] += (total / (counts * len(taken)))[lines]
+        part[places] += (total / (counts * len(values)))[lines]
 
 
 mean = primitive(
@@ -279,13 +279,12 @@ OPTION = {
 """The one option that each mode takes."""
 
 
-def _pairs(given: Any, ndim: int) -> Widths:
+def _pairs(value: Any, ndim: int) -> Widths:
     """A pair of integers for every axis, from one number, one pair, or a pair for each; raises ValueError for a
     negative one."""
-    pairs = np.broadcast_to(np.asarray(given), (ndim, 2))
+    pairs = np.broadcast_to(np.asarray(value), (ndim, 2))
     if (pairs < 0).any():
-        message = "index can't contain negative values"
-        raise ValueError(message)
+        raise ValueError("index can't contain negative values")
     return tuple((int(before), int(after)) for before, after in pairs)
 
 
@@ -297,8 +296,7 @@ def _widths(pad_width: Any, ndim: int) -> Widths:
             pairs[axis] = width if isinstance(width, tuple) else (width, width)
         pad_width = pairs
     if ndim and np.asarray(pad_width).dtype.kind != "i":
-        message = "`pad_width` must be of integral type."
-        raise TypeError(message)
+        raise TypeError("`pad_width` must be of integral type.")
     return _pairs(pad_width, ndim)
 
 

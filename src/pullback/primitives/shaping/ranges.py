@@ -1,21 +1,16 @@
-"""Ranges whose ends are differentiated, the grids and the powers of a line: linspace, logspace, geomspace, meshgrid,
-vander."""
+"""Ranges with differentiable ends, grids, and the powers of a line: linspace, logspace, geomspace, meshgrid, vander."""
 
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shared.axes import integral
-from pullback.primitives.shared.masked import over, silent, times
+from pullback.primitives.shared.masked_arithmetic import over, silent, times
 from pullback.recording.handles import plain_value
 from pullback.recording.nested_lists import as_operand
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
-
-
-def _plain(*values: Any) -> list[Any]:
-    return [plain_value(value) for value in values]
 
 
 # --------------------------------------------------------------------------------------------------- from start to stop
@@ -73,7 +68,7 @@ def np_linspace(
 ) -> Any:
     """numpy.linspace; the step of ``retstep`` is traced, too, even where ``dtype`` makes the range one of integers."""
     start, stop = as_operand(start), as_operand(stop)
-    ends = _plain(start, stop) if integral(dtype) else (start, stop)
+    ends = map(plain_value, (start, stop)) if integral(dtype) else (start, stop)
     line = linspace(*ends, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
     if not retstep:
         return line
@@ -99,9 +94,10 @@ def logspace(
 @composite(np.geomspace, name="geomspace")
 def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """numpy.geomspace."""
-    start, stop = as_operand(start), as_operand(stop)
-    ends = _plain(start, stop) if integral(dtype) else (start, stop)
-    return geomspace(*ends, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
+    ends = as_operand(start), as_operand(stop)
+    return geomspace(
+        *(map(plain_value, ends) if integral(dtype) else ends), num=num, endpoint=endpoint, dtype=dtype, axis=axis
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- grids and powers
@@ -109,8 +105,7 @@ def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dt
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """numpy.meshgrid; with ``copy=False`` views of the lines."""
     if indexing not in {"xy", "ij"}:
-        message = f"np.meshgrid(indexing={indexing!r}): it must be 'xy' or 'ij'"
-        raise ValueError(message)
+        raise ValueError(f"np.meshgrid(indexing={indexing!r}): it must be 'xy' or 'ij'")
     ndim = len(xi)
     places = [1, 0, *range(2, ndim)] if indexing == "xy" and ndim > 1 else range(ndim)
     lines = [as_array(x).reshape((1,) * k + (-1,) + (1,) * (ndim - 1 - k)) for k, x in zip(places, xi, strict=True)]
@@ -143,12 +138,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 RANGES: tuple[Primitive | Composite, ...] = (
-    linspace,
-    geomspace,
-    np_linspace,
-    logspace,
-    np_geomspace,
-    meshgrid,
-    powers,
-    vander,
+    *(linspace, geomspace, np_linspace, logspace, np_geomspace, meshgrid),
+    *(powers, vander),
 )

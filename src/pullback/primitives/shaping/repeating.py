@@ -1,4 +1,4 @@
-"""Elements moved round or repeated: roll, repeat, tile."""
+"""Elements shifted round or repeated: roll, repeat, tile."""
 
 import operator
 from typing import Any

@@ -1,9 +1,10 @@
-"""Shaping: the same elements in other places. Every one of these is linear and saves nothing.
+"""The same elements in another shape, order of axes or dtype: reshape, transpose, squeeze, flip, copy, astype.
 
-Where NumPy gives a view, so do these (``view=True``): what is asked is the result, never a prediction, since reshape
-may copy.
+All are linear and save nothing. Where NumPy gives a view, so do these (``view=True``). Whether a result is a view is
+read off the result itself, since reshape may copy.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,17 @@ astype = primitive(
 
 
 # ---------------------------------------------------------------------------------------------------- NumPy's functions
+def arrays_of(values: Iterable[Any]) -> list[Any]:
+    """The values as arrays: lists and numbers become arrays, handles and arrays stay as they are."""
+    return [a if hasattr(a, "shape") else np.asarray(a) for a in values]
+
+
+def need_axes(name: str, array: Any, least: int) -> None:
+    """Raise ValueError for an array of fewer axes than ``least``."""
+    if array.ndim < least:
+        raise ValueError(f"{name} takes an array of at least {least} axes, not {array.ndim}")
+
+
 def _memory_order(a: Any) -> tuple[int, ...]:
     """The axes from the largest stride to the smallest: the order of order='K'.
 
@@ -120,8 +132,7 @@ def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = N
     sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     shaped = reshape(a, shape=sizes, order=_c_or_f(a, order))
     if copy is False and shaped.size and not np.may_share_memory(shaped, a):
-        message = "Unable to avoid creating a copy while reshaping."
-        raise ValueError(message)
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
     return np.copy(shaped) if copy else shaped
 
 
@@ -142,9 +153,7 @@ def np_transpose(a: Any, axes: Any = None) -> Any:
 @composite(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Any:
     """numpy.matrix_transpose."""
-    if x.ndim < 2:
-        message = f"matrix_transpose takes at least 2 axes, not {x.ndim}"
-        raise ValueError(message)
+    need_axes("matrix_transpose", x, 2)
     return np.swapaxes(x, -1, -2)
 
 
@@ -160,13 +169,10 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 @composite(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """numpy.moveaxis."""
-    origins, targets = (
-        normalize_axis_tuple(source, a.ndim, "source"),
-        normalize_axis_tuple(destination, a.ndim, "destination"),
-    )
+    origins = normalize_axis_tuple(source, a.ndim, "source")
+    targets = normalize_axis_tuple(destination, a.ndim, "destination")
     if len(origins) != len(targets):
-        message = f"moveaxis needs as many destinations as sources: {source} to {destination}"
-        raise ValueError(message)
+        raise ValueError(f"moveaxis needs as many destinations as sources: {source} to {destination}")
     axes = [k for k in range(a.ndim) if k not in origins]
     for target, origin in sorted(zip(targets, origins, strict=True)):
         axes.insert(target, origin)
@@ -208,7 +214,7 @@ def np_broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 @composite(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """numpy.broadcast_arrays."""
-    arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in args]
+    arrays = arrays_of(args)
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     return tuple(a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays)
 
@@ -223,14 +229,14 @@ def flip(m: Any, axis: Any = None) -> Any:
 @composite(np.flipud)
 def flipud(m: Any) -> Any:
     """numpy.flipud."""
-    _need_axes("flipud", m, 1)
+    need_axes("flipud", m, 1)
     return m[BACKWARDS]
 
 
 @composite(np.fliplr)
 def fliplr(m: Any) -> Any:
     """numpy.fliplr."""
-    _need_axes("fliplr", m, 2)
+    need_axes("fliplr", m, 2)
     return m[:, BACKWARDS]
 
 
@@ -241,12 +247,6 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     turned = m[...] if k % 2 == 0 else np.swapaxes(m, first, second)
     flipped = {0: (), 1: (first,), 2: (first, second), 3: (second,)}[k % 4]
     return np.flip(turned, flipped) if flipped else turned
-
-
-def _need_axes(name: str, m: Any, least: int) -> None:
-    if m.ndim < least:
-        message = f"{name} takes an array of at least {least} axes, not {m.ndim}"
-        raise ValueError(message)
 
 
 @composite(np.astype, name="astype")
@@ -263,16 +263,14 @@ def np_astype(
 ) -> Any:
     """numpy.astype, and the arguments of the method of that name."""
     if device not in (None, "cpu"):
-        message = f'Device not understood. Only "cpu" is allowed, but received: {device}'
-        raise ValueError(message)
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     if not copy and np.dtype(dtype) == x.dtype:
         return x
     if np.dtype(dtype).hasobject:
-        message = (
+        raise ConversionError(
             f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here(1))}); use a "
             "floating dtype"
         )
-        raise ConversionError(message)
     return astype(plain_value(x) if integral(dtype) else x, dtype=np.dtype(dtype), order=order, casting=casting)
 
 
@@ -302,8 +300,8 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def _each(arrays: tuple[Any, ...], function: Any) -> Any:
-    """``function`` of every array, a list or number made an array first; a single result stands alone."""
-    results = tuple(function(a if hasattr(a, "shape") else np.asarray(a)) for a in arrays)
+    """``function`` of every array; a single result stands alone."""
+    results = tuple(map(function, arrays_of(arrays)))
     return results[0] if len(results) == 1 else results
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shared.axes import cut
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
@@ -64,11 +64,10 @@ def np_sliding_window_view(
     x = as_array(x)
     shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     if axis is None and len(shape) != x.ndim:
-        message = (
+        raise ValueError(
             f"sliding_window_view must provide window_shape for all dimensions of x, {x.ndim}, got {shape}; or "
             "name the axes by axis="
         )
-        raise ValueError(message)
     along = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
     return windows(x, shape=shape, axis=along)
 

@@ -1,4 +1,4 @@
-"""Words about reduced axes: the shape that keeps them, and a cotangent spread back over them without a copy."""
+"""Axes that a reduction takes away: the shape that keeps them, how many elements they hold, an index along one."""
 
 from functools import lru_cache
 from typing import Any
@@ -35,8 +35,7 @@ def extent(x_spec: ArraySpec, out_spec: ArraySpec) -> int:
 
 def count(where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
     """How many elements ``where`` lets through to each one of the output, axes kept, in the dtype of ``x``."""
-    seen = np.broadcast_to(where, x_spec.shape)
-    return seen.sum(axis=axis, keepdims=True).astype(x_spec.dtype)
+    return np.broadcast_to(where, x_spec.shape).sum(axis=axis, keepdims=True).astype(x_spec.dtype)
 
 
 def integral(dtype: Any) -> bool:

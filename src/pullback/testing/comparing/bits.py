@@ -1,4 +1,4 @@
-"""Words about bits: twins of arrays, comparison, and overwriting with values that show wherever they are read."""
+"""Comparison of bits, twins of arrays, and overwriting with values that show wherever they are read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

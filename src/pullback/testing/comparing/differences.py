@@ -51,11 +51,7 @@ def derivatives(paths: Iterable[Path], eps: float = 0.0) -> list[Derivative]:
     exact = complex_step(todo[0])
     if exact is None or not _agree(exact, first):
         return [first, *(richardson(phi, eps) for phi in todo[1:])]
-    found = [exact]
-    for phi in todo[1:]:
-        value = complex_step(phi)
-        found.append(richardson(phi, eps) if value is None else value)
-    return found
+    return [exact, *(complex_step(phi) or richardson(phi, eps) for phi in todo[1:])]
 
 
 def complex_step(phi: Path) -> Derivative | None:
@@ -129,10 +125,8 @@ def _central(phi: Path, h: float, like: NDArray[Any]) -> NDArray[Any]:
 
 
 def _agree(exact: Derivative, coarse: Derivative) -> bool:
-    if not np.all(
-        np.isfinite(coarse.error)
-    ):  # the edge of the domain, where the complex step goes on as if there were none
-        return False
+    if not np.all(np.isfinite(coarse.error)):
+        return False  # the edge of the domain, where the complex step goes on as if there were none
     gap = np.abs(exact.value - coarse.value)
     return bool(np.all(gap <= AGREEMENT * np.max(np.abs(coarse.value), initial=0.0) + 10 * coarse.error))
 

@@ -1,4 +1,4 @@
-"""A fault that a checker found, and the error that lists all of them."""
+"""One fault, which a checker reports, and the error that lists all of them."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from pullback.words.errors import CheckError
 
 @frozen
 class Fault:
-    """``kind`` names the fault in a word or two; ``text`` says where, what was expected, what was given, and what to
+    """``kind`` names the fault in a word or two; ``text`` says where it is, what was expected, what came, and what to
     do."""
 
     kind: str
@@ -21,8 +21,6 @@ class Fault:
 
 def raise_faults(subject: str, faults: Iterable[Fault]) -> None:
     """Nothing when there is no fault; else :class:`CheckError` with every one of them, numbered, each once."""
-    found = list(dict.fromkeys(faults))
-    if not found:
-        return
-    lines = [f"  {number}. {fault}" for number, fault in enumerate(found, start=1)]
-    raise CheckError("\n".join([f"{subject}: {len(found)} fault{'s' if len(found) > 1 else ''}", *lines]))
+    lines = [f"  {number}. {fault}" for number, fault in enumerate(dict.fromkeys(faults), start=1)]
+    if lines:
+        raise CheckError("\n".join([f"{subject}: {len(lines)} fault{'s' if len(lines) > 1 else ''}", *lines]))

@@ -1,4 +1,4 @@
-"""The part of a structure that derivatives are taken of: its floating and complex leaves."""
+"""The part of a structure that has derivatives: its floating and complex leaves."""
 
 from collections.abc import Callable
 from typing import Any

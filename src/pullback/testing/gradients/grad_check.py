@@ -8,7 +8,7 @@ import numpy as np
 from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.gradients.hessian_check import hessian_faults
-from pullback.testing.gradients.linear_check import level_faults, next_level, start_level
+from pullback.testing.gradients.jacobian_check import level_faults, next_level, start_level
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten
 

@@ -1,4 +1,4 @@
-"""Second order in every order of the two modes, against numeric derivatives and against each other.
+"""Second derivatives, by each mode over each mode, against numeric derivatives and against each other.
 
 Beside cotangents c of its outputs, f(x) is the scalar <c, f(x)> of x and c. Its gradient is (J'c, f), and its Hessian
 times (v, w) is (Hv + J'w, Jv): one symmetric matrix in which the second derivative, the pull's own linear map and the
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pullback.testing.comparing.differences import derivatives, flatten, inner, random_like, rounding_of, widened
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.gradients.linear_check import Arrays, Level, largest, path_along, trusted, unlike
+from pullback.testing.gradients.jacobian_check import Arrays, Level, largest, path_along, trusted, unlike
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import vjp
 
@@ -32,17 +32,17 @@ def hessian_faults(level: Level, rng: np.random.Generator, *, numeric: bool = Tr
     xs, cts = level.xs, level.cts
     along = tuple(random_like(rng, z) for z in (*xs, *cts))
     above = evolve(level, order=level.order + 1, tol=10 * level.tol)
-    found: dict[str, Any] = {}
+    products: dict[str, Any] = {}
     with np.errstate(all="ignore"):
         for way, of in WAYS.items():
             try:
-                found[way] = of(level, along[: len(xs)], along[len(xs) :])
+                products[way] = of(level, along[: len(xs)], along[len(xs) :])
             except Exception as error:  # noqa: BLE001 - whatever tracing raises is what is reported
                 yield Fault(f"{above.word} {way} raised", f"{level.subject}: {type(error).__name__}: {error}")
-        if len(found) == len(WAYS):
-            yield from _unlike_each_other(above, found, along, kink=not numeric)
+        if len(products) == len(WAYS):
+            yield from _unlike_each_other(above, products, along, kink=not numeric)
             if numeric:
-                yield from _unlike_numeric(above, found, along)
+                yield from _unlike_numeric(above, products, along)
 
 
 def _gradient(level: Level) -> Callable[..., Arrays]:
@@ -83,34 +83,34 @@ WAYS: dict[str, Callable[[Level, Arrays, Arrays], NDArray[Any]]] = {
 }
 
 
-def _unlike_each_other(level: Level, found: dict[str, Any], along: Arrays, *, kink: bool) -> Iterator[Fault]:
+def _unlike_each_other(level: Level, products: dict[str, Any], along: Arrays, *, kink: bool) -> Iterator[Fault]:
     """The gradient of the gradient is the reference: of a symmetric matrix every other way has the same product, up to
     rounding.
 
     At a ``kink`` a NaN is compared with nothing: beside a pole it depends on the order of operations.
     """
-    reference, *others = found.items()
+    reference, *others = products.items()
     rounding = max(CLOSER * level.tol, DIGITS * rounding_of(along))
-    for way, given in others:
+    for way, product in others:
         name, expected = reference
         scale = largest(expected)
-        if given.size != expected.size:
+        if product.size != expected.size:
             terms = expected * flatten(along)
             expected, scale = np.array([inner(expected, flatten(along))]), float(np.sum(np.abs(terms)))
-        close = (given == expected) | (np.abs(given - expected) <= rounding * max(scale, FLOOR))
-        unknown = np.isnan(given) | np.isnan(expected) if kink else np.isnan(given) & np.isnan(expected)
+        close = (product == expected) | (np.abs(product - expected) <= rounding * max(scale, FLOOR))
+        unknown = np.isnan(product) | np.isnan(expected) if kink else np.isnan(product) & np.isnan(expected)
         wrong = np.flatnonzero(~(close | unknown))
         if wrong.size:
             k = int(wrong[0])
             yield Fault(
                 f"{level.word} modes differ",
-                f"the Hessian of <c, f(x)> of {level.subject} times a random direction is {given[k]:.10g} at element "
+                f"the Hessian of <c, f(x)> of {level.subject} times a random direction is {product[k]:.10g} at element "
                 f"{k} by {way}, {expected[k]:.10g} by {name}; a JVP rule, linear= or bilinear= of a primitive on the "
                 "way says something else than its VJP rule",
             )
 
 
-def _unlike_numeric(level: Level, found: dict[str, Any], along: Arrays) -> Iterator[Fault]:
+def _unlike_numeric(level: Level, products: dict[str, Any], along: Arrays) -> Iterator[Fault]:
     zs = (*level.xs, *level.cts)
     gradient = _gradient(level)
     moved = widened(zs, lambda values: flatten(gradient(*values)))
@@ -124,11 +124,11 @@ def _unlike_numeric(level: Level, found: dict[str, Any], along: Arrays) -> Itera
             f"{level.subject} has none at these arguments along a random direction; choose arguments inside the domain "
             "and away from kinks",
         )
-    for way, given in found.items():
-        if given.size == column.value.size:
+    for way, product in products.items():
+        if product.size == column.value.size:
             yield from unlike(
                 whole,
-                given,
+                product,
                 along,
                 column,
                 f"{way}, the rules on the way treat a traced value or cotangent as a constant",

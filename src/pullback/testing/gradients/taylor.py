@@ -86,10 +86,7 @@ def taylor_test(
         raise ValueError(f"a rate needs two steps, got levels={levels}; ask for levels=2 or more")
     leaves, rebuild = inexact_leaves(x)
     v = _direction(leaves, direction, seed)
-    if gradient is None:
-        start, gradient = value_and_grad(f, policy=policy)(x)
-    else:
-        start = f(x)
+    start, gradient = value_and_grad(f, policy=policy)(x) if gradient is None else (f(x), gradient)
     slope = sum(inner(g, w) for g, w in zip(_matching(gradient, leaves, "gradient"), v, strict=True))
     steps = tuple(step / 2**k for k in range(levels))
     values = [float(np.real(f(rebuild([_along(a, h, w) for a, w in zip(leaves, v, strict=True)])))) for h in steps]
@@ -97,9 +94,10 @@ def taylor_test(
     plain = tuple(abs(value - base) for value in values)
     first = tuple(abs(value - base - h * slope) for h, value in zip(steps, values, strict=True))
     if not np.all(np.isfinite(first)):
-        message = f"the Taylor residuals of {_name(f)} are not finite: f(x) = {base:g}, <g, v> = {slope:g}; "
-        message += "take a smaller step or a point inside the domain"
-        raise CheckError(message)
+        raise CheckError(
+            f"the Taylor residuals of {_name(f)} are not finite: f(x) = {base:g}, <g, v> = {slope:g}; take a smaller "
+            "step or a point inside the domain"
+        )
     eps = max(
         (float(np.finfo(np.asarray(a).dtype).eps) for a in [*leaves, start] if np.asarray(a).dtype.kind in "fc"),
         default=2.0**-52,
@@ -124,13 +122,13 @@ def _direction(leaves: list[Any], direction: Any, seed: int) -> list[Any]:
 
 
 def _matching(tree: Any, leaves: list[Any], what: str) -> list[Any]:
-    found = [np.asarray(leaf) for leaf in flatten(tree)[0]]
-    shapes, expected = [a.shape for a in found], [np.shape(a) for a in leaves]
+    others = [np.asarray(leaf) for leaf in flatten(tree)[0]]
+    shapes, expected = [a.shape for a in others], [np.shape(a) for a in leaves]
     if shapes != expected:
         raise ValueError(
             f"the {what} has leaves of shapes {shapes}, x has {expected}; hand over the structure and the shapes of x"
         )
-    return found
+    return others
 
 
 def _rates(steps: tuple[float, ...], residuals: tuple[float, ...]) -> tuple[float, ...]:

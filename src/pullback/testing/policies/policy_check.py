@@ -40,12 +40,11 @@ def check_policy(policy: MemoryPolicy, f: Callable[..., Any] | None = None, *arg
     program is a refusal, not a fault; for all of them it is one. Raises ``TypeError`` for what is no policy.
     """
     if not isinstance(policy, MemoryPolicy):
-        message = (
+        raise TypeError(
             f"check_policy takes a memory policy, got {policy!r}; pass an instance of a subclass of "
             "pullback.MemoryPolicy"
         )
-        raise TypeError(message)
-    faults = [*_schedule_faults(policy)]
+    faults = list(_schedule_faults(policy))
     if f is not None:
         faults += _program_faults(policy, f, args, seed)
     elif not faults:  # an invalid schedule fails again in every program
@@ -106,22 +105,22 @@ def _steps(simulation: Simulation) -> str:
     return f"{simulation.n_forward} forward steps in {simulation.n_actions} actions"
 
 
-Asked: TypeAlias = tuple[int | None, int, int, Any]
-"""n, state_bytes, tape_bytes and the schedule that was made."""
+Request: TypeAlias = tuple[int | None, int, int, Any]
+"""n, state_bytes, tape_bytes and the schedule that answered."""
 
 
 @frozen(repr=False)
 class Watched(MemoryPolicy):
-    """The policy itself, with a list of what it was asked for."""
+    """The policy itself, with a list of the schedules that were requested."""
 
     policy: MemoryPolicy
-    asked: list[Asked] = Factory(list)
+    requests: list[Request] = Factory(list)
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
         """The policy's schedule, noted."""
-        made = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
-        self.asked.append((n, state_bytes, tape_bytes, made))
-        return made
+        schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        self.requests.append((n, state_bytes, tape_bytes, schedule))
+        return schedule
 
     def __repr__(self) -> str:
         return repr(self.policy)
@@ -160,15 +159,15 @@ def _run_faults(
     expected = flatten(plain(ct))[0]
     plain.close()
     watched = Watched(policy)
-    found, pull = vjp(f, *args, policy=policy if isinstance(policy, SaveAll) else watched)
-    if not same_bits(tuple(flatten(out)[0]), tuple(flatten(found)[0])):
+    result, pull = vjp(f, *args, policy=policy if isinstance(policy, SaveAll) else watched)
+    if not same_bits(tuple(flatten(out)[0]), tuple(flatten(result)[0])):
         yield Fault(
             "other value",
             f"{name} under {policy!r} returned other bits than under SaveAll(); the initial sweep is not to recompute",
         )
-    given = flatten(pull(ct))[0]
-    measured, asked = pull.report.n_forward, tuple(watched.asked)
-    yield from _bit_faults(policy, name, given, expected, "")
+    cotangents = flatten(pull(ct))[0]
+    measured, requests = pull.report.n_forward, tuple(watched.requests)
+    yield from _bit_faults(policy, name, cotangents, expected, "")
     yield from _bit_faults(policy, name, flatten(pull(ct))[0], expected, " when pull is called again")
     pull.close()
     left = pull.report.live_bytes
@@ -178,8 +177,8 @@ def _run_faults(
             f"{name} under {policy!r} holds {left} bytes after pull.close(), expected 0; delete every entry before "
             "EndReverse",
         )
-    predicted = _predicted(policy, asked)
-    if asked and measured not in predicted:
+    predicted = _predicted(policy, requests)
+    if requests and measured not in predicted:
         yield Fault(
             "wrong forecast",
             f"{name} under {policy!r} executed {measured} forward steps, the simulator predicts {predicted[0]} for the "
@@ -187,26 +186,26 @@ def _run_faults(
         )
 
 
-def _predicted(policy: MemoryPolicy, asked: tuple[Asked, ...]) -> tuple[int, ...]:
+def _predicted(policy: MemoryPolicy, requests: tuple[Request, ...]) -> tuple[int, ...]:
     """Forward steps of the schedules that ran to their end; the second number counts the steps recorded from a lookback
     state, too.
 
-    One that was given up (code before the first mark is taken for an unmarked loop until the mark comes) has actions
-    left.
+    A schedule with actions left was given up: code before the first mark counts as an unmarked loop until the mark
+    comes.
     """
     runs = []
-    for n, state_bytes, tape_bytes, made in asked:
-        if next(made, None) is None:
-            length = (
-                made.n if made.n is not None else n or 0
-            )  # a loop of unknown length has told its schedule where it ended
+    for n, state_bytes, tape_bytes, schedule in requests:
+        if next(schedule, None) is None:
+            length = schedule.n if schedule.n is not None else n or 0  # a loop of unknown length has finalized it
             runs.append(simulate(policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes), length))
     total = sum(run.n_forward for run in runs)
     return total, total + sum(run.n_lookback for run in runs)
 
 
-def _bit_faults(policy: MemoryPolicy, name: str, given: list[Any], expected: list[Any], when: str) -> Iterator[Fault]:
-    for place, (a, b) in enumerate(zip(given, expected, strict=True)):
+def _bit_faults(
+    policy: MemoryPolicy, name: str, cotangents: list[Any], expected: list[Any], when: str
+) -> Iterator[Fault]:
+    for place, (a, b) in enumerate(zip(cotangents, expected, strict=True)):
         if not same_bits(a, b):
             with np.errstate(all="ignore"):
                 gap = float(np.max(np.abs(np.asarray(a) - np.asarray(b)))) if np.shape(a) == np.shape(b) else np.nan

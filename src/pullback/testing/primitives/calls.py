@@ -73,11 +73,15 @@ class Call:
     outcomes: dict[int, Any] = field(factory=dict)
     """Use (by place) to its raw results on the first seed, or to the exception it raised."""
 
+    def ran(self) -> Iterator[tuple[int, Use]]:
+        """Uses whose rule raised nothing, with their places."""
+        return ((place, use) for place, use in enumerate(self.uses) if not isinstance(self.outcomes[place], Exception))
+
     def sound(self) -> Iterator[tuple[int, Use]]:
         """Uses whose rule returned a floating array of a fitting shape for each operand."""
-        for place, use in enumerate(self.uses):
+        for place, use in self.ran():
             raw = self.outcomes[place]
-            if isinstance(raw, tuple) and all(_fits(self, p, raw[use.place(p)]) for p in use.positions):
+            if all(_fits(self, p, raw[use.place(p)]) for p in use.positions):
                 yield place, use
 
     def results(self, use: Use, seed: Any, evaluation: Evaluation | None = None) -> tuple[Any, ...]:
@@ -92,12 +96,12 @@ class Call:
 
 def make_call(prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any]) -> Call:
     """The call with its first evaluation, the uses of its rules, and their results on the first seed."""
-    given = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in operands)
-    first = evaluate(prim, given, params)
-    active = tuple(p for p, v in enumerate(given) if carries_derivative(v) and prim.rule_name(p) not in prim.nondiff)
+    operands = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in operands)
+    first = evaluate(prim, operands, params)
+    active = tuple(p for p, v in enumerate(operands) if carries_derivative(v) and prim.rule_name(p) not in prim.nondiff)
     # An opaque or integer output has no cotangent that could be made up here: then no rule is called.
     uses = _uses(prim, active) if any(map(carries_derivative, first.outputs)) else ()
-    call = Call(prim, given, params, first, _settings(prim, params), active, uses)
+    call = Call(prim, operands, params, first, _settings(prim, params), active, uses)
     call.seeds = _seeds(call)
     for place, use in enumerate(call.uses):
         try:
@@ -110,7 +114,7 @@ def make_call(prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
 def evaluate(
     prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any], *, keep_flags: bool = False
 ) -> Evaluation:
-    """The forward on writable twins of the operands (with the given flags where ``keep_flags``)."""
+    """The forward on twins of the operands: writable ones, or with the flags of the operands (``keep_flags``)."""
     own = twins(operands, writeable=None if keep_flags else True)
     value = prim.forward(*own, **copy.deepcopy(params))
     residuals: dict[str, Any] = {}
@@ -146,11 +150,11 @@ def apply(use: Use, ct: Any, values: dict[str, Any]) -> tuple[Any, ...]:
 
 
 class WrongCountError(Exception):
-    """A joint rule returned ``given`` cotangents: a note from :func:`apply` to the check that words the fault."""
+    """A joint rule returned another ``number`` of cotangents: from :func:`apply` to the check that words the fault."""
 
-    def __init__(self, given: int) -> None:
-        super().__init__(given)
-        self.given = given
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def stable(call: Call, place: int) -> bool:
@@ -193,13 +197,13 @@ def _settings(prim: Primitive, params: dict[str, Any]) -> dict[str, Any]:
 
 def _uses(prim: Primitive, active: tuple[int, ...]) -> tuple[Use, ...]:
     """Every alternative rule of every active operand; a joint rule once, with all the active operands it serves."""
-    found: dict[tuple[int, int], Use] = {}
+    uses: dict[tuple[int, int], Use] = {}
     for position in active:
         for number, rule in enumerate(prim.rules.get(prim.rule_name(position), ())):
             key = (id(rule), -1 if rule.joint else position)
-            before = found[key].positions if key in found else ()
-            found[key] = Use(prim, rule, (*before, position), number)
-    return tuple(found.values())
+            before = uses[key].positions if key in uses else ()
+            uses[key] = Use(prim, rule, (*before, position), number)
+    return tuple(uses.values())
 
 
 def _seeds(call: Call) -> tuple[Any, ...]:

@@ -67,11 +67,10 @@ def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None
     ``check_grads``.
     """
     if not isinstance(primitive, Primitive):
-        message = (
+        raise TypeError(
             f"check_primitive takes a Primitive, got {type(primitive).__name__}; make one with "
             "pullback.primitive, or call check_grads"
         )
-        raise TypeError(message)
     with np.errstate(all="ignore"):  # rules meet NaN here on purpose
         call = make_call(primitive, operands, params)
         faults = [fault for check in FIRST_ORDER for fault in check(call)]

@@ -1,7 +1,8 @@
 """Checks that nothing is written, shared or left to chance: inputs, cotangents, aliases, determinism, memory
 layouts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,10 @@ def mutated_inputs(call: Call) -> Iterator[Fault]:
                 f"the forward of {prim.name} wrote into its operand {call.name(position)}: recomputation would start "
                 "from other values; work on a copy (np.array(x)) and return it",
             )
-    for place, use in enumerate(call.uses):
-        if isinstance(call.outcomes[place], Exception):
-            continue
+    for _, use in call.ran():
         values = environment(call, call.first, use)
-        before = {name: twins((values[name],))[0] for name in use.rule.values}
-        apply(use, twins((call.seeds[0],), writeable=True)[0], _writeable(values))
-        for name, kept in before.items():
-            if not same_bits(kept, values[name]):
+        for name in _writes(call, use):
+            if name != "ct":
                 yield Fault(
                     "mutated input",
                     f"{use.label} wrote into {name!r} ({describe(values[name])}), which other pullbacks and the user "
@@ -44,17 +41,23 @@ def mutated_inputs(call: Call) -> Iterator[Fault]:
 
 def mutated_cotangents(call: Call) -> Iterator[Fault]:
     """A rule that writes into ``ct``."""
-    for place, use in enumerate(call.uses):
-        if isinstance(call.outcomes[place], Exception):
-            continue
-        ct = twins((call.seeds[0],), writeable=True)[0]
-        apply(use, ct, environment(call, call.first, use))
-        if not same_bits(ct, call.seeds[0]):
+    for _, use in call.ran():
+        if "ct" in _writes(call, use):
             yield Fault(
                 "mutated cotangent",
                 f"{use.label} wrote into ct, which other consumers and the caller of pull hold; write ct * y instead "
                 "of ct *= y, or copy first",
             )
+
+
+def _writes(call: Call, use: Use) -> list[str]:
+    """The names of what a rule writes into: ``ct`` and the values that it declares."""
+    values = _flagged(environment(call, call.first, use), writeable=True)
+    before = {name: twins((values[name],))[0] for name in use.rule.values}
+    ct = twins((call.seeds[0],), writeable=True)[0]
+    apply(use, ct, values)
+    pairs = {"ct": (call.seeds[0], ct)} | {name: (value, values[name]) for name, value in before.items()}
+    return [name for name, (original, value) in pairs.items() if not same_bits(original, value)]
 
 
 def undeclared_aliases(call: Call) -> Iterator[Fault]:
@@ -94,11 +97,8 @@ def nondeterminism(call: Call) -> Iterator[Fault]:
             f"the forward of {call.primitive.name} gave other bits when called again with the same operands, so "
             "recomputing it changes the gradient; hand over what it draws or counts as an operand or a parameter",
         )
-    for place, use in enumerate(call.uses):
-        before = call.outcomes[place]
-        if isinstance(before, Exception):
-            continue
-        if not all(same_bits(before, _quiet(call, use)) for _ in range(2)):
+    for place, use in call.ran():
+        if not all(same_bits(call.outcomes[place], _quiet(call, use)) for _ in range(2)):
             yield Fault(
                 "not deterministic",
                 f"{use.label} gave other bits when called again with the same cotangent and values; draw or count "
@@ -120,7 +120,7 @@ def read_only_operands(call: Call) -> Iterator[Fault]:
         return  # it writes: said by mutated_inputs
     locked = twins(call.operands, writeable=False)
     try:
-        found = evaluate(call.primitive, locked, call.params, keep_flags=True)
+        evaluation = evaluate(call.primitive, locked, call.params, keep_flags=True)
     except Exception as error:  # noqa: BLE001 - a forward may refuse in its own way
         yield Fault(
             "read-only refused",
@@ -128,13 +128,12 @@ def read_only_operands(call: Call) -> Iterator[Fault]:
             "them without asking for a writable buffer",
         )
         return
-    for place, use in enumerate(call.uses):
-        ct = twins((call.seeds[0],), writeable=False)[0]
-        values = environment(call, found, use)
-        if isinstance(call.outcomes[place], Exception) or _writes(call, use):
-            continue
+    for _, use in call.ran():
+        if _writes(call, use):
+            continue  # said by mutated_inputs and mutated_cotangents
+        values = _flagged(environment(call, evaluation, use), writeable=False)
         try:
-            apply(use, ct, _locked(values))
+            apply(use, twins((call.seeds[0],), writeable=False)[0], values)
         except Exception as error:  # noqa: BLE001 - as above
             yield Fault(
                 "read-only refused",
@@ -143,38 +142,26 @@ def read_only_operands(call: Call) -> Iterator[Fault]:
             )
 
 
-def _writes(call: Call, use: Use) -> bool:
-    """True for a rule that writes into its arguments: that fault has its own message."""
-    values = _writeable(environment(call, call.first, use))
-    before = twins(tuple(values[name] for name in use.rule.values))
-    ct = twins((call.seeds[0],), writeable=True)[0]
-    apply(use, ct, values)
-    return not same_bits(ct, call.seeds[0]) or not same_bits(before, tuple(values[name] for name in use.rule.values))
-
-
 def memory_layouts(call: Call) -> Iterator[Fault]:
     """A forward or a rule that gives other numbers for strided, reversed or Fortran-ordered operands and cotangents."""
     tol = 10 * tolerance(*call.operands, *call.first.outputs)
     if "order" not in call.primitive.params:  # with an order of its own, a function of the layout is what it says it is
         for layout, change in LAYOUTS.items():
             yield from _other_operands(call, layout, change, tol)
-    for place, use in call.sound():
+    for _, use in call.sound():
         for layout, change in (LAYOUTS | {"stride-0 read-only": _constant}).items():
-            parts = call.seeds[0] if isinstance(call.seeds[0], tuple) else (call.seeds[0],)
-            moved = tuple(v if v is None else change(v) for v in parts)
-            plain = tuple(v if v is None else np.ascontiguousarray(v).reshape(v.shape) for v in moved)
             several = isinstance(call.seeds[0], tuple)
+            moved = tuple(v if v is None else change(v) for v in (call.seeds[0] if several else (call.seeds[0],)))
+            plain = tuple(v if v is None else np.ascontiguousarray(v).reshape(v.shape) for v in moved)
             if not _writes(call, use):
-                yield from _other_cotangent(
-                    call, place, layout, (moved, plain) if several else (moved[0], plain[0]), tol
-                )
+                yield from _other_cotangent(call, use, layout, (moved, plain) if several else (moved[0], plain[0]), tol)
 
 
 def _other_operands(call: Call, layout: str, change: Any, tol: float) -> Iterator[Fault]:
     moved = tuple(change(v) if isinstance(v, np.ndarray) else v for v in call.operands)
     try:
-        found = evaluate(call.primitive, moved, call.params)
-        close = _all_close(found.outputs, call.first.outputs, tol)
+        evaluation = evaluate(call.primitive, moved, call.params)
+        close = _all_close(evaluation.outputs, call.first.outputs, tol)
     except Exception as error:  # noqa: BLE001 - a forward may refuse in its own way
         yield Fault(
             "memory layout",
@@ -188,41 +175,42 @@ def _other_operands(call: Call, layout: str, change: Any, tol: float) -> Iterato
             "them through NumPy, or call np.ascontiguousarray first",
         )
         return
-    for place, use in call.sound():
-        yield from _other_values(call, place, use, found, layout, tol)
+    for place, _ in call.sound():
+        yield from _other_values(call, place, evaluation, layout, tol)
 
 
-def _other_values(call: Call, place: int, use: Use, found: Evaluation, layout: str, tol: float) -> Iterator[Fault]:
-    try:
-        close = _all_close(call.results(use, call.seeds[0], found), call.outcomes[place], tol)
-        words = "gives other numbers"
-    except Exception as error:  # noqa: BLE001 - whatever a rule raises is what is reported
-        close, words = False, f"raised {type(error).__name__}: {error}"
-    if not close:
-        yield Fault(
-            "memory layout",
-            f"{use.label} {words} for {layout} operands of equal values; compute with NumPy functions, not with "
-            "buffers",
-        )
-
-
-def _other_cotangent(call: Call, place: int, layout: str, cts: tuple[Any, Any], tol: float) -> Iterator[Fault]:
+def _other_values(call: Call, place: int, evaluation: Evaluation, layout: str, tol: float) -> Iterator[Fault]:
     use = call.uses[place]
-    try:
+    yield from _layout_fault(
+        use,
+        f"{layout} operands",
+        lambda: _all_close(call.results(use, call.seeds[0], evaluation), call.outcomes[place], tol),
+    )
+
+
+def _other_cotangent(call: Call, use: Use, layout: str, cts: tuple[Any, Any], tol: float) -> Iterator[Fault]:
+    def close() -> bool:
         moved, plain = (apply(use, ct, environment(call, call.first, use)) for ct in cts)
-        close, words = _all_close(moved, plain, tol), "gives other numbers"
+        return _all_close(moved, plain, tol)
+
+    yield from _layout_fault(use, f"a {layout} cotangent", close)
+
+
+def _layout_fault(use: Use, what: str, close: Callable[[], bool]) -> Iterator[Fault]:
+    """A fault where the results are not ``close``, or the rule raises."""
+    try:
+        words = "" if close() else "gives other numbers"
     except Exception as error:  # noqa: BLE001 - whatever a rule raises is what is reported
-        close, words = False, f"raised {type(error).__name__}: {error}"
-    if not close:
+        words = f"raised {type(error).__name__}: {error}"
+    if words:
         yield Fault(
             "memory layout",
-            f"{use.label} {words} for a {layout} cotangent of equal values; compute with NumPy functions, not with "
-            "buffers",
+            f"{use.label} {words} for {what} of equal values; compute with NumPy functions, not with buffers",
         )
 
 
-def _all_close(found: tuple[Any, ...], expected: tuple[Any, ...], tol: float) -> bool:
-    for a, b in zip(found, expected, strict=True):
+def _all_close(values: tuple[Any, ...], expected: tuple[Any, ...], tol: float) -> bool:
+    for a, b in zip(values, expected, strict=True):
         if b is None or not (carries_derivative(b) or np.asarray(b).dtype.kind in "iub"):
             continue
         x, y = np.asarray(a), np.asarray(b)
@@ -245,24 +233,17 @@ def _reversed(array: NDArray[Any]) -> Any:
     return np.ascontiguousarray(array[back]).reshape(array.shape)[back]
 
 
-def _fortran(array: NDArray[Any]) -> Any:
-    return np.array(array, order="F")  # np.asfortranarray would make a 0-d array 1-d
-
-
 def _constant(array: NDArray[Any]) -> Any:
     """All elements equal, in one place in memory, and read-only, as what np.broadcast_to gives."""
     return np.broadcast_to(array.flat[0] if array.size else array.dtype.type(0), array.shape)
 
 
-LAYOUTS = {"every-second-element": _every_second, "reversed": _reversed, "Fortran-ordered": _fortran}
-
-
-def _writeable(values: dict[str, Any]) -> dict[str, Any]:
-    return _flagged(values, writeable=True)
-
-
-def _locked(values: dict[str, Any]) -> dict[str, Any]:
-    return _flagged(values, writeable=False)
+# np.array, because np.asfortranarray would make a 0-d array 1-d.
+LAYOUTS: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "every-second-element": _every_second,
+    "reversed": _reversed,
+    "Fortran-ordered": partial(np.array, order="F"),
+}
 
 
 def _flagged(values: dict[str, Any], *, writeable: bool) -> dict[str, Any]:

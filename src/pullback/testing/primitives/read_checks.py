@@ -4,7 +4,6 @@ The second is found by overwriting: run the forward, copy what the rule declares
 compare bits.
 """
 
-import dis
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pullback.rules.declaration import global_names
 from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
@@ -92,9 +92,7 @@ def _changes_when_overwritten(call: Call, use: Use) -> bool:
 
 def _captured_reads(call: Call, use: Use) -> Iterator[str]:
     """Where the arrays are that the rule reaches through a closure, a global or a default, and really reads."""
-    evaluation = evaluate(
-        call.primitive, call.operands, call.params
-    )  # a forward that leaves something behind leaves it now
+    evaluation = evaluate(call.primitive, call.operands, call.params)  # what the forward leaves behind, it leaves now
     before = _results(call, use, environment(call, evaluation, use))
     for path, array in captured_arrays(use.rule.fn):
         with overwritten(array) as done:
@@ -108,12 +106,12 @@ def captured_arrays(fn: Callable[..., Any]) -> Iterator[tuple[str, NDArray[Any]]
     the same module."""
     home = getattr(fn, "__module__", None)
     todo: list[tuple[str, Any, int]] = [("", fn, 0)]
-    seen: set[int] = set()
+    ids: set[int] = set()
     while todo:
         path, value, depth = todo.pop()
-        if id(value) in seen or depth > DEPTH:
+        if id(value) in ids or depth > DEPTH:
             continue
-        seen.add(id(value))
+        ids.add(id(value))
         if isinstance(value, np.ndarray):
             yield path, value
         else:
@@ -151,10 +149,7 @@ def _of_function(path: str, function: Any) -> Iterator[tuple[str, Any]]:
             yield f"the closure variable {name}{within}", cell.cell_contents
         except ValueError:  # an empty cell: a name bound later
             continue
-    named = {
-        step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
-    }  # co_names has attributes, too
-    for name in sorted(named & function.__globals__.keys()):
+    for name in sorted(global_names(code) & function.__globals__.keys()):
         yield f"the global {name}{within}", function.__globals__[name]
     for inner in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         yield f"a default{within}", inner

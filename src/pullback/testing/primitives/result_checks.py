@@ -20,14 +20,13 @@ from pullback.testing.comparing.differences import (
     widened,
 )
 from pullback.testing.comparing.faults import Fault
+from pullback.testing.gradients.jacobian_check import TRUSTED
 from pullback.testing.primitives.calls import SEED, Call, Use, WrongCountError, fits_shape
 from pullback.words.specs import carries_derivative, project, spec_of
 
 ALL_ELEMENTS = 48
 """Up to this many elements every partial derivative is formed; above, six random directions."""
 DIRECTIONS = 6
-TRUSTED = 1e-3
-"""A numeric derivative with a larger relative error estimate judges nothing."""
 
 
 def missing_rules(call: Call) -> Iterator[Fault]:
@@ -52,7 +51,7 @@ def failing_rules(call: Call) -> Iterator[Fault]:
             names = ", ".join(map(repr, use.rule.operands))
             yield Fault(
                 "wrong count",
-                f"{use.label} returned {outcome.given} cotangent{'s' * (outcome.given != 1)}, expected a tuple of "
+                f"{use.label} returned {outcome.number} cotangent{'s' * (outcome.number != 1)}, expected a tuple of "
                 f"{len(use.rule.operands)}, one for each of {names}; return None only for an operand that is not in "
                 "needed",
             )
@@ -66,12 +65,9 @@ def failing_rules(call: Call) -> Iterator[Fault]:
 
 def wrong_kinds(call: Call) -> Iterator[Fault]:
     """None, a tuple from a rule for one operand, a wrong shape, a wrong dtype."""
-    for place, use in enumerate(call.uses):
-        outcome = call.outcomes[place]
-        if isinstance(outcome, Exception):
-            continue
+    for place, use in call.ran():
         for position in use.positions:
-            raw = outcome[use.place(position)]
+            raw = call.outcomes[place][use.place(position)]
             if raw is None:
                 yield Fault(
                     "None returned",
@@ -104,15 +100,11 @@ def _shape_and_dtype(call: Call, use: Use, position: int, raw: NDArray[Any]) -> 
             "cotangent from ct, which is floating or complex",
         )
         return
-    seen = [
-        v
-        for v in (*_arrays(call.operands), *_arrays(call.first.outputs), *_arrays(call.first.residuals.values()))
-        if carries_derivative(v)
-    ]
-    least, most = (
-        min(_precision(spec.dtype), *map(_precision, _ct_dtypes(call))),
-        max(map(_precision, [spec.dtype, *(v.dtype for v in seen)])),
-    )
+    values = (*call.operands, *call.first.outputs, *call.first.residuals.values())
+    # Python numbers are weak and set no dtype.
+    dtypes = [v.dtype for v in values if isinstance(v, np.ndarray | np.generic) and carries_derivative(v)]
+    least = min(map(_precision, [spec.dtype, *_ct_dtypes(call)]))
+    most = max(map(_precision, [spec.dtype, *dtypes]))
     if _precision(raw.dtype) < least:
         yield Fault(
             "wrong dtype",
@@ -155,8 +147,8 @@ def numeric_columns(call: Call, position: int) -> list[tuple[Any, Derivative]]:
         units = list(np.eye(x.size).reshape(x.size, *x.shape))
         directions = [directions[0], *units, *([1j * unit for unit in units] if wide else [])]
     path = forward_path(call, position)
-    found = derivatives([path(v) for v in directions], rounding_of(_operands_moved(call)))
-    return list(zip(directions, found, strict=True))
+    columns = derivatives([path(v) for v in directions], rounding_of(_operands_moved(call)))
+    return list(zip(directions, columns, strict=True))
 
 
 def forward_path(call: Call, position: int) -> Any:
@@ -201,7 +193,7 @@ def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[A
         return None
     try:
         raw = call.results(use, seed)[use.place(position)]
-        given = project(np.asarray(raw), spec_of(call.operands[position]))
+        cotangent = project(np.asarray(raw), spec_of(call.operands[position]))
     except Exception as error:  # noqa: BLE001 - whatever a rule raises is what is reported
         words = "with None for the outputs that are not used " if isinstance(seed, tuple) else ""
         return Fault(
@@ -209,7 +201,7 @@ def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[A
             f"{use.label} {words}raised {type(error).__name__}: {error}; unused outputs have the cotangent None",
         )
     tol = tolerance(call.operands[position], *(v for v in _seed_parts(seed) if v is not None), *call.first.outputs)
-    rows = judge(given, _flat_seed(call, seed), table)
+    rows = judge(cotangent, _flat_seed(call, seed), table)
     scale = np.array([row.scale for row in rows])
     floor = 0.01 * np.max(scale, initial=0.0) + 1e-6
     trusted = [row for row in rows if np.isfinite(row.expected) and row.error <= TRUSTED * (row.scale + floor)]
@@ -219,24 +211,24 @@ def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[A
             f"no numeric derivative of {call.primitive.name} with respect to {call.name(position)} exists at these "
             f"operands, so {use.label} cannot be judged; choose operands inside the domain and away from jumps",
         )
-    wrong = [r for r in trusted if not abs(r.given - r.expected) <= tol * (r.scale + floor) + 10 * r.error]
+    wrong = [r for r in trusted if not abs(r.value - r.expected) <= tol * (r.scale + floor) + 10 * r.error]
     return _value_fault(call, use, position, wrong, len(trusted), tol) if wrong else None
 
 
 @frozen(eq=False)
 class Row:
-    """One comparison: <cotangent, direction> as given and as expected, the size of the sum's terms, the error of
+    """One comparison: <cotangent, direction> by the rule and as expected, the size of the sum's terms, the error of
     ``expected``."""
 
     direction: Any
-    given: float
+    value: float
     expected: float
     scale: float
     error: float
     method: str
 
 
-def judge(given: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]]) -> list[Row]:
+def judge(cotangent: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]]) -> list[Row]:
     """<J'ct, v> beside <ct, J v> for every column."""
     rows = []
     for v, column in table:
@@ -244,22 +236,30 @@ def judge(given: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]]) -> 
         value, error, weight = column.value[active], column.error[active], ct[active]
         scale = float(np.sum(np.abs(weight) * np.abs(value)))
         rows.append(
-            Row(v, inner(given, v), inner(weight, value), scale, float(np.sum(np.abs(weight) * error)), column.method)
+            Row(
+                v,
+                inner(cotangent, v),
+                inner(weight, value),
+                scale,
+                float(np.sum(np.abs(weight) * error)),
+                column.method,
+            )
         )
     return rows
 
 
 def _value_fault(call: Call, use: Use, position: int, wrong: list[Row], total: int, tol: float) -> Fault:
     units = [r for r in wrong if np.count_nonzero(r.direction) == 1]
-    worst = max(units or wrong, key=lambda r: abs(r.given - r.expected) if np.isfinite(r.given) else np.inf)
-    where, given, expected = "along a random direction", worst.given, worst.expected
+    worst = max(units or wrong, key=lambda r: abs(r.value - r.expected) if np.isfinite(r.value) else np.inf)
+    where = "along a random direction"
     if units:
         index = tuple(int(k) for k in np.argwhere(np.asarray(worst.direction))[0]) if np.ndim(worst.direction) else ()
         part = " (minus the imaginary part)" if np.iscomplexobj(worst.direction) else ""
         where = f"at element {index}{part}" if index else f"at the only element{part}"
     return Fault(
         "wrong value",
-        f"{use.label} gives {given:.10g} {where} of {call.name(position)}, expected {expected:.10g} by {worst.method}; "
+        f"{use.label} gives {worst.value:.10g} {where} of {call.name(position)}, expected {worst.expected:.10g} by "
+        f"{worst.method}; "
         f"{len(wrong)} of {total} comparisons differ by more than {tol:.0e}. Correct the formula; if the operands sit "
         "at a kink or tie, move them off it",
     )
@@ -270,20 +270,15 @@ def differing_alternatives(call: Call) -> Iterator[Fault]:
     reference: dict[int, tuple[Use, Any]] = {}
     for place, use in call.sound():
         for position in use.positions:
-            given = project(np.asarray(call.outcomes[place][use.place(position)]), spec_of(call.operands[position]))
-            before = reference.setdefault(position, (use, given))
-            if not same_bits(before[1], given):
+            value = project(np.asarray(call.outcomes[place][use.place(position)]), spec_of(call.operands[position]))
+            before = reference.setdefault(position, (use, value))
+            if not same_bits(before[1], value):
                 yield Fault(
                     "differing alternatives",
                     f"{use.label} and the one that reads ({', '.join(before[0].rule.reads)}) give other bits, so the "
                     "gradient would depend on the policy; let both do the same operations, the second on a value it "
                     "computes as the forward does",
                 )
-
-
-def _arrays(values: Any) -> list[Any]:
-    """Arrays and NumPy scalars; Python numbers are weak and set no dtype."""
-    return [v for v in values if isinstance(v, np.ndarray | np.generic)]
 
 
 def _precision(dtype: np.dtype[Any]) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.gradients.hessian_check import hessian_faults
-from pullback.testing.gradients.linear_check import level_faults, next_level, start_level
+from pullback.testing.gradients.jacobian_check import level_faults, next_level, start_level
 from pullback.testing.primitives.calls import SEED, Call
 from pullback.words.specs import carries_derivative
 

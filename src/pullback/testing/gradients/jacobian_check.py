@@ -1,5 +1,7 @@
-"""One order of differentiation of a function of several arrays: its pull and its forward derivative against numeric
-ones."""
+"""The Jacobian of a function, by its pull and by its forward derivative, against numeric derivatives.
+
+A :class:`Level` is one order of differentiation: the function of the second level is the pull of the first.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -93,8 +95,8 @@ def level_faults(level: Level, modes: tuple[str, ...], rng: np.random.Generator)
 
 def _reverse(level: Level, vs: list[Arrays], columns: list[Derivative], ct: NDArray[Any]) -> Iterator[Fault]:
     _, pull = vjp(level.fn, *level.xs, policy=level.policy)
-    given = tuple(pull(level.cts))
-    for g, x in zip(given, level.xs, strict=True):
+    gradient = tuple(pull(level.cts))
+    for g, x in zip(gradient, level.xs, strict=True):
         if np.shape(g) != np.shape(x) or np.asarray(g).dtype != np.asarray(x).dtype:
             yield Fault(
                 f"{level.word} wrong kind",
@@ -106,7 +108,7 @@ def _reverse(level: Level, vs: list[Arrays], columns: list[Derivative], ct: NDAr
         if _trusted(ct, column):
             expected, scale = inner(ct, column.value), float(np.sum(np.abs(ct) * np.abs(column.value)))
             rows.append((
-                sum(map(inner, given, v)),
+                sum(map(inner, gradient, v)),
                 expected,
                 scale,
                 10 * float(np.sum(np.abs(ct) * column.error)),

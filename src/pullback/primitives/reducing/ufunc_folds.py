@@ -1,34 +1,33 @@
 """``reduce`` and ``accumulate`` of the binary ufuncs: a fold, ``s = f(s, x[k])`` along an axis.
 
-For any f with rules of its own the derivative is the chain rule along the axis: with the partial derivatives a = df/ds
-and b = df/dx at every step, the cotangent of x[k] is b[k] times the sum over j >= k of ct[j] times a[k + 1] ... a[j].
-Add, multiply, maximum, minimum and logaddexp have rules of their own (see ``reductions`` and ``scans``); so have the
-extrema here, of which one element alone is seen.
+For any f with rules the derivative is the chain rule along the axis. With the partial derivatives a = df/ds and
+b = df/dx at every step, the cotangent of x[k] is b[k] times the sum over j >= k of ct[j] times a[k + 1] ... a[j].
+Add, multiply, maximum, minimum and logaddexp have shorter rules (see ``sums``, ``extrema_and_products``, ``scans``). So
+have the extrema here, which depend on one element alone.
 
-NumPy gives the values. It folds several axes, or a mask, in an order of its own where f is associative; the partial
-derivatives are then taken in C order, which differs in the last bits.
+NumPy gives the values. Where f is associative, NumPy folds several axes, or a mask, in an order of its own. The partial
+derivatives are taken in C order all the same, which differs in the last bits.
 """
 
 from collections.abc import Callable
 from math import prod
+from operator import eq
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from pullback.primitives.elementwise import functions as elementwise
-from pullback.primitives.reducing.extrema_and_products import softmax
+from pullback.primitives.elementwise import ufunc_rules
+from pullback.primitives.reducing.extrema_and_products import shares, softmax
 from pullback.primitives.reducing.scans import from_the_end
-from pullback.primitives.reducing.sums import ADD
 from pullback.primitives.shared.axes import BACKWARDS, Axis, cut, integral, keep
-from pullback.primitives.shared.masked import over, times
-from pullback.primitives.shared.picking import put
+from pullback.primitives.shared.gather_scatter import put
+from pullback.primitives.shared.masked_arithmetic import over, times
+from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # -------------------------------------------------------------------------------------------------- partial derivatives
@@ -42,13 +41,9 @@ def _partial(step: Primitive, operand: int, before: Any, x: Any, after: Any) -> 
 def _steps(step: Primitive, x: Any, states: Any, axis: int) -> tuple[Any, Any]:
     """The partial derivatives of every step but the first element, which is the first state: by the state, by the
     element."""
-    ndim = len(x.shape)
-    before, after, new = (
-        states[cut(ndim, axis, slice(-1))],
-        states[cut(ndim, axis, slice(1, None))],
-        x[cut(ndim, axis, slice(1, None))],
-    )
-    return _partial(step, 0, before, new, after), _partial(step, 1, before, new, after)
+    first, rest = cut(len(x.shape), axis, slice(-1)), cut(len(x.shape), axis, slice(1, None))
+    steps = states[first], x[rest], states[rest]
+    return _partial(step, 0, *steps), _partial(step, 1, *steps)
 
 
 def _to_line(ct: Any, b: Any, axis: int) -> Any:
@@ -62,7 +57,7 @@ def _to_line(ct: Any, b: Any, axis: int) -> Any:
 def _accumulation(step: Primitive, ufunc: Any) -> Primitive:
     """``ufunc.accumulate`` as a primitive; ``step`` has the rules of the ufunc."""
 
-    def rule(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: int) -> Any:
+    def to_elements(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: int) -> Any:
         if x_spec.shape[axis] < 2:
             return ct
         if ufunc is np.subtract:
@@ -71,12 +66,17 @@ def _accumulation(step: Primitive, ufunc: Any) -> Primitive:
         a, b = _steps(step, x, out, axis)
         return _to_line(from_the_end(ct, a, axis), b, axis)
 
-    made: Primitive = primitive(
+    return _accumulate_by(ufunc, to_elements)
+
+
+def _accumulate_by(ufunc: Any, rule: Callable[..., Any], *, masks: bool = False) -> Primitive:
+    fold: Primitive = primitive(
         lambda x, *, axis, dtype: ufunc.accumulate(x, axis, dtype),
         name=f"{ufunc.__name__}_accumulate",
+        masks=masks,
         vjps={"x": rule},
     )
-    return made
+    return fold
 
 
 def _to_leaders(ct: Any, out: Any, x_spec: ArraySpec, axis: int) -> Any:
@@ -92,17 +92,6 @@ def _to_leaders(ct: Any, out: Any, x_spec: ArraySpec, axis: int) -> Any:
     places = np.flatnonzero(leads)
     sums = np.add.reduceat(np.reshape(np.moveaxis(ct, axis, -1), -1), places)
     return np.moveaxis(put(sums, places, shape=value.shape, distinct=True), -1, axis)
-
-
-def _running(ufunc: Any) -> Primitive:
-    """The accumulation of an extremum."""
-    made: Primitive = primitive(
-        lambda x, *, axis, dtype: ufunc.accumulate(x, axis, dtype),
-        name=f"{ufunc.__name__}_accumulate",
-        masks=True,
-        vjps={"x": _to_leaders},
-    )
-    return made
 
 
 # --------------------------------------------------------------------------------------------------------------- reduce
@@ -180,20 +169,19 @@ def _reduction(step: Primitive, ufunc: Any) -> Primitive:
             _require_fold(ufunc, x, axis, dtype, out)
         return out
 
-    made: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", vjps={"x": rule})
-    return made
+    fold: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", vjps={"x": rule})
+    return fold
 
 
 def _require_fold(ufunc: Any, x: Any, axis: Axis, dtype: Any, out: Any) -> None:
     """Refuse a result of NumPy that is no fold."""
     last = plain_value(ufunc.accumulate(_lined(x, axis)[0], 0, dtype))[-1]
     if not np.allclose(np.reshape(plain_value(out), last.shape), last, 1e-2, 0, equal_nan=True):
-        message = (
+        raise NotDifferentiableError(
             f"numpy.{ufunc.__name__}.reduce of this array along axis {axis} gives numbers that are no fold of its "
             "elements: NumPy's vectorised loop loses the intermediate ones, so there is no derivative; take the last "
             f"of numpy.{ufunc.__name__}.accumulate"
         )
-        raise NotDifferentiableError(message)
 
 
 def _walk(ufunc: Any, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
@@ -211,15 +199,6 @@ def _walk(ufunc: Any, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: A
 
 
 # -------------------------------------------------------------------------------------------------------- fmax and fmin
-def _share(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> tuple[Any, Any, Any]:
-    """Where ``x`` is the extremum, where ``initial`` is, and the share of each in the cotangent. No NaN is: where
-    all are, nothing is."""
-    top = keep(out, x_spec.shape, axis)
-    hit, first = (x == top) & where, initial == top
-    winners = ADD(hit, axis, out.dtype, keepdims=True) + first
-    return hit, first, keep(ct, x_spec.shape, axis) / np.maximum(winners, 1)
-
-
 def _to_few(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
     """Of all elements at once few are the extremum, so that their places are sooner found than a mask."""
     if axis is not None:
@@ -234,13 +213,13 @@ def _to_few(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
 
 
 def _to_extremes(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    hit, _, share = _share(ct, x, initial, where, out, x_spec, axis)
-    return np.where(hit, share, 0)
+    elements, _, share = shares(ct, x, initial, where, out, x_spec, axis, eq)  # no NaN equals the extremum
+    return np.where(elements, share, 0)
 
 
 def _to_initial(ct: Any, x: Any, initial: Any, where: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    _, first, share = _share(ct, x, initial, where, out, x_spec, axis)
-    return np.where(first, share, 0)
+    _, start, share = shares(ct, x, initial, where, out, x_spec, axis, eq)
+    return np.where(start, share, 0)
 
 
 def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
@@ -296,22 +275,22 @@ def _reduce(ufunc: Any, fold: Primitive, general: Primitive | None = None) -> Co
 
 
 STEPS: tuple[tuple[Any, Primitive], ...] = (
-    (np.subtract, elementwise.subtract),
-    (np.divide, elementwise.divide),
-    (np.power, elementwise.power),
-    (np.float_power, elementwise.float_power),
-    (np.remainder, elementwise.remainder),
-    (np.fmod, elementwise.fmod),
-    (np.arctan2, elementwise.arctan2),
-    (np.hypot, elementwise.hypot),
-    (np.logaddexp2, elementwise.logaddexp2),
-    (np.copysign, elementwise.copysign),
-    (np.heaviside, elementwise.heaviside),
+    (np.subtract, ufunc_rules.subtract),
+    (np.divide, ufunc_rules.divide),
+    (np.power, ufunc_rules.power),
+    (np.float_power, ufunc_rules.float_power),
+    (np.remainder, ufunc_rules.remainder),
+    (np.fmod, ufunc_rules.fmod),
+    (np.arctan2, ufunc_rules.arctan2),
+    (np.hypot, ufunc_rules.hypot),
+    (np.logaddexp2, ufunc_rules.logaddexp2),
+    (np.copysign, ufunc_rules.copysign),
+    (np.heaviside, ufunc_rules.heaviside),
 )
 REDUCED: tuple[tuple[Any, Primitive], ...] = tuple((ufunc, _reduction(step, ufunc)) for ufunc, step in STEPS)
 ACCUMULATED: tuple[tuple[Any, Primitive], ...] = (
-    *((ufunc, _accumulation(step, ufunc)) for ufunc, step in (*STEPS, (np.logaddexp, elementwise.logaddexp))),
-    *((ufunc, _running(ufunc)) for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin)),
+    *((ufunc, _accumulation(step, ufunc)) for ufunc, step in (*STEPS, (np.logaddexp, ufunc_rules.logaddexp))),
+    *((ufunc, _accumulate_by(ufunc, _to_leaders, masks=True)) for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin)),
 )
 EXTREMA: tuple[tuple[Any, Primitive, Primitive], ...] = tuple(
     (ufunc, *_past_nan(ufunc)) for ufunc in (np.fmax, np.fmin)

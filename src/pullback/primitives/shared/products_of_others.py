@@ -1,8 +1,8 @@
-"""The derivative of a product by its factors: the product of the others.
+"""The derivative of a product by each factor: the product of all other factors.
 
-Where the product is far from the ends of its dtype's range no factor is 0, and the product over each is one pass. Else
-the others are multiplied out, those before times those after, so that zeros need no division and nothing underflows
-that need not.
+Where the product is far from the ends of its dtype's range, no factor is 0. Then the product divided by each factor
+takes one pass. Otherwise the others are multiplied out, those before times those after: zeros need no division, and
+fewer products underflow.
 """
 
 from typing import Any

@@ -1,12 +1,12 @@
-"""Products and quotients of a cotangent with a slope that may be infinite or undefined: no cotangent, no derivative.
+"""Products and quotients of a cotangent with a slope that may be infinite or undefined: a cotangent of 0 stays 0.
 
-``where(x > 0, log(x), 0)`` sends the cotangent 0 to ``log`` wherever it masked ``log(x)``. There 0 / 0 or 0 * inf would
-make a NaN of an element on which the result does not depend. Rules with a singularity therefore divide with
-:func:`over` and multiply with :func:`times`. An infinite derivative stays infinite where the cotangent is not 0. Where
-an infinite cotangent meets a slope of 0, as in the chain of ``sqrt(x * x)`` at 0, nothing passes either.
+``where(x > 0, log(x), 0)`` sends the cotangent 0 to ``log`` wherever it masks ``log(x)``. There 0 / 0 or 0 * inf would
+make a NaN of an element on which the result does not depend. So rules with a singularity divide with :func:`over` and
+multiply with :func:`times`. An infinite derivative stays infinite where the cotangent is not 0. Where an infinite
+cotangent meets a slope of 0, as in the chain of ``sqrt(x * x)`` at 0, the result is 0 as well.
 
-Both stand on primitives, so that a rule that uses them can itself be differentiated. Neither warns: the user's own
-forward has done so where there was cause.
+Both are primitives, so that a rule that uses them can itself be differentiated. Neither warns: the user's own forward
+has done so where there was cause.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def _free_of_nan(result: Any) -> Any:
 
 
 def _zero_wins(ct: Any, slope: Any, result: Any) -> Any:
-    """The result, with 0 in the place of a NaN that 0 * inf, inf * 0 or 0 * NaN has made; a NaN among the cotangents
+    """The result, with 0 for every NaN that comes from 0 * inf, inf * 0 or 0 * NaN; a NaN among the cotangents
     stays."""
     nothing = (ct == 0) | ((slope == 0) & np.isinf(ct))
     return np.where(nothing & np.isnan(result), 0, result)

@@ -26,8 +26,7 @@ def _cast(values: Any, target: Any, casting: str = "unsafe") -> Any:
     """Values as an array of the target's dtype; raises TypeError where the rule forbids it."""
     dtype = spec_of(values).dtype
     if not np.can_cast(dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
-        message = f"Cannot cast array data from {dtype!r} to {target.dtype!r} according to the rule {casting!r}"
-        raise TypeError(message)
+        raise TypeError(f"Cannot cast array data from {dtype!r} to {target.dtype!r} according to the rule {casting!r}")
     return values if hasattr(values, "dtype") else np.asarray(values, target.dtype)
 
 
@@ -41,8 +40,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode == "raise":
         wrong = places[(places < -a.size) | (places >= a.size)]
         if wrong.size:
-            message = f"index {wrong[0]} is out of bounds for axis 0 with size {a.size}"
-            raise IndexError(message)
+            raise IndexError(f"index {wrong[0]} is out of bounds for axis 0 with size {a.size}")
         places = np.where(places < 0, places + a.size, places)
     else:
         places = places % a.size if mode == "wrap" else np.clip(places, 0, a.size - 1)
@@ -58,8 +56,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     count = int(np.count_nonzero(chosen))
     if count:
         if not np.size(vals):
-            message = "Cannot insert from an empty array!"
-            raise ValueError(message)
+            raise ValueError("Cannot insert from an empty array!")
         set_item(arr, chosen, _cycled(_cast(vals, arr), count))
 
 
@@ -78,8 +75,7 @@ def _mask(mask: Any, array: Any) -> Any:
         plain_value(mask) if hasattr(type(mask), "__pullback_value__") else mask, bool
     )  # the user may change his own
     if plain.size != array.size:
-        message = f"a mask of {plain.size} elements for an array of {array.size}: they must be as many"
-        raise ValueError(message)
+        raise ValueError(f"a mask of {plain.size} elements for an array of {array.size}: they must be as many")
     return plain.reshape(array.shape)
 
 
@@ -90,14 +86,14 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     index = np.array(concrete_key(indices))  # the user may change his own
     if axis is None:
         if index.ndim != 1:
-            message = f"when axis=None, `indices` must have a single dimension, got {index.ndim}"
-            raise ValueError(message)
+            raise ValueError(f"when axis=None, `indices` must have a single dimension, got {index.ndim}")
         set_flat(arr, np.where(index < 0, index + arr.size, index), np.broadcast_to(values, index.shape))
         return
     along = normalize_axis_index(axis, arr.ndim)
     if index.ndim != arr.ndim:
-        message = f"`indices` and `arr` must have the same number of dimensions, got {index.ndim} and {arr.ndim}"
-        raise ValueError(message)
+        raise ValueError(
+            f"`indices` and `arr` must have the same number of dimensions, got {index.ndim} and {arr.ndim}"
+        )
     shape = (*arr.shape[:along], index.shape[along], *arr.shape[along + 1 :])
     grid = list(np.ogrid[tuple(map(slice, shape))])
     grid[along] = index
@@ -109,11 +105,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """numpy.fill_diagonal: the elements with all indices equal become ``val``, repeated as often as needed."""
     require_traced_target("fill_diagonal", a)
     if a.ndim < 2:
-        message = f"array must be at least 2-d, got {a.ndim} axes"
-        raise ValueError(message)
+        raise ValueError(f"array must be at least 2-d, got {a.ndim} axes")
     if a.ndim > 2 and len(set(a.shape)) > 1:
-        message = f"All dimensions of input must be of equal length, got {a.shape}"
-        raise ValueError(message)
+        raise ValueError(f"All dimensions of input must be of equal length, got {a.shape}")
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     stop = a.shape[1] ** 2 if a.ndim == 2 and not wrap else a.size
     places = np.arange(a.size)[:stop:step]

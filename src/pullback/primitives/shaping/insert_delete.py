@@ -1,4 +1,4 @@
-"""Editing: elements put in, taken out, repeated until a shape is full, trimmed: insert, delete, resize, trim_zeros."""
+"""Elements put in, taken out, repeated to fill a shape, or trimmed: insert, delete, resize, trim_zeros."""
 
 import warnings
 from functools import cache
@@ -116,8 +116,7 @@ def _run(obj: Any, extent: int, axis: int) -> range | None:
     if not isinstance(obj, int | np.integer) or isinstance(obj, bool):
         return None
     if not -extent <= obj < extent:
-        message = f"index {obj} is out of bounds for axis {axis} with size {extent}"
-        raise IndexError(message)
+        raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {extent}")
     start = int(obj) % extent
     return range(start, start + 1)
 

@@ -1,5 +1,5 @@
-"""Operands as NumPy functions take them: numbers, and lists with or without tracers, made arrays; tracers and arrays
-as they are."""
+"""Operands as NumPy functions take them: numbers and lists, with or without tracers in them, become arrays. Arrays and
+tracers of arrays stay as they are."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""NumPy functions that are newer than the oldest NumPy served, 2.0, or on their way out of NumPy.
+"""What NumPy has without a public name, or not in every version that is served: 2.0 is the oldest.
 
-They are asked for here alone, so that a raised minimum shows what may be simplified.
+It is asked for here alone, so that a raised minimum shows what may be simplified.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 
 from pullback.rules.declaration import Composite, Primitive
+
+ABSENT: Any = np._NoValue  # noqa: SLF001 - private
+"""The default of an argument in NumPy's own signatures; for ``initial=`` it differs from None."""
+CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - private
+"""The ufunc behind np.clip and ndarray.clip."""
+ONES_LIKE: Any = np._core.umath._ones_like  # type: ignore[attr-defined]  # noqa: SLF001 - private
 
 
 def available(*names: str) -> tuple[Callable[..., Any], ...]:

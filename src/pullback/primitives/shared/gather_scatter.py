@@ -1,5 +1,5 @@
-"""Elements picked out of an array by their places, and cotangents put back there: what sorting, quantiles and sets have
-in common.
+"""Gather and scatter: elements picked out of an array by their places (:data:`pick`), and cotangents put back there
+(:data:`put`). Sorting, quantiles and sets use them.
 
 A place is the number of an element in C order. Both primitives are linear, and each is the rule of the other.
 """

@@ -1,24 +1,23 @@
 # ruff: noqa: PLW0108 - a rule is a lambda even where it only calls a function: the names of its parameters say what is
 # saved
-"""The differentiable universal functions: what each saves, and what it does to a cotangent.
+"""The rules of NumPy's universal functions, one line each: what a function saves, and what it does to a cotangent.
 
 The parameters of a rule after ``ct`` are what is saved. :func:`either` makes two rules of one in ``out``: the second
-has ``x`` and computes ``out`` again, with the same bits; the one whose value is already held is taken. :func:`times`
-and :func:`over` are ``*`` and ``/`` that keep a cotangent of 0 at 0; they stand where a slope can be infinite (see
-``masked``).
+saves ``x`` and computes ``out`` again, with the same bits. The rule whose value is held anyway is the one that runs.
+:func:`times` and :func:`over` are ``*`` and ``/`` that keep a cotangent of 0 at 0. They stand where a slope can be
+infinite (see ``masked_arithmetic``).
 
 Complex numbers: ``ct`` is df/dx - i df/dy of the real result f, so a holomorphic rule is ``ct * f'(z)`` without a
 conjugate.
 """
 
 from collections.abc import Callable
-from math import factorial, log, pi, prod
-from math import sqrt as root
+from math import log, pi
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.masked import over, silent, times, where_true
+from pullback.primitives.shared.masked_arithmetic import over, silent, times, where_true
 from pullback.rules.declaration import Primitive, elementwise, primitive
 
 # Each as a Python number, which widens nothing, and with all digits of a longdouble.
@@ -59,9 +58,8 @@ degrees = elementwise(np.degrees, linear="x", x=lambda ct: ct / exact(DEGREE, ct
 # exp overflows where a mask may hide it, as in where(x > 30, x, log1p(exp(x))): times, not *.
 exp = elementwise(np.exp, x=either(np.exp, lambda ct, out: times(ct, out)))
 exp2 = elementwise(np.exp2, x=either(np.exp2, lambda ct, out: times(ct * exact(LN2, ct), out)))
-expm1 = elementwise(
-    np.expm1, x=silent(lambda ct, x: times(ct, np.exp(x)))
-)  # not out + 1, which has lost its digits at x = -40
+# Not out + 1, which has lost its digits at x = -40.
+expm1 = elementwise(np.expm1, x=silent(lambda ct, x: times(ct, np.exp(x))))
 ln = elementwise(np.log, x=lambda ct, x: over(ct, x))
 log2 = elementwise(np.log2, x=lambda ct, x: over(ct / exact(LN2, ct), x))
 log10 = elementwise(np.log10, x=lambda ct, x: over(ct / exact(LN10, ct), x))
@@ -105,9 +103,8 @@ def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
     if not hasattr(y, "dtype"):
         return times(ct * y, np.power(x, y - 1))
     if y.dtype != ct.dtype:
-        y = y.astype(
-            ct.dtype
-        )  # uint8(0) - 1 is 255, and the 1 would cost a float16 exponent digits that a float64 x has
+        # uint8(0) - 1 is 255, and the 1 would cost a float16 exponent digits that a float64 x has.
+        y = y.astype(ct.dtype)
     return times(times(ct, y), np.power(x, y - 1))
 
 
@@ -214,9 +211,8 @@ arctan2 = elementwise(np.arctan2, x=lambda ct, x, y: _turn(ct, y, x, y), y=lambd
 def _conjugate_direction(x: Any) -> Any:
     """Conj(x) / |x|, 0 at 0."""
     direction = np.conjugate(x) / _safe(np.absolute(x))
-    lost = ~np.isfinite(
-        direction
-    )  # by the reciprocal of a subnormal |x|, or at an infinity; np.sign has both right, but takes its time
+    # Not finite by the reciprocal of a subnormal |x|, or at an infinity: np.sign has both right, but is slow.
+    lost = ~np.isfinite(direction)
     return np.where(lost, np.conjugate(np.sign(x)), direction) if lost.any() else direction
 
 
@@ -239,9 +235,9 @@ heaviside = elementwise(np.heaviside, x=lambda ct: np.zeros_like(ct), y=lambda c
 
 
 # ---------------------------------------------------------------------------------------------------- the larger of two
-def _taken(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> Any:
-    """Ct where x was taken, half of it where x and y tie. A NaN wins (maximum, minimum) or loses (fmax, fmin); two NaNs
-    tie.
+def _chosen(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> Any:
+    """Ct where x is the result, half of it where x and y tie. A NaN wins (maximum, minimum) or loses (fmax, fmin); two
+    NaNs tie.
 
     ``wins`` and ``loses`` are comparisons, hence plain arrays, also where x and y are traced.
     """
@@ -249,38 +245,27 @@ def _taken(ct: Any, x: Any, y: Any, wins: Any, loses: Any, nan_wins: bool) -> An
         return where_true(ct, wins)
     x_nan, y_nan = np.isnan(x), np.isnan(y)
     only_x, only_y = x_nan & ~y_nan, y_nan & ~x_nan
-    taken, left = (wins | only_x, loses | only_y) if nan_wins else (wins | only_y, loses | only_x)
-    return np.where(taken, ct, np.where(left, 0, 0.5 * ct))
+    wins, loses = (wins | only_x, loses | only_y) if nan_wins else (wins | only_y, loses | only_x)
+    return np.where(wins, ct, np.where(loses, 0, 0.5 * ct))
 
 
-maximum = elementwise(
-    np.maximum,
-    masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, np.greater(x, y), np.less(x, y), nan_wins=True),
-    y=lambda ct, x, y: _taken(ct, y, x, np.greater(y, x), np.less(y, x), nan_wins=True),
-)
-minimum = elementwise(
-    np.minimum,
-    masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, np.less(x, y), np.greater(x, y), nan_wins=True),
-    y=lambda ct, x, y: _taken(ct, y, x, np.less(y, x), np.greater(y, x), nan_wins=True),
-)
-fmax = elementwise(
-    np.fmax,
-    masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, np.greater(x, y), np.less(x, y), nan_wins=False),
-    y=lambda ct, x, y: _taken(ct, y, x, np.greater(y, x), np.less(y, x), nan_wins=False),
-)
-fmin = elementwise(
-    np.fmin,
-    masks=True,
-    x=lambda ct, x, y: _taken(ct, x, y, np.less(x, y), np.greater(x, y), nan_wins=False),
-    y=lambda ct, x, y: _taken(ct, y, x, np.less(y, x), np.greater(y, x), nan_wins=False),
-)
+def _extremum(ufunc: Any, wins: Any, loses: Any, *, nan_wins: bool) -> Primitive:
+    return elementwise(
+        ufunc,
+        masks=True,
+        x=lambda ct, x, y: _chosen(ct, x, y, wins(x, y), loses(x, y), nan_wins),
+        y=lambda ct, x, y: _chosen(ct, y, x, wins(y, x), loses(y, x), nan_wins),
+    )
+
+
+maximum = _extremum(np.maximum, np.greater, np.less, nan_wins=True)
+minimum = _extremum(np.minimum, np.less, np.greater, nan_wins=True)
+fmax = _extremum(np.fmax, np.greater, np.less, nan_wins=False)
+fmin = _extremum(np.fmin, np.less, np.greater, nan_wins=False)
 
 # ---------------------------------------------------------------------------------- remainders, and numbers taken apart
-# x = quotient * y + remainder with a quotient that is constant between the jumps; at a jump, the side NumPy's quotient
-# is on.
+# x = quotient * y + remainder with a quotient that is constant between the jumps. At a jump NumPy's quotient says which
+# side counts.
 remainder = elementwise(np.remainder, x=lambda ct: ct, y=silent(lambda ct, x, y: times(-ct, np.floor_divide(x, y))))
 # rint makes the quotient exact: trunc(x / y) is one off where x / y rounds up to an integer.
 fmod = elementwise(np.fmod, x=lambda ct: ct, y=silent(lambda ct, x, y, out: times(-ct, np.rint((x - out) / y))))
@@ -321,61 +306,6 @@ ldexp = primitive(
 )
 
 
-# ----------------------------------------------------------------------------- elementwise functions that are no ufuncs
-_SINC_SERIES = tuple((-1) ** k * 2 * k / factorial(2 * k + 1) for k in range(10, 0, -1))
-
-
-def _polynomial(coefficients: tuple[float, ...], t: Any) -> Any:
-    """Horner's rule, highest power first."""
-    total = coefficients[0]
-    for coefficient in coefficients[1:]:
-        total = total * t + coefficient
-    return total
-
-
-def _sinc(ct: Any, x: Any) -> Any:
-    """Ct pi j(pi x) with j(y) = d/dy (sin y / y); by its power series for |y| < 1, where the closed form cancels."""
-    y = pi * x  # as NumPy: with the digits of a Python number in every precision
-    small = np.absolute(y) < 1
-    large = np.where(small, 1, y)
-    near = np.where(small, y, 0)
-    series = near * _polynomial(_SINC_SERIES, near * near)
-    return ct * (pi * np.where(small, series, (np.cos(large) - np.sin(large) / large) / large))
-
-
-sinc = elementwise(np.sinc, x=_sinc)
-
-# The modified Bessel function I1 (Abramowitz and Stegun 9.6.10 and, from 20 on, 9.7.1), which NumPy has not.
-_I1_SERIES = tuple(1 / (factorial(k) * factorial(k + 1)) for k in range(44, -1, -1))
-_I1_ASYMPTOTIC = tuple(
-    (-1) ** k * prod(4 - (2 * j - 1) ** 2 for j in range(1, k + 1)) / (factorial(k) * 8**k) for k in range(30, -1, -1)
-)
-
-
-@silent
-def _bessel_i1(x: Any) -> Any:
-    size = np.absolute(x)
-    small = size < 20  # here both have all digits
-    near, far = np.where(small, size, 0), np.where(small, 20, size)
-    series = near / 2 * _polynomial(_I1_SERIES, near * near / 4)
-    asymptotic = np.exp(far) / (root(2 * pi) * np.sqrt(far)) * _polynomial(_I1_ASYMPTOTIC, 1 / far)
-    return np.copysign(np.where(small, series, asymptotic), x)
-
-
-def _bessel_i1_slope(ct: Any, x: Any, out: Any) -> Any:
-    """Ct (I0(x) - I1(x) / x); I1 is x / 2 near 0, where it may vanish in rounding, and both are infinite far away."""
-    plain = (np.absolute(x) > 1e-8) & np.isfinite(out)
-    return times(ct, np.i0(x) - np.where(plain, out / np.where(plain, x, 1), np.where(np.isfinite(out), 0.5, 0)))
-
-
-i1 = primitive(
-    _bessel_i1,
-    name="i1",
-    elementwise=True,
-    vjps={"x": silent(_bessel_i1_slope)},
-)
-i0 = elementwise(np.i0, x=silent(lambda ct, x: times(ct, i1(x))))
-
 ELEMENTWISE: tuple[Primitive, ...] = (
     *(positive, negative, add, subtract, multiply, divide, conjugate, deg2rad, radians, rad2deg, degrees),
     *(exp, exp2, expm1, ln, log2, log10, log1p, logaddexp, logaddexp2),
@@ -383,5 +313,4 @@ ELEMENTWISE: tuple[Primitive, ...] = (
     *(sin, cos, tan, sinh, cosh, tanh, arcsin, arccos, arctan, arcsinh, arccosh, arctanh, hypot, arctan2),
     *(absolute, fabs, copysign, heaviside, maximum, minimum, fmax, fmin),
     *(remainder, fmod, divmod_, modf, frexp, ldexp),
-    *(sinc, i0, i1),
 )

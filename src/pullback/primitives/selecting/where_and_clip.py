@@ -1,6 +1,6 @@
-"""Selection: where, select, choose, clip, nan_to_num.
+"""Elements chosen by a condition: where, select, choose, clip, nan_to_num.
 
-The cotangent goes to what was taken. What was masked gets an exact 0, never the product of 0 with something infinite.
+The cotangent goes to the elements that were chosen. The others get an exact 0, never 0 times something infinite.
 """
 
 from collections.abc import Sequence
@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise.functions import is_complex
-from pullback.primitives.shaping.operands import as_array, promoting
-from pullback.primitives.shared.masked import where_true
+from pullback.primitives.elementwise.ufunc_rules import is_complex
+from pullback.primitives.shaping.as_array import as_array, promoting
+from pullback.primitives.shared.masked_arithmetic import where_true
+from pullback.primitives.shared.numpy_names import ABSENT, CLIP
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
-CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
 
 # ---------------------------------------------------------------------------------------------------- where and its kin
 where = primitive(
@@ -42,12 +40,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """numpy.select: the first choice whose condition holds."""
     if len(condlist) != len(choicelist) or not len(condlist):
         counts = f"{len(choicelist)} choices for {len(condlist)} conditions"
-        message = f"np.select needs as many choices as conditions, and at least one; got {counts}"
-        raise ValueError(message)
+        raise ValueError(f"np.select needs as many choices as conditions, and at least one; got {counts}")
     for k, condition in enumerate(map(np.asarray, condlist)):
         if condition.dtype != np.bool_:
-            message = f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
-            raise TypeError(message)
+            raise TypeError(
+                f"np.select: condition {k} has dtype {condition.dtype}, expected bool; compare it with something"
+            )
     *choices, result = _alike((*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(np.asarray(condition), choice, result)
@@ -59,11 +57,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """numpy.choose: element by element, the choice of that number."""
     count, index = len(choices), np.asarray(a)
     if mode == "raise" and ((index < 0) | (index >= count)).any():
-        message = (
+        raise ValueError(
             f"np.choose: indices from {index.min()} to {index.max()}, but {count} choices; use mode='wrap' or "
             "mode='clip'"
         )
-        raise ValueError(message)
     index = index % count if mode == "wrap" else np.clip(index, 0, count - 1)
     options = _alike([choices[k] for k in range(count)])
     result = where(index == 0, options[0], options[-1])
@@ -89,8 +86,9 @@ def _alike(choices: Sequence[Any]) -> list[Any]:
 
 
 # ----------------------------------------------------------------------------------------------------------------- clip
-# min(max(x, low), high): where low > high, everything is high. Between the bounds, bounds included, x has the slope 1;
-# the bound that is taken gets the rest. Two bounds may be complex numbers of Python's, which only NumPy orders.
+# min(max(x, low), high): where low > high, everything is high. Between the bounds, bounds included, x has the slope 1.
+# Elsewhere the bound has it. np.greater, not >, because both bounds may be complex numbers of Python, which only NumPy
+# orders.
 clamp = primitive(
     CLIP,
     name="clamp",
@@ -137,25 +135,22 @@ def clip(
     casting=."""
     a = as_array(a)
     if "where" in options:
-        message = "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
-        raise NotDifferentiableError(message)
+        raise NotDifferentiableError(
+            "np.clip of a tracer takes no where=; select around it: np.where(mask, np.clip(x, low, high), x)"
+        )
     if a_min is ABSENT and a_max is ABSENT:
         a_min, a_max = (None if bound is ABSENT else bound for bound in (min, max))
     elif a_min is ABSENT or a_max is ABSENT:
-        message = f"clip() missing 1 required positional argument: {'a_min' if a_min is ABSENT else 'a_max'!r}"
-        raise TypeError(message)
+        raise TypeError(f"clip() missing 1 required positional argument: {'a_min' if a_min is ABSENT else 'a_max'!r}")
     elif min is not ABSENT or max is not ABSENT:
-        message = "np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair"
-        raise ValueError(message)
-    if options and not (a_min is None or a_max is None):
-        return CLIP(a, a_min, a_max, **options)
-    if options and a_min is a_max is None:
+        raise ValueError("np.clip got its bounds twice, as a_min, a_max and as min, max; pass one pair")
+    if a_min is None and a_max is None:
         return np.positive(a, **options)
-    if options:
-        return np.minimum(a, a_max, **options) if a_min is None else np.maximum(a, a_min, **options)
     if a_min is None:
-        return np.positive(a) if a_max is None else at_most(a, a_max)
-    return at_least(a, a_min) if a_max is None else clamp(a, a_min, a_max)
+        return np.minimum(a, a_max, **options) if options else at_most(a, a_max)
+    if a_max is None:
+        return np.maximum(a, a_min, **options) if options else at_least(a, a_min)
+    return CLIP(a, a_min, a_max, **options) if options else clamp(a, a_min, a_max)
 
 
 # ----------------------------------------------------------------------------------------------------------- nan_to_num
@@ -185,14 +180,7 @@ def np_nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
 
 
 SELECTION: tuple[Primitive | Composite, ...] = (
-    where,
-    np_where,
-    select,
-    choose,
-    clamp,
-    at_least,
-    at_most,
-    clip,
-    nan_to_num,
-    np_nan_to_num,
+    *(where, np_where, select, choose),
+    *(clamp, at_least, at_most, clip),
+    *(nan_to_num, np_nan_to_num),
 )

@@ -1,16 +1,15 @@
-"""Closed forms of binomial checkpointing and of uniform segments, in exact Python integers.
+"""Binomial checkpointing in exact integers: where to put the next snapshot (:func:`split`), and the fewest steps.
 
-n is the number of steps, s the number of snapshots held at once; x_0 takes one of them. *Advances* are executions that
-record nothing; every step is recorded once, so forward steps = n + advances. The tape of the last step is made in the
-first sweep.
+n is the number of steps, s the number of snapshots stored at once, of which x_0 takes one. *Advances* are executions
+that record nothing. Every step is recorded once, so forward steps = n + advances. The first sweep records the last
+step.
 
-Sources: [GW] A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45, equations (1)-(3);
-[C] T. Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174.
+Source: [GW] A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45, equations (1)-(3).
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import comb, isqrt
+from math import comb
 
 from pullback.words.errors import PolicyError
 
@@ -75,25 +74,6 @@ def forward_steps(n: int, s: int) -> int:
     return n + advances(n, s)
 
 
-def snapshots_for(n: int, max_forward_steps: int) -> int:
-    """Fewest snapshots with ``forward_steps(n, s) <= max_forward_steps``; ``PolicyError`` below 2n - 1, the least
-    possible."""
-    least = forward_steps(n, max(1, n - 1))
-    if max_forward_steps < least:
-        raise PolicyError(
-            f"{n} steps take at least {least} forward steps with snapshots, got {max_forward_steps}. Allow more, or "
-            "use SaveAll."
-        )
-    low, high = 1, max(1, n - 1)
-    while low < high:
-        middle = (low + high) // 2
-        if forward_steps(n, middle) <= max_forward_steps:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
 def split(n: int, s: int) -> int:
     """Steps m to advance from x_0, stored, to the next snapshot x_m: the largest m with fewest advances and then fewest
     writes.
@@ -121,34 +101,20 @@ def split(n: int, s: int) -> int:
     return s_t1
 
 
-def held_forward_steps(held: Sequence[int], n: int, s: int, *, lookback: bool) -> int:
-    """Forward steps of a loop that ended after n >= 1 steps with the snapshots ``held``, reversed with fewest advances.
+def held_forward_steps(snapshots: Sequence[int], n: int, s: int, *, lookback: bool) -> int:
+    """Forward steps of a loop that ended after n >= 1 steps with these snapshots and is reversed with the fewest
+    advances.
 
     Freed slots are used again. With ``lookback`` the tape of step n-1 comes out of the sweep, so
     n + (n-1) + sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_last, s-k+1), A = ``advances``; without it step n-1 is run again
     from the newest snapshot: n + n + sum + A(n - p_last, s-k+1). Snapshots at n or later do not count.
     """
     end = n - 1 if lookback else n
-    ends = [p for p in held if p < end]
+    ends = [p for p in snapshots if p < end]
     if not ends and end > 0:
-        raise PolicyError(f"no snapshot is held below step {end}: {list(held)}. Hold x_0.")
+        raise PolicyError(f"no snapshot is held below step {end}: {list(snapshots)}. Hold x_0.")
     inner = sum(advances(after - p, s - i) for i, (p, after) in enumerate(pairwise([*ends, end])))
     return n + end + inner
-
-
-def best_segments(n: int, state_bytes: int = 0, tape_bytes: int = 0) -> int:
-    """Number of equal segments, 1 .. max(1, n), that holds the fewest bytes: length q ~ sqrt(n state_bytes /
-    tape_bytes) ([C] section 4.1).
-
-    k segments hold k-1 snapshots and the tapes of one segment. Where a size is unknown (0) both count as equal: ~
-    sqrt(n).
-    """
-    if n <= 1:
-        return 1
-    state, tape = (state_bytes, tape_bytes) if state_bytes > 0 and tape_bytes > 0 else (1, 1)
-    q = min(max(isqrt(n * state // tape), 1), n)
-    counts = {-(-n // length) for length in (q, min(q + 1, n))}
-    return min(sorted(counts), key=lambda k: (k - 1) * state + -(-n // k) * tape)
 
 
 def _need_slots(n: int, s: int) -> None:

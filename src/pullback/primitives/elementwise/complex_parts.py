@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise.functions import is_complex
-from pullback.primitives.shaping.operands import as_array
+from pullback.primitives.elementwise.ufunc_rules import is_complex
+from pullback.primitives.shaping.as_array import as_array
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
