@@ -15,11 +15,11 @@ from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
+from pullback.inspect.command_line_inputs import bind, load_function, load_value, parse_policy, places
 from pullback.inspect.coverage import MEANINGS
 from pullback.inspect.coverage import coverage as name_coverage
-from pullback.inspect.explaining import page_on
-from pullback.inspect.inputs import bind, load_function, load_value, parse_policy, places
-from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
+from pullback.inspect.error_pages import page_on
+from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, profile
 from pullback.inspect.tables import Table
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import InputFileError, PullbackError
@@ -256,8 +256,7 @@ def explain(error: str | None) -> None:
     """  # noqa: D301  see commands
     page = page_on(error)
     if page is None:
-        message = f"{error!r} names no error of pullback; `pullback explain` lists them all"
-        raise BadInputError(message)
+        raise BadInputError(f"{error!r} names no error of pullback; `pullback explain` lists them all")
     click.echo(page, nl=False)
 
 
@@ -277,8 +276,7 @@ def coverage(name: str | None) -> None:
     rows = found.of(name)
     if not rows:
         seen = "it sees plain arrays, or raises ConversionError"
-        message = f"{name!r} is no function of NumPy {found.numpy_version} that reaches pullback; {seen}"
-        raise BadInputError(message)
+        raise BadInputError(f"{name!r} is no function of NumPy {found.numpy_version} that reaches pullback; {seen}")
     for row in rows:
         click.echo(
             f"{row.module}.{row.name}: {row.status}, {MEANINGS[row.status].replace('`', '')}"

@@ -91,11 +91,10 @@ def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     fill = asarray(fill_value)
     plain = np.full_like(a, plain_value(fill), *args, **kwargs)
     if not carries(plain, "full_like"):
-        message = (
+        raise ConversionError(
             f"numpy.full_like would write a traced value into dtype {plain.dtype}, which carries no derivative; "
             "pass dtype=float"
         )
-        raise ConversionError(message)
     return laid_out(np.broadcast_to(fill, plain.shape).astype(plain.dtype, order="C"), plain)
 
 
@@ -146,11 +145,10 @@ class Concatenator:
             return self.own[key]
         words = items[:1] if isinstance(items[0], str) else ()
         if words and words[0].strip() in {"r", "c"}:
-            message = (
+            raise NotDifferentiableError(
                 f"numpy.{self.name} with the directive {items[0]!r} makes a matrix, which has no derivative; use '0,2' "
                 "or c_"
             )
-            raise NotDifferentiableError(message)
         plain = self.own[tuple(_plain_slice(item) if isinstance(item, slice) else values_of(item) for item in items)]
         if not carries(plain, self.name):
             return plain
@@ -190,12 +188,11 @@ def _writing(function: Callable[..., Any], rewrite: str) -> Callable[..., Any]:
     def write(destination: Any, *args: Any, **kwargs: Any) -> None:
         traced = holds_tracer(args) or holds_tracer(tuple(kwargs.values()))
         if traced and not isinstance(destination, Handle):
-            message = (
+            raise ConversionError(
                 f"numpy.{function.__name__} would write a traced value into a plain array of shape "
                 f"{np.shape(destination)} (at {site_text(site_here(1))}), which would drop the derivative; {rewrite}, "
                 "or start from a traced copy: a = np.full_like(x, a, shape=a.shape) for a tracer x"
             )
-            raise ConversionError(message)
         function(destination, *map(as_operand, args), **{name: as_operand(value) for name, value in kwargs.items()})
 
     return write
@@ -225,8 +222,7 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
             for side in str(self.signature).split("->")
         )
         if len(takes) != len(args):
-            message = f"wrong number of positional arguments: expected {len(takes)}, got {len(args)}"
-            raise TypeError(message)
+            raise TypeError(f"wrong number of positional arguments: expected {len(takes)}, got {len(args)}")
         return self._each(func, args, takes, len(gives))
 
     def _each(
@@ -259,11 +255,10 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         """Results of one kind, of the dtype asked for or that of the first one, as NumPy has it."""
         dtype = np.dtype(kind) if kind else np.asarray(values_of(column[0])).dtype
         if dtype.kind not in "fc":
-            message = (
+            raise ConversionError(
                 f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here(4))}), "
                 "which would drop the derivative; pass otypes=[float]"
             )
-            raise ConversionError(message)
         return asarray(list(column), dtype=dtype)
 
 
@@ -275,11 +270,10 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **options: Any)
     def plainly(*args: Any) -> Any:
         result = func(*args)
         if holds_tracer(result):
-            message = (
+            raise ConversionError(
                 "numpy.frompyfunc would put tracers into an array of objects, which has no derivative; use "
                 "pullback.numpy.vectorize"
             )
-            raise ConversionError(message)
         return result
 
     return np.frompyfunc(plainly, nin, nout, **options)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.inspect.inputs import load_array
+from pullback.inspect.command_line_inputs import load_array
 from pullback.memory.in_force import depth
 from pullback.rules import catalogue
 from pullback.words.errors import (

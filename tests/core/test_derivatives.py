@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback import BudgetError, NotDifferentiableError, PolicyError, ReplayError, StructureError
-from pullback.transforms.blocks import Block
+from pullback.transforms.jacobian_blocks import Block
 from pullback.words.specs import spec_of
 
 X = np.array([0.3, -0.7, 1.1, 0.4])

@@ -7,7 +7,7 @@ from tests.primitives.rows import rows
 
 import pullback as pb
 from pullback.sparsity.influence import follow
-from pullback.sparsity.name_sets import Sets, groups_of_columns, selected, structure_of
+from pullback.sparsity.input_sets import Sets, groups_of_columns, selected, structure_of
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 

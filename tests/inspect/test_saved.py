@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.inspect.looking import record, saved
+from pullback.inspect.saved_values import record, saved
 from pullback.words.errors import PullbackError
 
 X = np.linspace(0.1, 1.0, 100)

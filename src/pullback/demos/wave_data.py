@@ -8,7 +8,6 @@ The recordings are computed on a grid ``refine`` times finer with a time step as
 receivers and to the sample times of the coarse problem, and noise is added: the inversion does not invert itself.
 """
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_model import WaveProblem, absorbing_border, check_stable, ricker, simulate
 from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
 Floats = NDArray[np.float64]
 
@@ -89,12 +89,7 @@ class WaveSurvey:
 def load_terrain() -> Floats:
     """Elevations in m, shape ``(344, 403)``, rows from north to south. ``PullbackError`` where matplotlib is
     missing."""
-    try:
-        cbook = import_module("matplotlib.cbook")  # lazily: matplotlib belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "the wave demo's terrain ships with matplotlib, and matplotlib is missing: install pullback[demo]"
-        ) from error
+    cbook = optional_library("matplotlib.cbook", "the wave demo's terrain ships with matplotlib")
     with cbook.get_sample_data("jacksboro_fault_dem.npz") as archive:
         elevation: Floats = archive["elevation"].astype(np.float64)
     return elevation

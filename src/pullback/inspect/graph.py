@@ -164,8 +164,7 @@ class Graph:
         an unknown node."""
         for ident in (i, j):
             if not 0 <= ident < len(self.nodes):
-                message = f"the graph of {self.name} has the nodes 0 to {len(self.nodes) - 1}, not {ident}"
-                raise IndexError(message)
+                raise IndexError(f"the graph of {self.name} has the nodes 0 to {len(self.nodes) - 1}, not {ident}")
         longest: dict[int, int] = {i: 0}
         for node in self.nodes[i + 1 : j + 1]:
             before = [longest[k] for k in node.reads if k in longest]

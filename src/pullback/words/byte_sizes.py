@@ -29,7 +29,6 @@ def as_bytes(given: Any, name: str) -> int:
             number = -1
         if number >= 0:
             return number
-    message = (
+    raise PolicyError(
         f'{name}={given!r} is no number of bytes; write an integer, or a text with a unit such as "200 MB" or "1.5 GiB"'
     )
-    raise PolicyError(message)

@@ -8,12 +8,12 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from pullback.inspect.deriving import input_labels, name_of
+from pullback.inspect.graph_of_tape import input_labels, name_of
 from pullback.inspect.tables import Column, Table
 from pullback.sparsity.influence import Followed, follow
-from pullback.sparsity.jacobian_by_colours import sparse_jacobian
-from pullback.sparsity.name_sets import groups_of_columns
-from pullback.transforms.blocks import leaves_of
+from pullback.sparsity.input_sets import groups_of_columns
+from pullback.sparsity.sparse_jacobians import sparse_jacobian
+from pullback.transforms.jacobian_blocks import leaves_of
 from pullback.transforms.reverse import vjp
 from pullback.words.errors import PullbackError
 

@@ -18,7 +18,7 @@ from attrs import frozen
 from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import Handle, plain_value
-from pullback.solving.engine import paused
+from pullback.solving.implicit_derivative import paused
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten
@@ -89,8 +89,7 @@ def odeint(
     times = _times(t)
     start = map_leaves(_floating, y0)
     if method not in METHODS or (steps_per_interval is None and not METHODS[method].e):
-        message = f"odeint: method={method!r}; take 'dopri5', or 'rk4' with steps_per_interval="
-        raise StructureError(message)
+        raise StructureError(f"odeint: method={method!r}; take 'dopri5', or 'rk4' with steps_per_interval=")
     tableau = METHODS[method]
 
     def slope(y: Any, now: Any) -> Any:
@@ -103,8 +102,9 @@ def odeint(
         if not (
             np.all(np.isfinite(rtol + atol)) and np.min(rtol) >= 0 and np.min(atol) >= 0 and np.all(rtol + atol > 0)
         ):
-            message = f"odeint: rtol={rtol} and atol={atol}; give tolerances of 0 or more, and not 0 for both"
-            raise StructureError(message)
+            raise StructureError(
+                f"odeint: rtol={rtol} and atol={atol}; give tolerances of 0 or more, and not 0 for both"
+            )
         with everything_paused():
             taken = _Control(tableau, rtol, atol, max_steps).chosen(
                 slope, map_leaves(_plain, start), np.array(_plain(times), float)
@@ -141,8 +141,7 @@ class Taken:
     def equal(cls, n: int) -> "Taken":
         """``n`` equal steps."""
         if not hasattr(n, "__index__") or n < 1:
-            message = f"odeint: steps_per_interval={n}; take 1 or more, an integer"
-            raise StructureError(message)
+            raise StructureError(f"odeint: steps_per_interval={n}; take 1 or more, an integer")
         return cls(np.arange(n) / n, np.full(n, 1.0 / n))
 
 
@@ -220,13 +219,14 @@ class _Control:
             if last:
                 return y, Taken(np.array(starts), np.array(widths)), max(h, proposed)
             h = proposed
-        message = (
+        raise ConvergenceError(
             f"odeint: {tried} steps, of which {len(widths)} were taken, lead from t = {begin:.6g} to "
             f"{begin + at * span:.6g} and not to {begin + span:.6g}; the next would be {h:.3g}. Give a larger "
             "max_steps=, rtol= or atol=; if the equation is stiff, many equal steps (steps_per_interval=) or an "
-            "implicit method; if the solution ends there, an earlier time"
+            "implicit method; if the solution ends there, an earlier time",
+            (1.0 - at) * abs(span),
+            tried,
         )
-        raise ConvergenceError(message, (1.0 - at) * abs(span), tried)
 
     def _factor(self, error: float) -> float:
         """What the step size is to be multiplied with after a step of this error."""
@@ -276,15 +276,12 @@ def _floating(leaf: Any) -> Any:
 def _times(t: Any) -> Any:
     times: Any = t if isinstance(t, Handle) else np.asarray(t)
     if len(times.shape) != 1 or times.shape[0] < 1:
-        message = f"odeint: t has shape {times.shape}; give a vector of times, the first being that of y0"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t has shape {times.shape}; give a vector of times, the first being that of y0")
     if times.dtype.kind not in "fiu":
-        message = f"odeint: t has dtype {times.dtype}; give real times"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t has dtype {times.dtype}; give real times")
     wrong = np.flatnonzero(~np.isfinite(_plain(times)))
     if len(wrong):
-        message = f"odeint: t[{wrong[0]}] is {_plain(times)[wrong[0]]}; give finite times"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t[{wrong[0]}] is {_plain(times)[wrong[0]]}; give finite times")
     return times if isinstance(t, Handle) else times.astype(float)
 
 
@@ -292,20 +289,17 @@ def _like(y: Any, dy: Any) -> Any:
     """The slope, where it has the structure and shapes of the state; raises :class:`StructureError` otherwise."""
     (leaves, definition), (slopes, found) = flatten(y), flatten(dy)
     if definition != found:
-        message = f"odeint: f returned the structure {found}, the state has {definition}; return its like"
-        raise StructureError(message)
+        raise StructureError(f"odeint: f returned the structure {found}, the state has {definition}; return its like")
     for a, b in zip(leaves, slopes, strict=True):
         if spec_of(a).shape != spec_of(b).shape:
-            message = (
+            raise StructureError(
                 f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; return the like of the state"
             )
-            raise StructureError(message)
         if spec_of(b).dtype.kind == "c" and spec_of(a).dtype.kind != "c":
-            message = (
+            raise StructureError(
                 f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; start from a complex y0 "
                 "(y0 + 0j)"
             )
-            raise StructureError(message)
     return map_leaves(
         lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, dy
     )  # f may fill one buffer at each call

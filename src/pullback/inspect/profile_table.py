@@ -7,7 +7,9 @@ from typing import Any, overload
 import numpy as np
 from attrs import asdict, define, evolve, field, frozen
 
-from pullback.inspect.measuring import (
+from pullback.inspect.plan_forecast import plan
+from pullback.inspect.profile_block import Watch
+from pullback.inspect.profile_measurements import (
     DotProduct,
     Program,
     Run,
@@ -22,9 +24,7 @@ from pullback.inspect.measuring import (
     taylor_rate,
     watched,
 )
-from pullback.inspect.planning import plan
 from pullback.inspect.tables import Column, Table
-from pullback.inspect.watching import Watch
 from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
@@ -33,6 +33,11 @@ from pullback.policies.save_all import SaveAll
 
 Progress = Callable[[str, int, int], None]
 """Called with what begins now, how many parts are done, and how many there are."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
 
 DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
 
@@ -164,7 +169,7 @@ def profile(
     Raises what ``vjp`` raises.
 
     Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
-    :class:`pullback.inspect.watching.Watch`.
+    :class:`pullback.inspect.profile_block.Watch`.
     """
     if f is None:
         return Watch()

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from pullback.recording.handles import Handle
 from pullback.sparsity.influence import follow
-from pullback.sparsity.name_sets import groups_of_columns, sparse_library
-from pullback.transforms.arguments import chosen
-from pullback.transforms.blocks import Leaves, leaves_of
+from pullback.sparsity.input_sets import groups_of_columns, sparse_library
+from pullback.transforms.argnums import chosen
 from pullback.transforms.forward import jvp, linearize
+from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
@@ -55,8 +55,7 @@ def sparse_jacobian(
     """
     which = chosen(argnums, argnames)
     if mode not in MODES:
-        message = f"mode={mode!r} of sparse_jacobian; choose one of {', '.join(map(repr, MODES))}"
-        raise StructureError(message)
+        raise StructureError(f"mode={mode!r} of sparse_jacobian; choose one of {', '.join(map(repr, MODES))}")
 
     @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
@@ -89,23 +88,21 @@ def as_pattern(structure: Any) -> Any:
     if isinstance(structure, tuple) and len(structure) == 2:
         rows, columns = (np.asarray(part).reshape(-1) for part in structure)
         if rows.dtype.kind not in "iu" or columns.dtype.kind not in "iu" or rows.shape != columns.shape:
-            message = (
+            raise StructureError(
                 f"structure=(rows, columns) is {rows.dtype}{list(rows.shape)} and "
                 f"{columns.dtype}{list(columns.shape)}; "
                 "give two integer arrays of one length, or a matrix"
             )
-            raise StructureError(message)
         return rows.astype(np.int64), columns.astype(np.int64)
     if sparse.issparse(structure):
         entries = structure.tocoo()
         return sparse.csr_array((np.ones(entries.nnz, bool), (entries.row, entries.col)), shape=entries.shape)
     dense = np.asarray(structure)
     if dense.ndim != 2 or dense.dtype.kind != "b":
-        message = (
+        raise StructureError(
             f"structure is {dense.dtype}{list(dense.shape)}; give a boolean matrix, a matrix of scipy.sparse, or "
             "(rows, columns)"
         )
-        raise StructureError(message)
     return sparse.csr_array(dense)
 
 
@@ -170,12 +167,11 @@ class Compressed:
         outs = leaves_of(out)
         _refuse(outs, "the output", self.where)
         if pattern.shape != (outs.size, given.size):
-            message = (
+            raise StructureError(
                 f"structure has shape {tuple(pattern.shape)}, the Jacobian at {self.where} has "
                 f"{(outs.size, given.size)}: elements of the "
                 "output by elements of the arguments; give one of that shape, or None to have it found"
             )
-            raise StructureError(message)
         return outs
 
     def _finished(self, data: Any, pattern: Any, given: Leaves, outs: Leaves, *, check: bool) -> Any:
@@ -221,43 +217,38 @@ def _from_pair(pair: tuple[Any, Any], shape: tuple[int, int], where: str) -> Any
     for name, part, extent in zip(("row", "column"), pair, shape, strict=True):
         beyond = part[(part < 0) | (part >= extent)]
         if len(beyond):
-            message = (
+            raise StructureError(
                 f"structure names {name} {beyond[0]}; the Jacobian at {where} has shape {shape}, so {name}s 0 to "
                 f"{extent - 1}"
             )
-            raise StructureError(message)
     return sparse_library().csr_array((np.ones(len(pair[0]), bool), pair), shape=shape)
 
 
 def _require_floating(argument: Any, number: int, where: str) -> None:
     leaves, _ = flatten(argument)
     if leaves and not any(map(carries_derivative, leaves)):
-        message = (
+        raise NotDifferentiableError(
             f"argument {number} of sparse_jacobian at {where} is {spec_of(leaves[0])}, which carries no derivative; "
             "convert it with .astype(float), or choose another argnums"
         )
-        raise NotDifferentiableError(message)
 
 
 def _refuse(leaves: Leaves, what: str, where: str) -> None:
     for spec, value in zip(leaves.specs, leaves.values, strict=True):
         if isinstance(value, Handle):
-            message = (
+            raise NotDifferentiableError(
                 f"{what} of sparse_jacobian at {where} is traced; a sparse matrix holds no tracers; use jacobian or "
                 "jvp in a trace"
             )
-            raise NotDifferentiableError(message)
         if spec.dtype.kind == "c":
-            message = (
+            raise NotDifferentiableError(
                 f"{what} of sparse_jacobian at {where} is {spec}; write f in real and imaginary parts, or use jacobian"
             )
-            raise NotDifferentiableError(message)
         if spec.dtype.char == "e":
-            message = (
+            raise NotDifferentiableError(
                 f"{what} of sparse_jacobian at {where} is {spec}, which scipy.sparse does not hold; convert it "
                 "with .astype(float)"
             )
-            raise NotDifferentiableError(message)
 
 
 def _colours(pattern: Any, limit: int | None) -> Any:

@@ -67,11 +67,10 @@ def make_program(f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tu
     for number in (argnums,) if isinstance(argnums, int) else argnums:
         place = number + len(args) if number < 0 else number
         if not 0 <= place < len(args):
-            message = (
+            raise StructureError(
                 f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; pass the "
                 "argument by position"
             )
-            raise StructureError(message)
         numbers.append(place)
     return Program(f, args, tuple(numbers))
 
@@ -277,7 +276,9 @@ def moved(x: Any, t: Any, v: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------------------------ RSS
 
-IN_CHILD = "import sys; from pullback.inspect.measuring import measure_in_child; measure_in_child(sys.argv[1])"
+IN_CHILD = (
+    "import sys; from pullback.inspect.profile_measurements import measure_in_child; measure_in_child(sys.argv[1])"
+)
 PAYLOAD, ANSWER = "program.pickle", "peak"
 
 

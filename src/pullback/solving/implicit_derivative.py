@@ -60,11 +60,10 @@ def custom_linear_solve(
         (leaves, definition), (given, wanted) = flatten(x), flatten(b)
         if definition != wanted or any(np.shape(u) != np.shape(v) for u, v in zip(leaves, given, strict=True)):
             shapes = [", ".join(map(str, map(spec_of, each))) for each in (leaves, given)]
-            message = (
+            raise StructureError(
                 f"custom_linear_solve: solve returned {definition} of {shapes[0]}, b is {wanted} of {shapes[1]}; "
                 "return its like"
             )
-            raise StructureError(message)
         return x
 
     def residual(x: Any) -> Any:
@@ -133,8 +132,9 @@ class System:
         """-A'^-1 ct: the cotangents of the residual's leaves, given those of the solution's, None where there is
         none."""
         if self.transpose_solve is None:
-            message = f"{self.name}: reverse mode solves with the transpose; pass transpose_solve=, or symmetric=True"
-            raise NotDifferentiableError(message)
+            raise NotDifferentiableError(
+                f"{self.name}: reverse mode solves with the transpose; pass transpose_solve=, or symmetric=True"
+            )
         parts = [
             np.zeros(spec.shape, spec.dtype) if ct is None else -ct for ct, spec in zip(given, self.specs, strict=True)
         ]
@@ -344,18 +344,16 @@ def require_alike(name: str, x: Any, y: Any) -> None:
     """Raise :class:`StructureError` where a function does not map structures to such of the same shapes."""
     (leaves, definition), (others, other) = flatten(x), flatten(y)
     if definition != other:
-        message = (
+        raise StructureError(
             f"{name}: the unknown has structure {definition}, the function gives {other}; as many equations as "
             "unknowns are needed"
         )
-        raise StructureError(message)
     for a, b in zip(leaves, others, strict=True):
         if spec_of(a).shape != spec_of(b).shape:
-            message = (
+            raise StructureError(
                 f"{name}: an unknown is {spec_of(a)}, the function gives {spec_of(b)}; as many equations as "
                 "unknowns are needed"
             )
-            raise StructureError(message)
 
 
 def require_finite(name: str, x: Any) -> None:
@@ -363,15 +361,14 @@ def require_finite(name: str, x: Any) -> None:
     no floating number."""
     for leaf in flatten(x)[0]:
         if not carries_derivative(leaf):
-            message = (
+            raise StructureError(
                 f"{name}: the solver returned {spec_of(leaf)}, which carries no derivative; return floating or "
                 "complex numbers"
             )
-            raise StructureError(message)
         wrong = int(np.count_nonzero(~np.isfinite(leaf)))
         if wrong:
-            message = (
+            raise ConvergenceError(
                 f"{name}: {wrong} of the {np.size(leaf)} elements that the solver returned are not finite; it "
-                "did not converge"
+                "did not converge",
+                np.inf,
             )
-            raise ConvergenceError(message, np.inf)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Primitive
-from pullback.sparsity.name_sets import LinearMap, selected, structure_of
+from pullback.sparsity.input_sets import LinearMap, selected, structure_of
 from pullback.transforms.reverse import vjp
 
 

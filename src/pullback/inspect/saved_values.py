@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.inspect.deriving import graph_of, input_labels, loop_runs, name_of, step_tapes, traced_once, whole_records
 from pullback.inspect.graph import Graph
-from pullback.inspect.holdings import Choice, Row, Saved
+from pullback.inspect.graph_of_tape import (
+    graph_of,
+    input_labels,
+    loop_runs,
+    name_of,
+    step_tapes,
+    traced_once,
+    whole_records,
+)
+from pullback.inspect.saved_table import Choice, Row, Saved
 from pullback.loops.chain import Snapshot
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.recording.recorder import COMPONENT, INPUT
@@ -33,7 +41,7 @@ def record(f: Callable[..., Any], *args: Any) -> Graph:
 
 
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
-    """The :class:`~pullback.inspect.holdings.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
+    """The :class:`~pullback.inspect.saved_table.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
     pulled back.
 
     Every buffer counts once, in bytes, at the first record that holds it, with the user's line; the steps of a loop

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
 Names = NDArray[np.int64]
 LinearMap = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -30,12 +30,7 @@ operand."""
 
 def sparse_library() -> Any:
     """``scipy.sparse``; ``PullbackError`` names the extra where SciPy is missing."""
-    try:
-        return import_module("scipy.sparse")  # lazily: scipy belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "sparse Jacobians and dependencies use scipy.sparse, and scipy is missing: install pullback[demo]"
-        ) from error
+    return optional_library("scipy.sparse", "sparse Jacobians and dependencies use scipy.sparse")
 
 
 def groups_of_columns(pattern: Any) -> NDArray[np.int64]:

@@ -65,11 +65,10 @@ class Layout:
         given: Any = vector if isinstance(vector, Handle) else np.asarray(vector)
         kinds = "fciub" if self.dtype.kind == "c" else "fiub"
         if given.shape != (self.size,) or given.dtype.kind not in kinds:
-            message = (
+            raise StructureError(
                 f"unravel got {spec_of(given)}, the structure takes {self.dtype}[{self.size}] ({self._listed()}); "
                 "give a vector such as ravel returned"
             )
-            raise StructureError(message)
         leaves = [
             kept if place is None else self._leaf(given[place.start : place.stop], place)
             for place, kept in zip(self.places, self.kept, strict=True)
@@ -97,10 +96,9 @@ class Layout:
         different one."""
         leaves = matched(tree, self.definition)
         if leaves is None:
-            message = (
+            raise StructureError(
                 f"the structure {flatten(tree)[1]} is to be ravelled as {self.definition}; give one of the same form"
             )
-            raise StructureError(message)
         return self.joined(leaves)
 
     def joined(self, leaves: list[Any]) -> Any:
@@ -113,11 +111,10 @@ class Layout:
             if isinstance(part, np.ndarray) and type(part) is not np.ndarray:
                 part = plain_array(part)
             if spec_of(part).shape != place.spec.shape:
-                message = (
+                raise StructureError(
                     f"the leaf {place.label or 'given'} is {spec_of(part)}, in the structure that was ravelled "
                     f"it is {place.spec}"
                 )
-                raise StructureError(message)
             parts.append(self._part(part, place))
         return np.concatenate(parts) if parts else np.zeros(0, self.dtype)
 
@@ -179,10 +176,9 @@ def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: Any = None) -> "Ob
     leaves, definition = flatten(like)
     layout = layout_of(leaves, paths(like), definition, real=True)
     if not layout.size:
-        message = (
+        raise StructureError(
             f"fun_and_grad: no leaf of like={definition} carries a derivative; give floating parameters (1.0, not 1)"
         )
-        raise StructureError(message)
     return Objective(f, policy, layout, layout.joined(leaves))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.handles import plain_value
-from pullback.solving.engine import (
+from pullback.solving.implicit_derivative import (
     Equation,
     Function,
     fresh,
@@ -52,8 +52,9 @@ def custom_root(
         x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(own, guess))
         if has_aux:
             if not isinstance(x, tuple) or len(x) != 2:
-                message = f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
-                raise StructureError(message)
+                raise StructureError(
+                    f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
+                )
             x, aux[:] = x[0], [x[1]]
         x = map_leaves(settled, x)
         _require_root(f, x, tol)
@@ -127,12 +128,13 @@ def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int,
         change = float(far(x, before))
         if change <= tol:
             return x
-    message = (
+    raise ConvergenceError(
         f"{what} did not converge: after {n} steps the distance of two iterates is {change:.3g}, tol is {tol:.3g}; "
         "give a larger max_steps= or tol=, a start nearer to the solution, or damp the map (it must be a contraction "
-        "there)"
+        "there)",
+        change,
+        n,
     )
-    raise ConvergenceError(message, change, n)
 
 
 def _require_root(f: Function, x: Any, tol: float | None) -> None:
@@ -143,8 +145,8 @@ def _require_root(f: Function, x: Any, tol: float | None) -> None:
         (float(np.max(np.abs(plain_value(leaf)), initial=0.0)) for leaf in flatten(f(fresh(x)))[0]), default=0.0
     )
     if not residual <= tol:
-        message = (
+        raise ConvergenceError(
             f"custom_root: the solver returned a point where the largest element of f is {residual:.3g}, tol is "
-            f"{tol:.3g}; let it take more steps, or start it nearer to the root"
+            f"{tol:.3g}; let it take more steps, or start it nearer to the root",
+            residual,
         )
-        raise ConvergenceError(message, residual)
