@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback import schedules, testing
     from pullback.inspect.dependency_table import dependencies
+    from pullback.inspect.graph_of_tape import record
     from pullback.inspect.plan_forecast import plan
     from pullback.inspect.profile_table import profile
-    from pullback.inspect.saved_values import record, saved
+    from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.policies.binomial import Binomial
     from pullback.policies.recompute import Recompute
@@ -90,7 +91,7 @@ else:
         "plan": "pullback.inspect.plan_forecast",
         "profile": "pullback.inspect.profile_table",
         "ravel": "pullback.solving.structures_as_vectors",
-        "record": "pullback.inspect.saved_values",
+        "record": "pullback.inspect.graph_of_tape",
         "saved": "pullback.inspect.saved_values",
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",

@@ -7,7 +7,9 @@ from tests.primitives.rows import rows
 
 import pullback as pb
 from pullback.sparsity.influence import follow
-from pullback.sparsity.input_sets import Sets, groups_of_columns, selected, structure_of
+from pullback.sparsity.input_sets import Sets
+from pullback.sparsity.linear_structure import selected, structure_of
+from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 

@@ -1,4 +1,4 @@
-"""``profile``: what each memory policy costs and gives for one program, as a value that prints as a table."""
+"""``profile``: one program under several memory policies, measured; the result prints as a table."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,6 @@ from pullback.inspect.profile_measurements import (
     directional,
     equal_bits,
     make_program,
-    name_of,
     peak_rss,
     plain_seconds,
     run_once,
@@ -30,6 +29,7 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
+from pullback.transforms.argnums import name_of
 
 Progress = Callable[[str, int, int], None]
 """Called with what begins now, how many parts are done, and how many there are."""
@@ -44,7 +44,7 @@ DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
 
 @frozen
 class Row:
-    """What was predicted and measured under one policy; None for what was not asked for or does not apply."""
+    """What was predicted and measured under one policy; None for a figure that is not wanted or does not apply."""
 
     policy: str
     snapshots: int
@@ -180,7 +180,7 @@ def profile(
             "each"
         )
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
-    parts = _Parts(progress, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
+    parts = _Parts(progress or silent, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
     parts.begin("one plain forward run")
     plain_seconds(program)  # unmeasured: the first run meets cold caches
     jv = None
@@ -220,12 +220,12 @@ class _Session:
         program, name = self.program, repr(policy)
         self.parts.begin(f"{name}: forecast")
         forecast = plan(program.call, *program.active, policy=policy)
-        spied = watched(policy)
-        run, seconds, same = self._runs(spied, name)
+        observed = watched(policy)
+        run, seconds, same = self._runs(observed, name)
         rate = self._rate(run, name, same=same) if self.taylor else None
         if self.rss:
             self.parts.begin(f"{name}: peak RSS")
-        snapshots, length = chain_figures(spied)
+        snapshots, length = chain_figures(observed)
         n_forward = run.report.n_forward
         if isinstance(policy, SaveAll):
             self.n_steps = n_forward
@@ -268,19 +268,17 @@ class _Session:
 
 @define(eq=False)
 class _Parts:
-    """Counts the parts of the work for whoever watches."""
+    """Counts the parts of the work, and reports each as it begins."""
 
-    report: Progress | None
+    report: Progress
     total: int
     done: int = 0
 
     def begin(self, what: str) -> None:
         """The next part begins."""
-        if self.report is not None:
-            self.report(what, self.done, self.total)
+        self.report(what, self.done, self.total)
         self.done += 1
 
     def finish(self) -> None:
         """All parts are done."""
-        if self.report is not None:
-            self.report("done", self.total, self.total)
+        self.report("done", self.total, self.total)

@@ -102,7 +102,7 @@ def positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> tuple[in
         if not 0 <= position < len(args):
             raise StructureError(
                 f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; "
-                f"pass the argument by position, or choose it by argnames="
+                f"pass the argument by position (derivatives also take argnames=)"
             )
         if position in where:
             raise StructureError(
