@@ -120,11 +120,11 @@ def wave(
     pullback demo wave --policy SaveAll --policy 'Binomial(5)' --no-rss
     """  # noqa: D301  see commands
     with one_line_errors():
-        chosen = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
+        to_compare = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
         settings = sized(FULL if full else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
         with progress_bar(quiet=quiet) as tell:
             report = run_wave(
-                settings, policies=chosen, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
+                settings, policies=to_compare, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
             )
     show(report.profile.table())
     for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
@@ -228,12 +228,12 @@ def profile_command(
         f = load_function(function)
         args = bind(f, dict(map(named_value, arguments)))
         argnums = places(f, args, wrt)
-        chosen = [parse_policy(text, known_policies()) for text in policies] or None
+        to_compare = [parse_policy(text, known_policies()) for text in policies] or None
         with progress_bar(quiet=quiet) as tell:
             result: Profile = profile(
                 f,
                 *args,
-                policies=chosen,
+                policies=to_compare,
                 argnums=argnums,
                 repeat=repeat,
                 taylor=taylor,
@@ -312,7 +312,7 @@ class BadInputError(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and 1 otherwise.
+    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and else 1.
     Other errors keep their traceback."""
     try:
         yield

@@ -1,11 +1,10 @@
-"""NumPy for the few calls that never ask a tracer: ``from pullback import numpy as pnp``.
+"""NumPy's functions that plain NumPy cannot hand to a tracer: ``from pullback import numpy as pnp``.
 
 ``np.array([t, t])``, ``np.full(n, t)``, ``np.r_[t]``, ``np.fromiter``, ``np.vectorize`` and ``np.float64(t)`` convert
-their argument without asking it, so plain NumPy can only refuse a tracer there. The functions written out here are the
-same calls with the same arguments; without a tracer among them they call NumPy's. Every other name of this module is
-NumPy's own object (``pnp.sin is np.sin``). What NumPy would give is computed on the values behind the tracers, so
-shape, dtype and errors are NumPy's; an integer or boolean result is plain, as from ``astype``; an array of objects is
-refused.
+their argument without asking it, so plain NumPy can only refuse a tracer there. This module has the same calls with the
+same arguments. Without a tracer among these, a call is NumPy's. Every other name of this module is NumPy's own object
+(``pnp.sin is np.sin``). Shape, dtype and errors are NumPy's, since NumPy computes the result on the values behind the
+tracers first. An integer or boolean result is a plain array, as from ``astype``; an array of objects is refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -235,20 +234,16 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         whole = [np.broadcast_to(a, loop + a.shape[split:]) for a, split in zip(operands, splits, strict=True)]
         results = [func(*(a[place] for a in whole)) for place in np.ndindex(*loop)]
         if not any(holds_tracer(result) for result in results):
-            return self._plainly(func, operands)
+            # NumPy's own way: it has an answer for no elements at all, and casts to the dtype of the first result.
+            return super()._vectorize_call(func, [values_of(a) for a in operands])  # type: ignore[misc]
         many = isinstance(results[0], tuple) if n_results is None else n_results > 1
         columns = list(zip(*results, strict=True)) if many else [results]
         types = self.otypes or [None] * len(columns)
-        made = tuple(
+        arrays = tuple(
             self._column(column, kind).reshape(loop + np.shape(column[0]))
             for column, kind in zip(columns, types, strict=True)
         )
-        return made if many else made[0]
-
-    def _plainly(self, func: Callable[..., Any], operands: Any) -> Any:
-        """NumPy's own way, which has an answer for no elements at all and casts to the dtype of the first result."""
-        plain = [values_of(a) for a in operands]
-        return super()._vectorize_call(func, plain)  # type: ignore[misc]
+        return arrays if many else arrays[0]
 
     @staticmethod
     def _column(column: Any, kind: str | None) -> Any:

@@ -144,9 +144,9 @@ def incremental(window: Window, settings: AssimilationSettings) -> Minimum:
         def hessian(p: NDArray[Any], push: Any = push, pull: Any = pull) -> NDArray[Any]:
             return p + pull(push(p))[0]  # type: ignore[no-any-return]  # (I + G'G) p
 
-        step, taken = conjugate_gradients(hessian, -(v + pull(departures)[0]), settings.inner)
+        step, n = conjugate_gradients(hessian, -(v + pull(departures)[0]), settings.inner)
         v = v + step
-        n_products += 2 * taken + 1
+        n_products += 2 * n + 1
         held = pull.report.live_bytes
         pull.close()
         left += pull.report.live_bytes
@@ -194,8 +194,8 @@ def make_twin(settings: AssimilationSettings) -> Twin:
         truth.append(states)
         x = states[-1]
     exact = np.stack(truth)
-    seen = exact[..., ::2]
-    return Twin(exact, seen + settings.observation_error * rng.standard_normal(seen.shape), first)
+    visible = exact[..., ::2]
+    return Twin(exact, visible + settings.observation_error * rng.standard_normal(visible.shape), first)
 
 
 def forecast(x: NDArray[Any], settings: AssimilationSettings) -> NDArray[Any]:
@@ -246,15 +246,15 @@ def run_assimilation(
     ``out`` is the folder of the picture (made if missing); None draws none. Needs scipy, and matplotlib for the
     picture; ``PullbackError`` names the extra where one is missing.
     """
-    chosen, tell = settings or AssimilationSettings(), progress or silent
-    twin = make_twin(chosen)
-    runs = tuple(cycle(method, twin, chosen, tell, k * chosen.cycles) for k, method in enumerate(METHODS))
+    settings, tell = settings or AssimilationSettings(), progress or silent
+    twin = make_twin(settings)
+    runs = tuple(cycle(method, twin, settings, tell, k * settings.cycles) for k, method in enumerate(METHODS))
     x, free = twin.first, []
-    for k in range(chosen.cycles):
-        states = forecast(x, chosen)
+    for k in range(settings.cycles):
+        states = forecast(x, settings)
         free.append(rmse(states, twin.truth[k]))
         x = states[-1]
-    report = AssimilationReport(chosen, runs, np.asarray(free))
+    report = AssimilationReport(settings, runs, np.asarray(free))
     if out is None:
         return report
     out.mkdir(parents=True, exist_ok=True)

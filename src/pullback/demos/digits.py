@@ -112,9 +112,9 @@ def run_digits(
         order, step = rng.permutation(len(digits.train_labels)), rate * (1 - epoch / epochs)
         total = 0.0
         for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
-            value, slope = gradient(parameters, digits.train_images[chosen], digits.train_labels[chosen])
-            total += float(value) * len(chosen)
+            members = order[start : start + batch]
+            value, slope = gradient(parameters, digits.train_images[members], digits.train_labels[members])
+            total += float(value) * len(members)
             velocity = {name: momentum * v - step * slope[name] for name, v in velocity.items()}
             parameters = {name: p + velocity[name] for name, p in parameters.items()}
         losses.append(total / len(order))

@@ -20,8 +20,8 @@ def page_on(word: str | None) -> str | None:
     error."""
     if word is None:
         return _read("index")
-    wanted = word.strip().lower().removeprefix("pullback.").removeprefix("errors.")
-    code = next((code for name, code in codes().items() if wanted in {name.lower(), code.lower()}), None)
+    key = word.strip().lower().removeprefix("pullback.").removeprefix("errors.")
+    code = next((code for name, code in codes().items() if key in {name.lower(), code.lower()}), None)
     return None if code is None else _read(code)
 
 

@@ -191,7 +191,10 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
     facts = [
         (name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)
     ]
-    facts += [(name, _specs_in(value)) for name, value in zip(form.saved, form.saved_values(record), strict=True)]
+    facts += [
+        (name, tuple(map(shared_spec, value)) if isinstance(value, tuple) else shared_spec(value))
+        for name, value in zip(form.saved, form.saved_values(record), strict=True)
+    ]
     parts: Sequence[Any] = ()
     for name, spec in facts:
         if name == "out" and isinstance(spec, tuple):
@@ -203,11 +206,6 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
         elif name in by_name:
             solver.learn(by_name[name], spec)
     return parts
-
-
-def _specs_in(value: Any) -> Any:
-    """The spec of a saved value, a tuple of specs for a tuple of values; None for what is no array."""
-    return tuple(map(shared_spec, value)) if isinstance(value, tuple) else shared_spec(value)
 
 
 def _learn_from_write(ident: int, form: Form, record: Record, solver: SpecSolver) -> None:

@@ -50,9 +50,9 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     if (chain is not None and chain.chains) or any(loop.uneven for loop in loops):
         pull.close()
         return _measured(f, args, governing)
-    reached = _reached(traced)
+    active = _reached(traced)
     for loop in reversed(loops):
-        if id(loop) in reached:
+        if id(loop) in active:
             loop.chain.hold_cotangents()
             run_reverse(loop.schedule, loop.machine, loop.shadow)
         loop.chain.release()

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from pullback.memory.ledger import Report
 from pullback.policies.actions import Delete, Save
 from pullback.policies.base import MemoryPolicy
-from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import machine_for, play
-from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import flatten as side_by_side
 from pullback.testing.comparing.differences import inner, random_like, richardson
 from pullback.testing.comparing.trees import inexact_leaves
@@ -104,11 +102,6 @@ def plain_seconds(program: Program) -> float:
     return time.perf_counter() - began
 
 
-def equal_bits(a: Run, b: Run) -> bool:
-    """Whether two runs gave the same gradient, bit for bit."""
-    return same_bits(*(flatten(run.gradient)[0] for run in (a, b)))
-
-
 # ------------------------------------------------------------------------------------------------ what the schedule did
 
 
@@ -127,12 +120,6 @@ class Watched(MemoryPolicy):
 
     def __repr__(self) -> str:
         return repr(self.policy)
-
-
-def watched(policy: MemoryPolicy) -> MemoryPolicy:
-    """``policy`` such that :func:`chain_figures` can tell what it did; save-all holds no snapshot and stays as it
-    is."""
-    return policy if isinstance(policy, SaveAll) else Watched(policy)
 
 
 def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:

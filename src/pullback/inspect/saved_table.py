@@ -171,9 +171,9 @@ class Saved:
         return f"{self.program} holds {mib(self.total_bytes)} between forward and reverse"
 
     def _notes(self, shown: Iterable[Row]) -> Iterator[str]:
-        left = self.total_bytes - sum(row.nbytes for row in shown)
-        if left:
-            yield f"... and {mib(left)} in smaller rows; listing(None) shows all"
+        smaller = self.total_bytes - sum(row.nbytes for row in shown)
+        if smaller:
+            yield f"... and {mib(smaller)} in smaller rows; listing(None) shows all"
         if self.argument_bytes:
             yield f"{mib(self.argument_bytes)} of it is the arguments' own memory"
         yield from (f"{choice}" for choice in self.choices)

@@ -33,7 +33,6 @@ from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import join, settle
 from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
-from pullback.transforms.tangents import Tangent
 from pullback.words.call_sites import site_here
 from pullback.words.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
@@ -206,11 +205,11 @@ def _replayed(equation: Equation, compute: Callable[[], Any]) -> Any:
 def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
     """The solution in a forward trace: its tangent is -A^-1 t, where t is the tangent of the residual."""
     leaves, definition = flatten(x)
-    entered = [
+    unknowns = [
         make(tape.kinds.buffer, leaf, None, tape, SHARED) if isinstance(leaf, np.ndarray | Handle) else leaf
         for leaf in leaves
     ]
-    residual = equation.residual(unflatten(definition, entered))
+    residual = equation.residual(unflatten(definition, unknowns))
     require_alike(equation.name, x, residual)
     residual_tangents = [leaf._id.value if _active(leaf, tape) else None for leaf in flatten(residual)[0]]
     if all(t is None for t in residual_tangents):
@@ -227,7 +226,11 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
             )[0]
 
         tangents = tape.tangents.solution(leaves, residual_tangents, matvec, solve)
-    return unflatten(definition, [_handle(leaf, t, tape) for leaf, t in zip(leaves, tangents, strict=True)])
+    handles = [
+        make(kind_of(tape, leaf), freeze(leaf) if isinstance(leaf, Handle) else writable(leaf), tangent, tape)
+        for leaf, tangent in zip(leaves, tangents, strict=True)
+    ]
+    return unflatten(definition, handles)
 
 
 def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
@@ -294,10 +297,6 @@ def _depends(tape: Tape, unknowns: tuple[int, ...]) -> bool:
 
 def _active(leaf: Any, tape: Tape) -> bool:
     return isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
-
-
-def _handle(leaf: Any, tangent: Tangent, tape: Tape) -> Any:
-    return make(kind_of(tape, leaf), freeze(leaf) if isinstance(leaf, Handle) else writable(leaf), tangent, tape)  # type: ignore[arg-type]  # in the place of an id
 
 
 @contextmanager

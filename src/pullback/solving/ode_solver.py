@@ -86,7 +86,7 @@ def odeint(
     structure or shape.
     """
     times = _times(t)
-    start = map_leaves(_floating, y0)
+    start = map_leaves(lambda leaf: leaf if carries_derivative(leaf) else np.asarray(leaf, float)[()], y0)
     if method not in METHODS or (steps_per_interval is None and not METHODS[method].e):
         raise StructureError(f"odeint: method={method!r}; take 'dopri5', or 'rk4' with steps_per_interval=")
     tableau = METHODS[method]
@@ -205,12 +205,13 @@ class StepSizeControl:
         starts, widths, at, tried = [], [], 0.0, 0
         while tried < self.max_steps and (at + abs(h / span) > at if span else True):
             tried += 1
-            left = 1.0 - at
-            last = span == 0 or abs(h / span) >= left * (1 - 1e-9)
-            width = left if last else abs(h / span)
+            rest = 1.0 - at
+            last = span == 0 or abs(h / span) >= rest * (1 - 1e-9)
+            width = rest if last else abs(h / span)
             new, slopes = advance(self.tableau, slope, y, begin + at * span, width * span)
             error = self._error(slope, y, new, slopes, begin + (at + width) * span, width * span)
-            proposed = abs(width * span) * self._factor(error)
+            factor = GROW if error == 0 else min(GROW, max(SHRINK, SAFETY * error ** (-1 / self.tableau.order)))
+            proposed = abs(width * span) * factor
             if error > 1:
                 h = proposed
                 continue
@@ -228,10 +229,6 @@ class StepSizeControl:
             (1.0 - at) * abs(span),
             tried,
         )
-
-    def _factor(self, error: float) -> float:
-        """What the step size is to be multiplied with after a step of this error."""
-        return GROW if error == 0 else min(GROW, max(SHRINK, SAFETY * error ** (-1 / self.tableau.order)))
 
     def _error(self, slope: Any, y: Any, new: Any, slopes: list[Any], t: float, h: float) -> float:
         """The estimate of the local error in units of the tolerance; infinite where something is not finite."""
@@ -267,11 +264,6 @@ def everything_paused() -> Iterator[None]:
 def _plain(leaf: Any) -> Any:
     """The value of a leaf, as a copy that a function may write to."""
     return writable(plain_value(leaf))
-
-
-def _floating(leaf: Any) -> Any:
-    """A leaf of the state that can carry a derivative, so that all of them keep their dtypes."""
-    return leaf if carries_derivative(leaf) else np.asarray(leaf, float)[()]
 
 
 def _times(t: Any) -> Any:

@@ -84,7 +84,8 @@ def fixed_point(
     contraction there, or ``tol`` is below what rounding allows.
     """
     far = distance or largest_change
-    bound = _tolerance(flatten(x0)[0]) if tol is None else tol
+    eps = (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in flatten(x0)[0] if carries_derivative(leaf))
+    bound = 64 * max(eps, default=2.0**-52) if tol is None else tol
 
     def equation(x: Any) -> Any:
         return leafwise("fixed_point", np.subtract, x, f(params, x))
@@ -110,12 +111,6 @@ def largest_change(new: Any, old: Any) -> float:
     pairs = list(zip(flatten(new)[0], flatten(old)[0], strict=True))
     change = max((float(np.max(np.abs(np.subtract(a, b)), initial=0.0)) for a, b in pairs), default=0.0)
     return change / max((float(np.max(np.abs(a), initial=1.0)) for a, _ in pairs), default=1.0)
-
-
-def _tolerance(leaves: list[Any]) -> float:
-    return 64 * max(
-        (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in leaves if carries_derivative(leaf)), default=2.0**-52
-    )
 
 
 def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int, what: str) -> Any:

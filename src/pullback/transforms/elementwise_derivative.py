@@ -36,7 +36,7 @@ def elementwise_grad(
 
     @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        called, args, kwargs, where = which.call(f, args, kwargs)
+        function, args, kwargs, where = which.call(f, args, kwargs)
         for k in where:
             if not carries_derivative(args[k]):
                 kind = spec_of(args[k]) if isinstance(args[k], np.ndarray | int) else type(args[k]).__name__
@@ -44,12 +44,12 @@ def elementwise_grad(
                     f"argument {k} of {name_of(f)} is {kind}; elementwise_grad is for floating arrays, convert "
                     "it or take jacobian"
                 )
-        out, pull = _pull_at(called, args, kwargs, where, policy)
+        out, pull = _pull_at(function, args, kwargs, where, policy)
         shape = np.shape(out)
         if any(np.shape(args[k]) != shape for k in where):
             pull.close()
-            args = tuple(_broadcast(called, a, shape) if k in where else a for k, a in enumerate(args))
-            out, pull = _pull_at(called, args, kwargs, where, policy)
+            args = tuple(_broadcast(function, a, shape) if k in where else a for k, a in enumerate(args))
+            out, pull = _pull_at(function, args, kwargs, where, policy)
         dtype = getattr(out, "dtype", np.dtype(float))
         if np.shape(out) != shape or dtype.kind != "f":
             result = f"{dtype}{list(np.shape(out))} for arguments of shape {shape}"

@@ -87,8 +87,8 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
         )
     pairs = []
     for leaf, part, label in zip(leaves, parts, paths(primal), strict=True):
-        wanted = part is not None and carries_derivative(leaf)
-        pairs.append((leaf, _checked_tangent(part, leaf, f"argument {number}{label}", site) if wanted else None))
+        counts = part is not None and carries_derivative(leaf)
+        pairs.append((leaf, _checked_tangent(part, leaf, f"argument {number}{label}", site) if counts else None))
     return pairs, definition
 
 

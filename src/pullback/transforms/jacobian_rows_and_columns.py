@@ -98,8 +98,8 @@ class Task:
         specs = self.specs
         some_leaf = next((k for k, spec in enumerate(specs) if spec.size), None)
         first = [unit(spec, 0) if k == some_leaf else None for k, spec in enumerate(specs)]
-        sent, out, aux = self._pushed(first, None)
-        blocks, ready = self._blocks(leaves_of(out)), [sent]
+        out_tangents, out, aux = self._pushed(first, None)
+        blocks, ready = self._blocks(leaves_of(out)), [out_tangents]
         self._fill_columns(blocks, lambda tangents: ready.pop() if ready else self._pushed(tangents, out)[0])
         return blocks, aux
 
@@ -143,9 +143,9 @@ class Task:
             batch = rows[first : first + at_once]
             seeds_of = [self._seeds(specs[j], k) for j, k in batch]
             seeds = [_only(j, seed, len(outs)) for (j, _), row in zip(batch, seeds_of, strict=True) for seed in row]
-            sent = iter(pull.each(outs, seeds, free=False))
+            answers = iter(pull.each(outs, seeds, free=False))
             for (j, k), row in zip(batch, seeds_of, strict=True):
-                cts = [next(sent) for _ in row]
+                cts = [next(answers) for _ in row]
                 for block, *parts in zip(blocks.rows[j], *cts, strict=True):
                     block.put(
                         k,
@@ -168,13 +168,13 @@ class Task:
         for j, spec in enumerate(specs):
             for k in range(spec.size):
                 seed = unit(spec, k)
-                sent = push(_only(j, seed, len(specs)))
+                column = push(_only(j, seed, len(specs)))
                 if real and spec.dtype.kind == "c":  # the row of a real output is df/dx - i df/dy
                     others = push(_only(j, 1j * seed, len(specs)))
-                    sent = [
-                        a if c else a - 1j * b for a, b, c in zip(sent, others, blocks.outs.is_complex, strict=True)
+                    column = [
+                        a if c else a - 1j * b for a, b, c in zip(column, others, blocks.outs.is_complex, strict=True)
                     ]
-                for row, part in zip(blocks.rows, sent, strict=True):
+                for row, part in zip(blocks.rows, column, strict=True):
                     row[j].put(k, part, column=True)
         if self.holomorphic:
             self._require_complex_linear(specs, blocks.outs.specs, lambda *pair: list(map(push, pair)))
@@ -193,10 +193,10 @@ class Task:
         of the run before."""
         function = function_of_chosen(self.f, self.args, self.kwargs, self.where)
         primals, parts = [self.args[k] for k in self.where], by_argument(self.arguments, tangents)
-        out, sent, *aux = jvp(function, primals, parts, has_aux=self.has_aux)
+        out, out_tangent, *aux = jvp(function, primals, parts, has_aux=self.has_aux)
         if before is not None:
             same_again(self.f, before, out)
-        return flatten(sent)[0], out, aux[0] if aux else None
+        return flatten(out_tangent)[0], out, aux[0] if aux else None
 
 
 def _linear_map(pull: Pull, outs: Leaves, count: int) -> Push:
@@ -207,8 +207,8 @@ def _linear_map(pull: Pull, outs: Leaves, count: int) -> Push:
 
     def push(tangents: list[Any]) -> list[Any]:
         pairs = [(leaf, seed) for leaf, seed in zip(pushed.out_leaves, tangents, strict=True) if seed is not None]
-        sent: list[Any] = pushed.once([leaf for leaf, _ in pairs], [seed for _, seed in pairs], free=False)
-        return sent
+        out_tangents: list[Any] = pushed.once([leaf for leaf, _ in pairs], [seed for _, seed in pairs], free=False)
+        return out_tangents
 
     return push
 
