@@ -100,7 +100,7 @@ def nodes(n: int, dx: float) -> Floats:
     return np.arange(n, dtype=np.float64) * dx
 
 
-def profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
+def terrain_profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
     """Heights in m at distances ``x`` (m) along a row of the terrain, about their mean over ``width``; linear in
     between.
 
@@ -121,11 +121,13 @@ def velocity_section(
     sampled on different grids show the same ground.
     """
     depths = z[:, None]
-    floor = 0.24 * depth - profile(terrain, 150, x, width)
+    floor = 0.24 * depth - terrain_profile(terrain, 150, x, width)
     tops = [floor]
     for number, row in enumerate((170, 200, 230), start=1):
         tops.append(
-            np.maximum(floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * profile(terrain, row, x, width))
+            np.maximum(
+                floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * terrain_profile(terrain, row, x, width)
+            )
         )
     velocity = np.full((len(z), len(x)), WATER_SPEED)
     for top, speed in zip(tops, LAYER_SPEEDS, strict=True):
