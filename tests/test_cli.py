@@ -14,9 +14,9 @@ from rich.console import Console
 
 import pullback
 from pullback import cli
-from pullback.inspect import explaining
-from pullback.inspect.explaining import codes
-from pullback.inspect.inputs import bind, load_array, load_function, load_value, parse_policy, places
+from pullback.inspect import error_pages as explaining
+from pullback.inspect.command_line_inputs import bind, load_array, load_function, load_value, parse_policy, places
+from pullback.inspect.error_pages import codes
 from pullback.inspect.tables import Column, Table
 from pullback.words.errors import InputFileError
 

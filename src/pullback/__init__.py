@@ -51,48 +51,50 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback import schedules, testing
-    from pullback.inspect.depending import dependencies
-    from pullback.inspect.looking import record, saved
-    from pullback.inspect.planning import plan
-    from pullback.inspect.profiling import profile
+    from pullback.inspect.dependency_table import dependencies
+    from pullback.inspect.graph_of_tape import record
+    from pullback.inspect.plan_forecast import plan
+    from pullback.inspect.profile_table import profile
+    from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.policies.binomial import Binomial
     from pullback.policies.recompute import Recompute
-    from pullback.solving.engine import custom_linear_solve
-    from pullback.solving.implicit import custom_root, fixed_point
-    from pullback.solving.ode import odeint
-    from pullback.solving.vectors import fun_and_grad, ravel
-    from pullback.sparsity.jacobian_by_colours import sparse_jacobian
-    from pullback.transforms.derivatives import elementwise_grad, gauss_newton_product, hessian, hvp, jacobian
+    from pullback.solving.implicit_derivative import custom_linear_solve
+    from pullback.solving.ode_solver import odeint
+    from pullback.solving.roots_and_fixed_points import custom_root, fixed_point
+    from pullback.solving.structures_as_vectors import fun_and_grad, ravel
+    from pullback.sparsity.sparse_jacobians import sparse_jacobian
+    from pullback.transforms.elementwise_derivative import elementwise_grad
     from pullback.transforms.forward import jvp, linearize
+    from pullback.transforms.jacobian_hessian_hvp import gauss_newton_product, hessian, hvp, jacobian
 else:
     # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs
     # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "Binomial": "pullback.policies.binomial",
         "Recompute": "pullback.policies.recompute",
-        "custom_linear_solve": "pullback.solving.engine",
-        "custom_root": "pullback.solving.implicit",
-        "dependencies": "pullback.inspect.depending",
-        "elementwise_grad": "pullback.transforms.derivatives",
-        "fixed_point": "pullback.solving.implicit",
+        "custom_linear_solve": "pullback.solving.implicit_derivative",
+        "custom_root": "pullback.solving.roots_and_fixed_points",
+        "dependencies": "pullback.inspect.dependency_table",
+        "elementwise_grad": "pullback.transforms.elementwise_derivative",
+        "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
-        "fun_and_grad": "pullback.solving.vectors",
-        "gauss_newton_product": "pullback.transforms.derivatives",
-        "hessian": "pullback.transforms.derivatives",
-        "hvp": "pullback.transforms.derivatives",
-        "jacobian": "pullback.transforms.derivatives",
+        "fun_and_grad": "pullback.solving.structures_as_vectors",
+        "gauss_newton_product": "pullback.transforms.jacobian_hessian_hvp",
+        "hessian": "pullback.transforms.jacobian_hessian_hvp",
+        "hvp": "pullback.transforms.jacobian_hessian_hvp",
+        "jacobian": "pullback.transforms.jacobian_hessian_hvp",
         "jvp": "pullback.transforms.forward",
         "linearize": "pullback.transforms.forward",
         "numpy": "pullback.numpy",
-        "odeint": "pullback.solving.ode",
-        "plan": "pullback.inspect.planning",
-        "profile": "pullback.inspect.profiling",
-        "ravel": "pullback.solving.vectors",
-        "record": "pullback.inspect.looking",
-        "saved": "pullback.inspect.looking",
+        "odeint": "pullback.solving.ode_solver",
+        "plan": "pullback.inspect.plan_forecast",
+        "profile": "pullback.inspect.profile_table",
+        "ravel": "pullback.solving.structures_as_vectors",
+        "record": "pullback.inspect.graph_of_tape",
+        "saved": "pullback.inspect.saved_values",
         "scan": "pullback.loops.loop_functions",
-        "sparse_jacobian": "pullback.sparsity.jacobian_by_colours",
+        "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
         "testing": "pullback.testing",
         "while_loop": "pullback.loops.loop_functions",

@@ -1,5 +1,4 @@
-"""The command ``pullback``: three demos, the table of memory policies for a function of your own, and the pages on
-errors.
+"""The command ``pullback``: demos, memory policies measured on a function of yours, pages on errors, NumPy coverage.
 
 Bad input is one line on stderr and exit code 2; any other error of pullback is one line and exit code 1.
 """
@@ -15,11 +14,11 @@ from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
+from pullback.inspect.command_line_inputs import bind, load_function, load_value, parse_policy, places
 from pullback.inspect.coverage import MEANINGS
 from pullback.inspect.coverage import coverage as name_coverage
-from pullback.inspect.explaining import page_on
-from pullback.inspect.inputs import bind, load_function, load_value, parse_policy, places
-from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
+from pullback.inspect.error_pages import page_on
+from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, profile
 from pullback.inspect.tables import Table
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import InputFileError, PullbackError
@@ -34,9 +33,32 @@ try:  # the two libraries of the extra `cli`; a person who starts the command wi
 except ImportError as missing:
     raise SystemExit(f"the command line needs {missing.name}, which is missing: install pullback[cli]") from missing
 
-PICTURES = Path("pullback-demo")
-FOLDER = click.Path(file_okay=False, path_type=Path)
-RSS_HELP = "Measure the peak RSS, in one process for each policy.  [default: where memory-profiler is there]"
+OUT = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("pullback-demo"),
+    show_default=True,
+    help="Folder for the pictures.",
+)
+QUIET = click.option("--quiet", is_flag=True, help="Show no progress.")
+POLICIES = click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="POLICY",
+    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
+)
+
+
+def repeats(default: int) -> Callable[[Any], Any]:
+    """The option ``--repeat`` with this default."""
+    return click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        help="Gradients for each policy; the fastest counts.",
+    )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -68,26 +90,18 @@ def demo() -> None:
 )
 @click.option("--grid", type=(int, int), metavar="NZ NX", help="Another number of nodes, down and across.")
 @click.option("--steps", type=click.IntRange(min=1), help="Another number of time steps.")
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="POLICY",
-    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
-)
+@POLICIES
 @click.option(
     "--iterations", type=click.IntRange(min=1), default=8, show_default=True, help="L-BFGS iterations of the inversion."
 )
+@repeats(2)
 @click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Gradients for each policy; the fastest counts.",
+    "--rss/--no-rss",
+    default=None,
+    help="Measure the peak RSS, in one process for each policy.  [default: where memory-profiler is there]",
 )
-@click.option("--rss/--no-rss", default=None, help=RSS_HELP)
-@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the pictures.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@OUT
+@QUIET
 def wave(
     full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...],
     iterations: int, repeat: int,
@@ -106,11 +120,11 @@ def wave(
     pullback demo wave --policy SaveAll --policy 'Binomial(5)' --no-rss
     """  # noqa: D301  see commands
     with one_line_errors():
-        chosen = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
+        to_compare = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
         settings = sized(FULL if full else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
         with progress_bar(quiet=quiet) as tell:
             report = run_wave(
-                settings, policies=chosen, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
+                settings, policies=to_compare, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
             )
     show(report.profile.table())
     for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
@@ -125,8 +139,8 @@ def wave(
     show_default=True,
     help="Passes over the 1347 digits for training.",
 )
-@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@OUT
+@QUIET
 def digits(epochs: int, out: Path, quiet: bool) -> None:
     """Train a small network on handwritten digits, and judge it on digits it has not seen.
 
@@ -154,8 +168,8 @@ def digits(epochs: int, out: Path, quiet: bool) -> None:
     "--policy", metavar="POLICY", default="SaveAll", show_default=True, help="Of the gradients, such as 'Binomial(3)'."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the truth and the observation errors.")
-@click.option("--out", type=FOLDER, default=PICTURES, show_default=True, help="Folder for the picture.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@OUT
+@QUIET
 def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) -> None:
     """Assimilate observations of the Lorenz-96 model by 4D-Var, window after window.
 
@@ -187,27 +201,15 @@ def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) ->
 @click.option(
     "--wrt", multiple=True, metavar="NAME", help="Differentiate by this parameter.  [default: the first floating one]"
 )
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="POLICY",
-    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
-)
-@click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Gradients for each policy; the fastest counts.",
-)
+@POLICIES
+@repeats(3)
 @click.option(
     "--taylor", is_flag=True, help="Add the rate of the Taylor test: 2 for a right gradient. For scalar functions."
 )
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the table.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@QUIET
 def profile_command(
     function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
     taylor: bool,
@@ -223,15 +225,15 @@ def profile_command(
     pullback profile model.py:misfit --arg c=velocity.npy --policy SaveAll --policy 'Binomial(20)' --taylor --rss
     """  # noqa: D301  see commands
     with one_line_errors():
-        found = load_function(function)
-        args = bind(found, dict(map(named_value, arguments)))
-        argnums = places(found, args, wrt)
-        chosen = [parse_policy(text, known_policies()) for text in policies] or None
+        f = load_function(function)
+        args = bind(f, dict(map(named_value, arguments)))
+        argnums = places(f, args, wrt)
+        to_compare = [parse_policy(text, known_policies()) for text in policies] or None
         with progress_bar(quiet=quiet) as tell:
             result: Profile = profile(
-                found,
+                f,
                 *args,
-                policies=chosen,
+                policies=to_compare,
                 argnums=argnums,
                 repeat=repeat,
                 taylor=taylor,
@@ -256,8 +258,7 @@ def explain(error: str | None) -> None:
     """  # noqa: D301  see commands
     page = page_on(error)
     if page is None:
-        message = f"{error!r} names no error of pullback; `pullback explain` lists them all"
-        raise BadInputError(message)
+        raise BadInputError(f"{error!r} names no error of pullback; `pullback explain` lists them all")
     click.echo(page, nl=False)
 
 
@@ -270,15 +271,16 @@ def coverage(name: str | None) -> None:
     pullback coverage np.interp
     pullback coverage linalg.norm
     """  # noqa: D301  see commands
-    found = name_coverage()
+    table = name_coverage()
     if name is None:
-        click.echo(found)
+        click.echo(table)
         return
-    rows = found.of(name)
+    rows = table.of(name)
     if not rows:
-        seen = "it sees plain arrays, or raises ConversionError"
-        message = f"{name!r} is no function of NumPy {found.numpy_version} that reaches pullback; {seen}"
-        raise BadInputError(message)
+        raise BadInputError(
+            f"{name!r} is no function of NumPy {table.numpy_version} that reaches pullback; it sees plain arrays, or "
+            "raises ConversionError"
+        )
     for row in rows:
         click.echo(
             f"{row.module}.{row.name}: {row.status}, {MEANINGS[row.status].replace('`', '')}"
@@ -310,8 +312,8 @@ class BadInputError(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn pullback's errors into one line on stderr: exit code 2 for bad input, 1 for the rest. Other errors keep
-    their traceback."""
+    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and else 1.
+    Other errors keep their traceback."""
     try:
         yield
     except PullbackError as error:
@@ -357,15 +359,15 @@ def show(table: Table) -> None:
 
 def rich_table(table: Table) -> RichTable:
     """The table in rich's form; the answer to "same bits" stands out."""
-    made = RichTable(
+    rich = RichTable(
         title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
     )
     for column in table.columns:
         header = "\n".join(part for part in column.lines if part)
-        made.add_column(header, justify="left" if column.text else "right", no_wrap=True, vertical="bottom")
+        rich.add_column(header, justify="left" if column.text else "right", no_wrap=True, vertical="bottom")
     for row in table.rows:
-        made.add_row(*(Text(cell, style={"yes": "green", "NO": "bold red"}.get(cell, "")) for cell in row))
-    return made
+        rich.add_row(*(Text(cell, style={"yes": "green", "NO": "bold red"}.get(cell, "")) for cell in row))
+    return rich
 
 
 def main() -> None:

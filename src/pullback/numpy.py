@@ -1,11 +1,10 @@
-"""NumPy for the few calls that never ask a tracer: ``from pullback import numpy as pnp``.
+"""NumPy's functions that plain NumPy cannot hand to a tracer: ``from pullback import numpy as pnp``.
 
 ``np.array([t, t])``, ``np.full(n, t)``, ``np.r_[t]``, ``np.fromiter``, ``np.vectorize`` and ``np.float64(t)`` convert
-their argument without asking it, so plain NumPy can only refuse a tracer there. The functions written out here are the
-same calls with the same arguments; without a tracer among them they call NumPy's. Every other name of this module is
-NumPy's own object (``pnp.sin is np.sin``). What NumPy would give is computed on the values behind the tracers, so
-shape, dtype and errors are NumPy's; an integer or boolean result is plain, as from ``astype``; an array of objects is
-refused.
+their argument without asking it, so plain NumPy can only refuse a tracer there. This module has the same calls with the
+same arguments. Without a tracer among these, a call is NumPy's. Every other name of this module is NumPy's own object
+(``pnp.sin is np.sin``). Shape, dtype and errors are NumPy's, since NumPy computes the result on the values behind the
+tracers first. An integer or boolean result is a plain array, as from ``astype``; an array of objects is refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -91,11 +90,10 @@ def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     fill = asarray(fill_value)
     plain = np.full_like(a, plain_value(fill), *args, **kwargs)
     if not carries(plain, "full_like"):
-        message = (
+        raise ConversionError(
             f"numpy.full_like would write a traced value into dtype {plain.dtype}, which carries no derivative; "
             "pass dtype=float"
         )
-        raise ConversionError(message)
     return laid_out(np.broadcast_to(fill, plain.shape).astype(plain.dtype, order="C"), plain)
 
 
@@ -146,11 +144,10 @@ class Concatenator:
             return self.own[key]
         words = items[:1] if isinstance(items[0], str) else ()
         if words and words[0].strip() in {"r", "c"}:
-            message = (
+            raise NotDifferentiableError(
                 f"numpy.{self.name} with the directive {items[0]!r} makes a matrix, which has no derivative; use '0,2' "
                 "or c_"
             )
-            raise NotDifferentiableError(message)
         plain = self.own[tuple(_plain_slice(item) if isinstance(item, slice) else values_of(item) for item in items)]
         if not carries(plain, self.name):
             return plain
@@ -190,12 +187,11 @@ def _writing(function: Callable[..., Any], rewrite: str) -> Callable[..., Any]:
     def write(destination: Any, *args: Any, **kwargs: Any) -> None:
         traced = holds_tracer(args) or holds_tracer(tuple(kwargs.values()))
         if traced and not isinstance(destination, Handle):
-            message = (
+            raise ConversionError(
                 f"numpy.{function.__name__} would write a traced value into a plain array of shape "
                 f"{np.shape(destination)} (at {site_text(site_here(1))}), which would drop the derivative; {rewrite}, "
                 "or start from a traced copy: a = np.full_like(x, a, shape=a.shape) for a tracer x"
             )
-            raise ConversionError(message)
         function(destination, *map(as_operand, args), **{name: as_operand(value) for name, value in kwargs.items()})
 
     return write
@@ -225,8 +221,7 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
             for side in str(self.signature).split("->")
         )
         if len(takes) != len(args):
-            message = f"wrong number of positional arguments: expected {len(takes)}, got {len(args)}"
-            raise TypeError(message)
+            raise TypeError(f"wrong number of positional arguments: expected {len(takes)}, got {len(args)}")
         return self._each(func, args, takes, len(gives))
 
     def _each(
@@ -239,31 +234,26 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         whole = [np.broadcast_to(a, loop + a.shape[split:]) for a, split in zip(operands, splits, strict=True)]
         results = [func(*(a[place] for a in whole)) for place in np.ndindex(*loop)]
         if not any(holds_tracer(result) for result in results):
-            return self._plainly(func, operands)
+            # NumPy's own way: it has an answer for no elements at all, and casts to the dtype of the first result.
+            return super()._vectorize_call(func, [values_of(a) for a in operands])  # type: ignore[misc]
         many = isinstance(results[0], tuple) if n_results is None else n_results > 1
         columns = list(zip(*results, strict=True)) if many else [results]
         types = self.otypes or [None] * len(columns)
-        made = tuple(
+        arrays = tuple(
             self._column(column, kind).reshape(loop + np.shape(column[0]))
             for column, kind in zip(columns, types, strict=True)
         )
-        return made if many else made[0]
-
-    def _plainly(self, func: Callable[..., Any], operands: Any) -> Any:
-        """NumPy's own way, which has an answer for no elements at all and casts to the dtype of the first result."""
-        plain = [values_of(a) for a in operands]
-        return super()._vectorize_call(func, plain)  # type: ignore[misc]
+        return arrays if many else arrays[0]
 
     @staticmethod
     def _column(column: Any, kind: str | None) -> Any:
         """Results of one kind, of the dtype asked for or that of the first one, as NumPy has it."""
         dtype = np.dtype(kind) if kind else np.asarray(values_of(column[0])).dtype
         if dtype.kind not in "fc":
-            message = (
+            raise ConversionError(
                 f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here(4))}), "
                 "which would drop the derivative; pass otypes=[float]"
             )
-            raise ConversionError(message)
         return asarray(list(column), dtype=dtype)
 
 
@@ -275,11 +265,10 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **options: Any)
     def plainly(*args: Any) -> Any:
         result = func(*args)
         if holds_tracer(result):
-            message = (
+            raise ConversionError(
                 "numpy.frompyfunc would put tracers into an array of objects, which has no derivative; use "
                 "pullback.numpy.vectorize"
             )
-            raise ConversionError(message)
         return result
 
     return np.frompyfunc(plainly, nin, nout, **options)

@@ -174,6 +174,6 @@ def test_without_scipy_the_extra_is_named(window, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("pullback.demos.assimilation.import_module", absent)
+    monkeypatch.setattr("pullback.words.optional_libraries.import_module", absent)
     with pytest.raises(PullbackError, match=r"scipy is missing: install pullback\[demo\]"):
         strong_constraint(window, SHORT)

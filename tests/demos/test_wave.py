@@ -88,9 +88,8 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(pictures, "import_module", absent)
+    monkeypatch.setattr("pullback.words.optional_libraries.import_module", absent)
     with pytest.raises(PullbackError, match=r"matplotlib is missing: install pullback\[demo\]"):
         pictures.new_figure(1, 1)
-    monkeypatch.setattr("pullback.demos.digits.import_module", absent)
     with pytest.raises(PullbackError, match=r"scikit-learn is missing: install pullback\[demo\]"):
         load_digits()

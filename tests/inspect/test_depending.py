@@ -51,7 +51,7 @@ def test_without_norms_nothing_is_differentiated(monkeypatch):
     def fails(*args, **kwargs):
         raise AssertionError
 
-    monkeypatch.setattr("pullback.inspect.depending.sparse_jacobian", fails)
+    monkeypatch.setattr("pullback.inspect.dependency_table.sparse_jacobian", fails)
     found = pb.dependencies(model, PARAMS, X, X, norms=False)
     assert all(link.norm is None for link in found)
     assert "norm" not in str(found)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.inspect.graph import Graph, Node, Output, graph_from
-from pullback.inspect.looking import record, saved
+from pullback.inspect.graph_of_tape import record
+from pullback.inspect.saved_values import saved
 from pullback.tracing.tracer import Tracer
 from pullback.words.specs import ArraySpec
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pullback.inspect.inputs import load_array
+from pullback.inspect.command_line_inputs import load_array
 from pullback.words.errors import InputFileError
 
 

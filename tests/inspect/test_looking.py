@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.inspect.looking import record, saved
+from pullback.inspect.graph_of_tape import record
+from pullback.inspect.saved_values import saved
 from pullback.words.errors import PullbackError
 
 X = np.linspace(0.1, 1.0, 100)

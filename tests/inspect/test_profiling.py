@@ -9,10 +9,10 @@ import pytest
 from attrs import evolve
 
 import pullback as pb
-from pullback.inspect import measuring
-from pullback.inspect.inputs import load_function
-from pullback.inspect.measuring import peak_rss
-from pullback.inspect.profiling import Profile, Row, profile
+from pullback.inspect import profile_measurements as measuring
+from pullback.inspect.command_line_inputs import load_function
+from pullback.inspect.profile_measurements import peak_rss
+from pullback.inspect.profile_table import Profile, Row, profile
 from pullback.words.errors import PullbackError, StructureError
 
 N = 30

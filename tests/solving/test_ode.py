@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.solving.ode import DOPRI5, RK4
+from pullback.solving.ode_solver import DOPRI5, RK4
 
 Y0, T, RATES = np.array([1.0, 2.0]), np.array([0.2, 0.7, 1.5, 3.0]), np.array([0.7, 1.1])
 TANGENTS = np.array([0.3, -1.0]), np.array([0.1, -0.2, 0.3, 0.4]), np.array([1.0, 0.5])

@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 import pullback as pb
-from pullback.sparsity import name_sets as patterns
-from pullback.sparsity.jacobian_by_colours import as_pattern
+from pullback.sparsity.sparse_jacobians import as_pattern
 from pullback.words.errors import NotDifferentiableError, PullbackError, StructureError
 
 X = np.random.default_rng(0).standard_normal(12)
@@ -82,7 +81,7 @@ def test_the_number_of_derivatives_is_that_of_the_colours(monkeypatch):
             out, push = linearize(f, *primals)
             return out, lambda *tangents: (seen.append(1), push(*tangents))[1]
 
-        monkeypatch.setattr("pullback.sparsity.jacobian_by_colours.linearize", counted)
+        monkeypatch.setattr("pullback.sparsity.sparse_jacobians.linearize", counted)
         x = np.random.default_rng(n).standard_normal(n)
         found = pb.sparse_jacobian(burgers)(x)
         monkeypatch.undo()
@@ -108,7 +107,7 @@ def test_auto_takes_the_direction_with_fewer_colours(monkeypatch):
 
         return out, Counted()
 
-    monkeypatch.setattr("pullback.sparsity.jacobian_by_colours.vjp", counted)
+    monkeypatch.setattr("pullback.sparsity.sparse_jacobians.vjp", counted)
     wide = lambda x: np.sum(x.reshape(3, 4) ** 3, axis=1)  # noqa: E731 - one pull for all rows, a column for each of four
     np.testing.assert_allclose(pb.sparse_jacobian(wide)(X).toarray(), dense_of(wide, X), rtol=1e-14)
     assert len(pulls) == 1
@@ -233,7 +232,7 @@ def test_without_scipy_the_extra_is_named(monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(patterns, "import_module", absent)
+    monkeypatch.setattr("pullback.words.optional_libraries.import_module", absent)
     with pytest.raises(PullbackError, match=r"scipy is missing: install pullback\[demo\]"):
         as_pattern(np.eye(2, dtype=bool))
 

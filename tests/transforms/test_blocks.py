@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.transforms.blocks import Block
+from pullback.transforms.jacobian_blocks import Block
 from pullback.words.specs import spec_of
 
 X = np.array([0.3, -0.7, 1.1, 0.4])

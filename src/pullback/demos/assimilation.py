@@ -8,7 +8,6 @@ one with its adjoint.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,15 @@ from numpy.typing import NDArray
 
 from pullback.demos.assimilation_model import Lorenz96, Window, circulant_root
 from pullback.demos.pictures import draw_assimilation
+from pullback.inspect.profile_table import Progress, silent
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.transforms.forward import linearize
 from pullback.transforms.reverse import vjp
 from pullback.transforms.stepping import steps
-from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
-Progress = Callable[[str, int, int], None]
-Found = tuple[NDArray[Any], int, int, int]
+Minimum = tuple[NDArray[Any], int, int, int]
 """The control variable at the minimum, gradients or products taken, bytes held by one pull, bytes held after it was
 closed."""
 
@@ -115,14 +114,9 @@ class AssimilationReport:
         return "\n".join([*lines, *([f"picture: {self.picture}"] if self.picture is not None else [])])
 
 
-def strong_constraint(window: Window, settings: AssimilationSettings) -> Found:
+def strong_constraint(window: Window, settings: AssimilationSettings) -> Minimum:
     """The minimum of the cost by L-BFGS from the background; ``PullbackError`` where scipy is missing."""
-    try:
-        minimize = import_module("scipy.optimize").minimize  # lazily: scipy belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "4D-Var uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]"
-        ) from error
+    optimize = optional_library("scipy.optimize", "4D-Var uses scipy.optimize.minimize")
     held = left = 0
 
     def objective(v: NDArray[Any]) -> tuple[float, NDArray[Any]]:
@@ -134,13 +128,13 @@ def strong_constraint(window: Window, settings: AssimilationSettings) -> Found:
         left += pull.report.live_bytes
         return float(value), gradient
 
-    found = minimize(
+    optimum = optimize.minimize(
         objective, np.zeros(settings.model.size), jac=True, method="L-BFGS-B", options={"maxiter": settings.iterations}
     )
-    return found.x, int(found.nfev), held, left
+    return optimum.x, int(optimum.nfev), held, left
 
 
-def incremental(window: Window, settings: AssimilationSettings) -> Found:
+def incremental(window: Window, settings: AssimilationSettings) -> Minimum:
     """The minimum of the cost by Gauss-Newton: ``outer`` linearisations, ``inner`` conjugate gradients on each."""
     v, n_products, held, left = np.zeros(settings.model.size), 0, 0, 0
     for _ in range(settings.outer):
@@ -150,9 +144,9 @@ def incremental(window: Window, settings: AssimilationSettings) -> Found:
         def hessian(p: NDArray[Any], push: Any = push, pull: Any = pull) -> NDArray[Any]:
             return p + pull(push(p))[0]  # type: ignore[no-any-return]  # (I + G'G) p
 
-        step, taken = conjugate_gradients(hessian, -(v + pull(departures)[0]), settings.inner)
+        step, n = conjugate_gradients(hessian, -(v + pull(departures)[0]), settings.inner)
         v = v + step
-        n_products += 2 * taken + 1
+        n_products += 2 * n + 1
         held = pull.report.live_bytes
         pull.close()
         left += pull.report.live_bytes
@@ -200,8 +194,8 @@ def make_twin(settings: AssimilationSettings) -> Twin:
         truth.append(states)
         x = states[-1]
     exact = np.stack(truth)
-    seen = exact[..., ::2]
-    return Twin(exact, seen + settings.observation_error * rng.standard_normal(seen.shape), first)
+    visible = exact[..., ::2]
+    return Twin(exact, visible + settings.observation_error * rng.standard_normal(visible.shape), first)
 
 
 def forecast(x: NDArray[Any], settings: AssimilationSettings) -> NDArray[Any]:
@@ -217,7 +211,7 @@ def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progres
     """One method over all windows: the analysis, forecast to the end of its window, is the next background."""
     analyse = strong_constraint if method == METHODS[0] else incremental
     weights = circulant_root(settings.model.size, settings.background_error, settings.correlation_length, 4)
-    background, errors, found_bytes, n_products = twin.first, [], [], 0
+    background, errors, pull_bytes, n_products = twin.first, [], [], 0
     for k in range(settings.cycles):
         window = Window(
             settings.model, background, twin.observations[k], slice(None, None, 2), settings.every,
@@ -227,7 +221,7 @@ def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progres
         v, products, held, left = analyse(window, settings)
         guessed, analysed = forecast(background, settings), forecast(window.start(v), settings)
         errors.append((rmse(guessed, twin.truth[k]), rmse(analysed, twin.truth[k])))
-        found_bytes.append((held, left))
+        pull_bytes.append((held, left))
         n_products += products
         background = analysed[-1]
         tell(
@@ -236,7 +230,7 @@ def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progres
             len(METHODS) * settings.cycles,
         )
     before, after = np.transpose(errors)
-    return Cycled(method, before, after, n_products, *zip(*found_bytes, strict=True))
+    return Cycled(method, before, after, n_products, *zip(*pull_bytes, strict=True))
 
 
 def rmse(x: NDArray[Any], truth: NDArray[Any]) -> float:
@@ -252,21 +246,17 @@ def run_assimilation(
     ``out`` is the folder of the picture (made if missing); None draws none. Needs scipy, and matplotlib for the
     picture; ``PullbackError`` names the extra where one is missing.
     """
-    chosen, tell = settings or AssimilationSettings(), progress or _silent
-    twin = make_twin(chosen)
-    runs = tuple(cycle(method, twin, chosen, tell, k * chosen.cycles) for k, method in enumerate(METHODS))
+    settings, tell = settings or AssimilationSettings(), progress or silent
+    twin = make_twin(settings)
+    runs = tuple(cycle(method, twin, settings, tell, k * settings.cycles) for k, method in enumerate(METHODS))
     x, free = twin.first, []
-    for k in range(chosen.cycles):
-        states = forecast(x, chosen)
+    for k in range(settings.cycles):
+        states = forecast(x, settings)
         free.append(rmse(states, twin.truth[k]))
         x = states[-1]
-    report = AssimilationReport(chosen, runs, np.asarray(free))
+    report = AssimilationReport(settings, runs, np.asarray(free))
     if out is None:
         return report
     out.mkdir(parents=True, exist_ok=True)
     draw_assimilation(report.runs, report.free_rmse, out / PICTURE)
     return evolve(report, picture=out / PICTURE)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""

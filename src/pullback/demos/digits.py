@@ -1,8 +1,6 @@
 """The digits demo: a small network learns the handwritten digits that scikit-learn ships. Its products come from
 pullback-linalg."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,9 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.pictures import draw_digits
+from pullback.inspect.profile_table import Progress, silent
 from pullback.transforms.reverse import value_and_grad
-from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
 Parameters = dict[str, Any]
 """Weights and offsets by name; arrays, or tracers over them."""
@@ -54,12 +53,7 @@ class DigitsReport:
 
 def load_digits(seed: int = 0) -> Digits:
     """The digits in a random order, split. ``PullbackError`` where scikit-learn is missing."""
-    try:
-        datasets = import_module("sklearn.datasets")  # lazily: scikit-learn belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "the digits ship with scikit-learn, and scikit-learn is missing: install pullback[demo]"
-        ) from error
+    datasets = optional_library("sklearn.datasets", "the digits ship with scikit-learn")
     images, labels = datasets.load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(labels))
     images, labels = images[order] / 16.0, labels[order]
@@ -99,7 +93,7 @@ def run_digits(
     momentum: float = 0.9,
     seed: int = 0,
     out: Path | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> DigitsReport:
     """The :class:`DigitsReport` of training by stochastic gradient descent with momentum and a rate that falls to 0.
 
@@ -107,7 +101,7 @@ def run_digits(
     ``progress(what, done, total)`` is called after each epoch. ``UnknownFunctionError`` names pullback-linalg where it
     is not installed.
     """
-    digits = load_digits(seed)
+    digits, tell = load_digits(seed), progress or silent
     rng = np.random.default_rng(seed)
     parameters = initial_parameters(rng, hidden)
     velocity = {name: np.zeros_like(value) for name, value in parameters.items()}
@@ -118,26 +112,25 @@ def run_digits(
         order, step = rng.permutation(len(digits.train_labels)), rate * (1 - epoch / epochs)
         total = 0.0
         for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
-            value, slope = gradient(parameters, digits.train_images[chosen], digits.train_labels[chosen])
-            total += float(value) * len(chosen)
+            members = order[start : start + batch]
+            value, slope = gradient(parameters, digits.train_images[members], digits.train_labels[members])
+            total += float(value) * len(members)
             velocity = {name: momentum * v - step * slope[name] for name, v in velocity.items()}
             parameters = {name: p + velocity[name] for name, p in parameters.items()}
         losses.append(total / len(order))
         accuracies.append(float(np.mean(read(parameters, digits.test_images) == digits.test_labels)))
-        if progress is not None:
-            progress(
-                f"epoch {epoch + 1}: loss {losses[-1]:.4f}, held-out digits read rightly {accuracies[-1]:.1%}",
-                epoch + 1,
-                epochs,
-            )
-    given = read(parameters, digits.test_images)
-    wrong = np.flatnonzero(given != digits.test_labels)
-    report = DigitsReport(parameters, tuple(losses), tuple(accuracies), len(wrong), len(given))
+        tell(
+            f"epoch {epoch + 1}: loss {losses[-1]:.4f}, held-out digits read rightly {accuracies[-1]:.1%}",
+            epoch + 1,
+            epochs,
+        )
+    readings = read(parameters, digits.test_images)
+    wrong = np.flatnonzero(readings != digits.test_labels)
+    report = DigitsReport(parameters, tuple(losses), tuple(accuracies), len(wrong), len(readings))
     if out is None or not len(wrong):
         return report
     out.mkdir(parents=True, exist_ok=True)
-    draw_digits(digits.test_images[wrong], digits.test_labels[wrong], given[wrong], out / PICTURE)
+    draw_digits(digits.test_images[wrong], digits.test_labels[wrong], readings[wrong], out / PICTURE)
     return evolve(report, picture=out / PICTURE)
 
 

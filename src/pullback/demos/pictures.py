@@ -1,7 +1,6 @@
-"""The pictures of the demos. Each function writes one PNG file; ``PullbackError`` where matplotlib is missing."""
+"""The pictures of the demos, drawn with matplotlib and written as PNG files."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_data import WaveSurvey
 from pullback.demos.wave_inversion import Inversion
-from pullback.inspect.profiling import Profile
-from pullback.words.errors import PullbackError
+from pullback.inspect.profile_table import Profile
+from pullback.words.optional_libraries import optional_library
 
 DPI = 130
 MIB = 2.0**20
@@ -21,12 +20,7 @@ COLOURS = ("#1b6ca8", "#d1495b", "#2e933c", "#8f5db7", "#c77d0a", "#4a4e52")
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of this size in inches, outside pyplot: no window, and no state of the process changes."""
-    try:
-        figure = import_module("matplotlib.figure")  # lazily: matplotlib belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "pictures are drawn with matplotlib, and matplotlib is missing: install pullback[demo]"
-        ) from error
+    figure = optional_library("matplotlib.figure", "pictures are drawn with matplotlib")
     return figure.Figure(figsize=(width, height), layout="constrained")
 
 
@@ -69,17 +63,17 @@ def draw_trade_off(measured: Profile, path: Path) -> None:
     figure.savefig(path, dpi=DPI)
 
 
-def draw_models(survey: WaveSurvey, found: Inversion, path: Path) -> None:
+def draw_models(survey: WaveSurvey, inversion: Inversion, path: Path) -> None:
     """True, initial and recovered velocity on one colour scale, and how misfit and model error fell."""
     nz, nx = survey.true_velocity.shape
     figure = new_figure(2.6 + 4.9 * float(np.clip(nx / nz, 1.0, 2.0)), 6.2)  # the panels keep their aspect
     (true, initial), (recovered, course) = figure.subplots(2, 2)
     low, high = float(np.min(survey.true_velocity)), float(np.max(survey.true_velocity))
-    errors = found.model_errors
+    errors = inversion.model_errors
     panels = (
         (true, survey.true_velocity, "true velocity, sources and receivers"),
         (initial, survey.initial_velocity, f"initial model: error {errors[0]:.0f} m/s"),
-        (recovered, found.velocity, f"recovered after {len(errors) - 1} iterations: error {errors[-1]:.0f} m/s"),
+        (recovered, inversion.velocity, f"recovered after {len(errors) - 1} iterations: error {errors[-1]:.0f} m/s"),
     )
     image = None
     for axes, velocity, title in panels:
@@ -89,7 +83,7 @@ def draw_models(survey: WaveSurvey, found: Inversion, path: Path) -> None:
     bar = figure.colorbar(image, ax=[true, recovered], location="left", shrink=0.94, aspect=34, pad=0.02)
     bar.set_label("velocity (km/s)", fontsize=9)
     initial.set_xlabel("distance (km); dotted: edge of the absorbing border", fontsize=9)
-    draw_course(course, found)
+    draw_course(course, inversion)
     figure.suptitle("Full-waveform inversion with gradients of ordinary NumPy", fontsize=12)
     figure.savefig(path, dpi=DPI)
 
@@ -127,12 +121,12 @@ def draw_acquisition(axes: Any, survey: WaveSurvey) -> None:
     axes.plot(np.atleast_1d(sx) * km, np.atleast_1d(sz) * km, "*", color="#ff4d4d", markersize=9, label="sources")
 
 
-def draw_course(axes: Any, found: Inversion) -> None:
+def draw_course(axes: Any, inversion: Inversion) -> None:
     """Misfit and model error relative to the initial model, by iteration."""
-    iterations = np.arange(len(found.misfits))
+    iterations = np.arange(len(inversion.misfits))
     for values, label, colour in (
-        (found.misfits, "misfit", COLOURS[0]),
-        (found.model_errors, "model error", COLOURS[1]),
+        (inversion.misfits, "misfit", COLOURS[0]),
+        (inversion.model_errors, "model error", COLOURS[1]),
     ):
         relative = np.asarray(values) / values[0]
         axes.plot(iterations, relative, "o-", color=colour, markersize=4)
@@ -148,14 +142,14 @@ def draw_course(axes: Any, found: Inversion) -> None:
     axes.grid(alpha=0.25)
 
 
-def draw_digits(images: NDArray[Any], true: NDArray[Any], given: NDArray[Any], path: Path) -> None:
+def draw_digits(images: NDArray[Any], true: NDArray[Any], readings: NDArray[Any], path: Path) -> None:
     """Up to twelve 8 x 8 digits, each under what it is and what it was taken for."""
     count = min(12, len(images))
     figure = new_figure(6.4, 1.5 + 1.35 * max(0, (count - 1) // 6))
     for k in range(count):
         axes = figure.add_subplot(max(1, -(-count // 6)), 6, k + 1)
         axes.imshow(images[k].reshape(8, 8), cmap="gray_r", vmin=0)
-        axes.set_title(f"{true[k]}, taken for {given[k]}", fontsize=8)
+        axes.set_title(f"{true[k]}, taken for {readings[k]}", fontsize=8)
         axes.set_axis_off()
     figure.suptitle("Held-out digits that the network misread", fontsize=10)
     figure.savefig(path, dpi=DPI)

@@ -5,7 +5,7 @@ The model and its misfit are ordinary NumPy (:mod:`pullback.demos.wave_model`); 
 pullback.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,12 @@ from pullback.demos.pictures import draw_models, draw_trade_off
 from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
 from pullback.demos.wave_inversion import Inversion, invert
 from pullback.demos.wave_model import WaveProblem, misfit_by_loop
-from pullback.inspect.measuring import has_memory_profiler
-from pullback.inspect.profiling import DEFAULT_POLICIES, Profile, profile
+from pullback.inspect.profile_measurements import has_memory_profiler
+from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
 from pullback.loops.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.transforms.reverse import value_and_grad
-
-Progress = Callable[[str, int, int], None]
-"""Called with what begins now, how many parts are done, and how many there are."""
 
 TRADE_OFF, MODELS = "wave-trade-off.png", "wave-models.png"
 INVERSION_POLICY = Binomial(30)
@@ -68,11 +65,13 @@ class WaveReport:
 
     def inversion_lines(self) -> list[str]:
         """Misfit and model error before and after."""
-        found = self.inversion
-        misfits, errors = found.misfits, found.model_errors
+        misfits, errors = self.inversion.misfits, self.inversion.model_errors
         left, gone = misfits[-1] / misfits[0], errors[-1] / errors[0]
         return [
-            f"inversion: {len(misfits) - 1} L-BFGS iterations, {found.n_gradients} gradients under {self.policy!r}",
+            (
+                f"inversion: {len(misfits) - 1} L-BFGS iterations, "
+                f"{self.inversion.n_gradients} gradients under {self.policy!r}"
+            ),
             (
                 f"  misfit       {misfits[0]:.4g} -> {misfits[-1]:.4g} of the recordings' energy  ({left:.1%} of the "
                 "initial)"
@@ -106,7 +105,7 @@ def run_wave(
     missing); None draws none. Needs matplotlib (the terrain, the pictures) and scipy; ``PullbackError`` names the extra
     where one is missing.
     """
-    tell = progress or _silent
+    tell = progress or silent
     tell("survey: recordings on the finer grid", 0, 1)
     survey = make_survey(settings)
     misfit = WaveMisfit(survey.problem)
@@ -125,8 +124,8 @@ def run_wave(
     def after(iteration: int, value: float, error: float) -> None:
         tell(f"inversion: misfit {value:.4g}, model error {error:.0f} m/s", iteration + 1, iterations + 1)
 
-    found = invert(value_and_grad(misfit, policy=inversion_policy), survey, iterations, after)
-    report = WaveReport(survey, measured, found, inversion_policy, ())
+    inversion = invert(value_and_grad(misfit, policy=inversion_policy), survey, iterations, after)
+    report = WaveReport(survey, measured, inversion, inversion_policy, ())
     return report if out is None else evolve(report, pictures=draw(report, out))
 
 
@@ -151,7 +150,3 @@ def sized(
     if dtype is not None:
         changed["dtype"] = np.dtype(dtype).name
     return evolve(settings, **changed)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""

@@ -8,7 +8,6 @@ The recordings are computed on a grid ``refine`` times finer with a time step as
 receivers and to the sample times of the coarse problem, and noise is added: the inversion does not invert itself.
 """
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_model import WaveProblem, absorbing_border, check_stable, ricker, simulate
 from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
 Floats = NDArray[np.float64]
 
@@ -89,12 +89,7 @@ class WaveSurvey:
 def load_terrain() -> Floats:
     """Elevations in m, shape ``(344, 403)``, rows from north to south. ``PullbackError`` where matplotlib is
     missing."""
-    try:
-        cbook = import_module("matplotlib.cbook")  # lazily: matplotlib belongs to an optional extra
-    except ImportError as error:
-        raise PullbackError(
-            "the wave demo's terrain ships with matplotlib, and matplotlib is missing: install pullback[demo]"
-        ) from error
+    cbook = optional_library("matplotlib.cbook", "the wave demo's terrain ships with matplotlib")
     with cbook.get_sample_data("jacksboro_fault_dem.npz") as archive:
         elevation: Floats = archive["elevation"].astype(np.float64)
     return elevation
@@ -105,7 +100,7 @@ def nodes(n: int, dx: float) -> Floats:
     return np.arange(n, dtype=np.float64) * dx
 
 
-def profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
+def terrain_profile(terrain: Floats, row: int, x: Floats, width: float) -> Floats:
     """Heights in m at distances ``x`` (m) along a row of the terrain, about their mean over ``width``; linear in
     between.
 
@@ -126,11 +121,13 @@ def velocity_section(
     sampled on different grids show the same ground.
     """
     depths = z[:, None]
-    floor = 0.24 * depth - profile(terrain, 150, x, width)
+    floor = 0.24 * depth - terrain_profile(terrain, 150, x, width)
     tops = [floor]
     for number, row in enumerate((170, 200, 230), start=1):
         tops.append(
-            np.maximum(floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * profile(terrain, row, x, width))
+            np.maximum(
+                floor + 150.0 * number, (0.24 + 0.17 * number) * depth - 0.8 * terrain_profile(terrain, row, x, width)
+            )
         )
     velocity = np.full((len(z), len(x)), WATER_SPEED)
     for top, speed in zip(tops, LAYER_SPEEDS, strict=True):

@@ -1,10 +1,9 @@
 """The inversion of the wave demo: a few L-BFGS iterations from the initial model, misfit and model error of each.
 
-It is told how to compute the misfit and its gradient, and so serves any policy and any handwritten adjoint alike.
+The function that computes misfit and gradient is an argument: any policy will do, and so will a handwritten adjoint.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from pullback.demos.wave_data import WATER_SPEED, WaveSurvey
-from pullback.words.errors import PullbackError
+from pullback.words.optional_libraries import optional_library
 
 MAXIMUM_SPEED = 4600.0
 """m/s, the upper bound of the inversion; the lower one is the speed in water."""
@@ -57,11 +56,7 @@ def invert(
     misfit and its gradient. ``progress(iteration, misfit, model_error)`` is called for the initial model and after
     each iteration. ``PullbackError`` where scipy is missing.
     """
-    try:
-        minimize = import_module("scipy.optimize").minimize  # lazily: scipy belongs to an optional extra
-    except ImportError as error:
-        message = "the inversion uses scipy.optimize.minimize, and scipy is missing: install pullback[demo]"
-        raise PullbackError(message) from error
+    optimize = optional_library("scipy.optimize", "the inversion uses scipy.optimize.minimize")
     initial, weight = survey.initial_velocity, depth_weight(survey)
     dtype, unit = initial.dtype, np.where(weight > 0.0, weight, 1.0)
     misfits: list[float] = []
@@ -91,12 +86,12 @@ def invert(
     above = np.where(weight > 0.0, (MAXIMUM_SPEED - initial) / unit, np.inf).ravel()
     options = {"maxiter": iterations, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
     bounds = list(zip(below, above, strict=True))
-    found = minimize(
+    optimum = optimize.minimize(
         objective, np.zeros(initial.size), jac=True, method="L-BFGS-B", bounds=bounds, callback=after, options=options
     )
     return Inversion(
-        velocity=velocity(found.x),
+        velocity=velocity(optimum.x),
         misfits=tuple(misfits),
         model_errors=tuple(model_errors),
-        n_gradients=int(found.nfev),
+        n_gradients=int(optimum.nfev),
     )

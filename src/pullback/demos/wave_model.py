@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.words.errors import PullbackError
@@ -75,19 +75,8 @@ class WaveProblem:
 
     def astype(self, dtype: Any) -> "WaveProblem":
         """The same problem with every floating array cast to ``dtype`` (float32 or float64)."""
-        return WaveProblem(
-            dx=self.dx,
-            dt=self.dt,
-            n_steps=self.n_steps,
-            field_shape=self.field_shape,
-            wavelet=self.wavelet.astype(dtype),
-            source_index=self.source_index,
-            receiver_index=self.receiver_index,
-            damp=self.damp.astype(dtype),
-            gain=self.gain.astype(dtype),
-            data=self.data.astype(dtype),
-            scale=self.scale,
-        )
+        arrays = {name: getattr(self, name).astype(dtype) for name in ("wavelet", "damp", "gain", "data")}
+        return evolve(self, **arrays)
 
 
 def ricker(n_steps: int, dt: float, peak_frequency: float, delay: float) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
-"""The graph, the cold form of a recorded program: what a tape says of values, their readers and their sizes, holding no
-array.
+"""``Graph``: a recorded program as people and planners read it. It has nodes, sizes and lifetimes, and holds no array.
 
-A node's number is its place on the tape, so the nodes stand in topological order and every question here is one pass
-over them, from the first to the last or back. The value a node makes bears the node's number.
+The number of a node is its place on the tape. So the nodes stand in topological order, and every question here is one
+pass over them. The value that a node makes has the number of the node.
 """
 
 from collections.abc import Iterator
@@ -31,8 +30,7 @@ class Slot:
 
 @frozen
 class Steps:
-    """What a loop node stands for: its number of steps, bytes of the state between two steps, bytes held by one
-    recorded step."""
+    """The steps of a loop: how many, bytes of the state between two of them, bytes that one recorded step holds."""
 
     n: int
     state_bytes: int
@@ -71,7 +69,7 @@ class Node:
     @property
     def where(self) -> str:
         """``file.py:12``, the user's line; empty where there is none."""
-        return f"{PurePath(self.file).name}:{self.line}" if self.file else ""
+        return place_text(self.file, self.line)
 
     @property
     def text(self) -> str:
@@ -137,11 +135,7 @@ class Graph:
     @property
     def saved_bytes(self) -> int:
         """Bytes held for the reverse, every buffer once."""
-        seen: dict[int, int] = {}
-        for node in self.nodes:
-            for slot in node.saved:
-                seen.setdefault(slot.buffer, slot.nbytes)
-        return sum(seen.values())
+        return sum(nbytes for _, nbytes in self._first_holders().values())
 
     def depths(self) -> list[int]:
         """For each node the number of edges on the longest path that leads to it."""
@@ -164,8 +158,7 @@ class Graph:
         an unknown node."""
         for ident in (i, j):
             if not 0 <= ident < len(self.nodes):
-                message = f"the graph of {self.name} has the nodes 0 to {len(self.nodes) - 1}, not {ident}"
-                raise IndexError(message)
+                raise IndexError(f"the graph of {self.name} has the nodes 0 to {len(self.nodes) - 1}, not {ident}")
         longest: dict[int, int] = {i: 0}
         for node in self.nodes[i + 1 : j + 1]:
             before = [longest[k] for k in node.reads if k in longest]
@@ -240,19 +233,20 @@ class Graph:
         )
         return f"{self.name}: {', '.join(counts)}; {self.saved_bytes:,} B saved"
 
-    def _first_holders(self) -> dict[int, int]:
-        first: dict[int, int] = {}
+    def _first_holders(self) -> dict[int, tuple[int, int]]:
+        """For each buffer the first node that holds it, and its bytes."""
+        first: dict[int, tuple[int, int]] = {}
         for node in self.nodes:
             for slot in node.saved:
-                first.setdefault(slot.buffer, node.ident)
+                first.setdefault(slot.buffer, (node.ident, slot.nbytes))
         return first
 
-    def _row(self, node: Node, first: dict[int, int]) -> tuple[str, str, str, str, str]:
-        held = [
-            (s.name, f"{s.nbytes:,} B" if first[s.buffer] == node.ident else f"(held by %{first[s.buffer]})")
-            for s in node.saved
-        ]
-        saved = ", ".join(f"{name} {size}" for name, size in held)
+    def _row(self, node: Node, first: dict[int, tuple[int, int]]) -> tuple[str, str, str, str, str]:
+        holders = [first[slot.buffer][0] for slot in node.saved]
+        saved = ", ".join(
+            f"{slot.name} " + (f"{slot.nbytes:,} B" if holder == node.ident else f"(held by %{holder})")
+            for slot, holder in zip(node.saved, holders, strict=True)
+        )
         return (
             f"%{node.ident}",
             node.text,
@@ -266,6 +260,11 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph of {self._title()}>"
+
+
+def place_text(file: str, line: int) -> str:
+    """``file.py:12``; empty where there is no file."""
+    return f"{PurePath(file).name}:{line}" if file else ""
 
 
 def _spec_text(value: Var, node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Which inputs reach which outputs, and sparse Jacobians from few sweeps: sets of names for tangents, colourings.
+"""Which inputs reach which outputs, element by element, and sparse Jacobians by one derivative for each colour.
 
 May import: words, rules, recording, primitives.selecting, memory, tracing, transforms.
 May be imported by: inspect, the public faces.

@@ -26,8 +26,9 @@ from pullback.recording.recorder import inactive, wrap
 from pullback.recording.regions import Region
 from pullback.recording.tape import FORWARD, Tape
 from pullback.rules.declaration import Primitive
-from pullback.sparsity.name_sets import Names, Sets, coupled, sparse_library
-from pullback.sparsity.probing import MOVES, _key, _linear_map, _structure, _units
+from pullback.sparsity.input_sets import Names, Sets
+from pullback.sparsity.linear_structure import MOVES, _key, _linear_map, _structure, _units
+from pullback.sparsity.pattern_groups import coupled, sparse_library
 from pullback.tracing.running import Input, run_function
 from pullback.tracing.tracer import KINDS
 from pullback.transforms.tangents import Tangent

@@ -1,5 +1,5 @@
-"""Forward-mode transforms: ``jvp`` carries tangents along with the values and holds nothing; ``linearize`` records a
-derivative once."""
+"""Forward mode: ``jvp``, which computes tangents along with the values and holds nothing, and ``linearize``, which
+records the derivative to apply it again and again."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,12 +38,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
     tape.tangents = tape.chain = Tangents(tape)
-    given: list[Any] = []
-    args = []
+    args, inputs = [], []
     for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
         pairs, definition = _paired(k, primal, tangent, site)
-        args.append(unflatten(definition, _entered(tape, pairs, given)))
-    tape.overlapping = frozenset(given[k]._id for k in overlapping([handle._value for handle in given]))
+        leaves = [_entered(tape, leaf, part) if carries_derivative(leaf) else leaf for leaf, part in pairs]
+        args.append(unflatten(definition, leaves))
+        inputs += [leaf for leaf in leaves if isinstance(leaf, Handle)]
+    tape.overlapping = frozenset(inputs[k]._id for k in overlapping([handle._value for handle in inputs]))
     try:
         with Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
@@ -52,22 +53,20 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         tape.tangents = tape.chain = None  # a cycle with the tape
     leaves, definition = flatten(out)
     result = unflatten(definition, [lowered(leaf, tape) for leaf in leaves])
-    sent = unflatten(definition, separate([_left(leaf, tape) for leaf in leaves]))
-    return (result, sent, map_leaves(lambda leaf: lowered(leaf, tape), aux)) if has_aux else (result, sent)
+    out_tangent = unflatten(definition, separate([_tangent_of(leaf, tape) for leaf in leaves]))
+    return (result, out_tangent, *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
 
 
 def one_for_each(name: str, primals: Any, tangents: Any) -> None:
     """Raise :class:`StructureError` unless there is a tuple of primals and one of as many tangents."""
-    for word, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
-            message = (
-                f"{name} takes a tuple of {word}, one for each argument, got {type(given).__name__}; write "
+    for word, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, tuple | list):
+            raise StructureError(
+                f"{name} takes a tuple of {word}, one for each argument, got {type(values).__name__}; write "
                 f"({word[:-1]},) for one"
             )
-            raise StructureError(message)
     if len(primals) != len(tangents):
-        message = f"{name} got {len(primals)} primals and {len(tangents)} tangents; give one for each"
-        raise StructureError(message)
+        raise StructureError(f"{name} got {len(primals)} primals and {len(tangents)} tangents; give one for each")
 
 
 def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tuple[Any, Any]], Any]:
@@ -76,71 +75,56 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
     leaves, definition = flatten(primal)
     parts = [None] * len(leaves) if tangent is None else matched(tangent, definition)
     if parts is None:
-        message = (
+        raise StructureError(
             f"the tangent of argument {number} at {site_text(site)} has structure {flatten(tangent)[1]}, the argument "
             f"has {definition}; give one leaf for each of its leaves, None for 0"
         )
-        raise StructureError(message)
     if definition.is_leaf() and not carries_derivative(leaves[0]) and parts[0] is not None and np.any(value(parts[0])):
-        message = (
+        raise NotDifferentiableError(
             f"argument {number} at {site_text(site)} is {spec_of(leaves[0])}, which carries no derivative, and its "
             "tangent is not 0; pass the argument as a float or convert it with .astype(float), or give None for the "
             "tangent"
         )
-        raise NotDifferentiableError(message)
     pairs = []
     for leaf, part, label in zip(leaves, parts, paths(primal), strict=True):
-        wanted = part is not None and carries_derivative(leaf)
-        pairs.append((leaf, checked_tangent(part, leaf, f"argument {number}{label}", site) if wanted else None))
+        counts = part is not None and carries_derivative(leaf)
+        pairs.append((leaf, _checked_tangent(part, leaf, f"argument {number}{label}", site) if counts else None))
     return pairs, definition
 
 
-def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list[Any]:
-    """The leaves of a primal as handles with their tangents."""
-    entered = []
-    for leaf, tangent in pairs:
-        if not carries_derivative(leaf):
-            entered.append(leaf)
-            continue
-        value = present(leaf, None)
-        if isinstance(value, Handle):
-            value = freeze(value)  # safe from later writes
-            tape.meet(value._tape)
-        elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-            value = plain_array(value)
-        value = native(value)
-        ident: Any = None if tangent is None else Tangent(native(tangent))
-        kind = kind_of(tape, leaf)
-        kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
-        handle = make(kind, value, ident, tape, SHARED)
-        entered.append(handle)
-        given.append(handle)
-    return entered
+def _entered(tape: Tape, leaf: Any, tangent: Any) -> Any:
+    """A leaf of a primal as a handle with its tangent; None stands for the tangent 0."""
+    primal = present(leaf, None)
+    if isinstance(primal, Handle):
+        primal = freeze(primal)  # safe from later writes
+        tape.meet(primal._tape)
+    elif isinstance(primal, np.ndarray) and type(primal) is not np.ndarray:
+        primal = plain_array(primal)
+    ident: Any = None if tangent is None else Tangent(native(tangent))
+    kind = kind_of(tape, leaf)
+    kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
+    return make(kind, native(primal), ident, tape, SHARED)
 
 
-def checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
-    """A tangent leaf of its own memory; raises :class:`StructureError` for another shape, or a dtype that the leaf's
-    cannot hold."""
+def _checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
+    """A copy of a tangent leaf in the dtype of its primal; raises :class:`StructureError` for another shape, and for a
+    dtype that the primal's cannot hold."""
     spec = spec_of(leaf)
-    given: Any = present(part, None)
-    given = given if isinstance(given, Handle) else plain_array(given)
-    if (
-        given.shape != spec.shape
-        or (given.dtype.kind == "c" and spec.dtype.kind != "c")
-        or given.dtype.kind not in "fciub"
-    ):
-        message = (
-            f"the tangent of {label} at {site_text(site)} is {given.dtype}{list(given.shape)}, the argument is "
+    tangent: Any = present(part, None)
+    tangent = tangent if isinstance(tangent, Handle) else plain_array(tangent)
+    kind = tangent.dtype.kind
+    if tangent.shape != spec.shape or (kind == "c" and spec.dtype.kind != "c") or kind not in "fciub":
+        raise StructureError(
+            f"the tangent of {label} at {site_text(site)} is {tangent.dtype}{list(tangent.shape)}, the argument is "
             f"{spec.dtype}{list(spec.shape)}; a tangent has the shape and dtype of its argument"
         )
-        raise StructureError(message)
-    if isinstance(given, Handle):
-        traced: Any = given
+    if isinstance(tangent, Handle):
+        traced: Any = tangent
         return freeze(traced) if traced.dtype == spec.dtype else traced.astype(spec.dtype)
-    return np.array(given, dtype=spec.dtype) if spec.shape else spec.dtype.type(given)
+    return np.array(tangent, dtype=spec.dtype) if spec.shape else spec.dtype.type(tangent)
 
 
-def _left(leaf: Any, tape: Tape) -> Any:
+def _tangent_of(leaf: Any, tape: Tape) -> Any:
     """The tangent of an output leaf, as the user gets it."""
     if not carries_derivative(leaf):
         return None
@@ -166,8 +150,9 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
 
     def f_jvp(*tangents: Any) -> Any:
         if len(tangents) != len(primals):
-            message = f"the function linearized at {site_text(site)} takes {len(primals)} tangents, got {len(tangents)}"
-            raise StructureError(message)
+            raise StructureError(
+                f"the function linearized at {site_text(site)} takes {len(primals)} tangents, got {len(tangents)}"
+            )
         seeds = []
         for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
             pairs, definition = _paired(k, primal, tangent, site)

@@ -20,8 +20,8 @@ from pullback.recording.traps import trapped
 from pullback.rules.forms import FORMS, release_records
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
-from pullback.transforms.arguments import chosen
-from pullback.transforms.seeds import checked_seed, conjugate, require_complex_linear
+from pullback.transforms.argnums import chosen
+from pullback.transforms.seed_checks import checked_seed, conjugate, require_complex_linear
 from pullback.words.call_sites import site_text
 from pullback.words.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.words.specs import spec_of

@@ -17,23 +17,21 @@ class _Coded:
 
     code = ""
 
-    def __init_subclass__(cls) -> None:
-        cls.__module__ = (
-            "pullback"  # where users find it: tracebacks say so, and pickles keep their meaning when files move
-        )
+    def __init_subclass__(cls, code: str = "") -> None:
+        cls.code = code or cls.code
+        # Where users find it: tracebacks say so, and pickles keep their meaning when files move.
+        cls.__module__ = "pullback"
 
     def __str__(self) -> str:
         return f"{super().__str__()} ({self.code}: run pullback explain {self.code})"
 
 
-class PullbackError(_Coded, Exception):
+class PullbackError(_Coded, Exception, code="PB001"):
     """Base of every error that pullback raises on purpose."""
-
-    code = "PB001"
 
 
 def say_where(error: Exception, where: str) -> None:
-    """Add to an error on its way out what the user's program was doing: to the text of our own, as a note to any
+    """Say in an error on its way out what the user's program was doing: in the text of our own errors, in a note of any
     other."""
     if isinstance(error, PullbackError) and error.args:
         error.args = (f"{error.args[0]} ({where})", *error.args[1:])
@@ -41,103 +39,71 @@ def say_where(error: Exception, where: str) -> None:
         error.add_note(f"pullback: {where}")
 
 
-class NotDifferentiableError(PullbackError, TypeError):
+class NotDifferentiableError(PullbackError, TypeError, code="PB101"):
     """No derivative exists here: an argument of integer type, a non-scalar output of ``grad``, an operand declared
     non-differentiable."""
 
-    code = "PB101"
 
-
-class UnknownFunctionError(PullbackError, TypeError):
+class UnknownFunctionError(PullbackError, TypeError, code="PB102"):
     """A NumPy function met a tracer and no registered primitive serves it."""
 
-    code = "PB102"
 
-
-class PluginError(PullbackError, ImportError):
+class PluginError(PullbackError, ImportError, code="PB305"):
     """A plugin found through its entry point could not be imported or handed over something that is no primitive."""
 
-    code = "PB305"
 
-
-class RegistrationError(PullbackError, ValueError):
+class RegistrationError(PullbackError, ValueError, code="PB304"):
     """A name or a NumPy function is already taken in a registry."""
 
-    code = "PB304"
 
-
-class DeclarationError(PullbackError, ValueError):
+class DeclarationError(PullbackError, ValueError, code="PB301"):
     """A primitive is declared wrongly: unknown names, reserved names, a rule that captures an array."""
 
-    code = "PB301"
 
-
-class MissingRuleError(PullbackError, TypeError):
+class MissingRuleError(PullbackError, TypeError, code="PB302"):
     """An active operand has no VJP rule."""
 
-    code = "PB302"
 
-
-class RuleError(PullbackError, ValueError):
+class RuleError(PullbackError, ValueError, code="PB303"):
     """A VJP rule returned the wrong count, shape, dtype or ``None``."""
 
-    code = "PB303"
 
-
-class TracerError(PullbackError, RuntimeError):
+class TracerError(PullbackError, RuntimeError, code="PB202"):
     """A tracer is used after its trace ended, in another thread, or in a trace it does not belong to."""
 
-    code = "PB202"
 
-
-class ConversionError(PullbackError, TypeError):
+class ConversionError(PullbackError, TypeError, code="PB201"):
     """A tracer is about to become a plain number or array, which would drop the derivative."""
 
-    code = "PB201"
 
-
-class WriteError(PullbackError, ValueError):
+class WriteError(PullbackError, ValueError, code="PB203"):
     """A write that NumPy could do but whose derivative would be lost or wrong: a captured value, an overlapping
     argument, a read-only view."""
 
-    code = "PB203"
 
-
-class ConstantChangedError(PullbackError, RuntimeError):
+class ConstantChangedError(PullbackError, RuntimeError, code="PB204"):
     """A plain array that the reverse pass reads was changed after the forward pass read it."""
 
-    code = "PB204"
 
-
-class ReplayError(PullbackError, RuntimeError):
+class ReplayError(PullbackError, RuntimeError, code="PB404"):
     """A re-run of a step did not reach the bytes that the first run reached."""
 
-    code = "PB404"
 
-
-class StructureError(PullbackError, TypeError):
+class StructureError(PullbackError, TypeError, code="PB103"):
     """A structure (dict, list, tuple, ...) is not the one expected: a loop carry that changes, a seed of another
     shape."""
 
-    code = "PB103"
 
-
-class PolicyError(PullbackError, ValueError):
+class PolicyError(PullbackError, ValueError, code="PB401"):
     """A policy is asked for the impossible: fewer than one snapshot, a negative number of steps."""
 
-    code = "PB401"
 
-
-class ScheduleError(PullbackError, RuntimeError):
+class ScheduleError(PullbackError, RuntimeError, code="PB402"):
     """An action does not fit the state of the schedule: a load of what was never saved, a reverse out of order."""
 
-    code = "PB402"
 
-
-class BudgetError(PolicyError):
+class BudgetError(PolicyError, code="PB403"):
     """A byte budget cannot be met. ``minimum_bytes`` is the least budget that can."""
-
-    code = "PB403"
 
     def __init__(self, message: str, minimum_bytes: int) -> None:
         super().__init__(message)
@@ -147,18 +113,14 @@ class BudgetError(PolicyError):
         return type(self), (*self.args, self.minimum_bytes)  # so that it comes back from another process
 
 
-class NonFiniteError(PullbackError, FloatingPointError):
+class NonFiniteError(PullbackError, FloatingPointError, code="PB501"):
     """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the
     reverse pass."""
 
-    code = "PB501"
 
-
-class ConvergenceError(PullbackError, ArithmeticError):
+class ConvergenceError(PullbackError, ArithmeticError, code="PB502"):
     """An iteration did not reach its tolerance. ``residual`` is how far it was from it, ``n_steps`` how many steps
     it took, where known."""
-
-    code = "PB502"
 
     def __init__(self, message: str, residual: float, n_steps: int | None = None) -> None:
         super().__init__(message)
@@ -169,19 +131,13 @@ class ConvergenceError(PullbackError, ArithmeticError):
         return type(self), (*self.args, self.residual, self.n_steps)
 
 
-class CheckError(PullbackError, AssertionError):
+class CheckError(PullbackError, AssertionError, code="PB601"):
     """A checker of ``pullback.testing`` found faults; the message lists every one of them."""
 
-    code = "PB601"
 
-
-class InputFileError(PullbackError, ValueError):
+class InputFileError(PullbackError, ValueError, code="PB602"):
     """A file named on the command line is missing, pickled, not numeric, or names no function."""
 
-    code = "PB602"
 
-
-class PolicyWarning(_Coded, UserWarning):
+class PolicyWarning(_Coded, UserWarning, code="PB405"):
     """A policy is in force and does not save what it promises; the text names the line and the rewrite."""
-
-    code = "PB405"

@@ -24,8 +24,8 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 
 def matched(tree: Any, definition: Any) -> list[Any] | None:
-    """The parts of a structure at the leaves of ``definition``, None where it says None; no list where it has
-    another structure."""
+    """The parts of a structure at the leaves of ``definition``, where a part may be None; None in the place of the list
+    where the structure is another one."""
     leaves, own = flatten(tree)
     if own == definition:
         return leaves
@@ -53,8 +53,8 @@ def map_leaves(function: Any, tree: Any) -> Any:
 
 
 def _register_classes(leaves: list[Any]) -> bool:
-    """Register the dataclasses and attrs classes found among leaves; True when there were new ones."""
-    found = False
+    """Register the dataclasses and attrs classes among the leaves; True when there is a new one."""
+    any_new = False
     for leaf in leaves:
         cls = type(leaf)
         if cls in _registered or isinstance(leaf, type):
@@ -66,8 +66,8 @@ def _register_classes(leaves: list[Any]) -> bool:
         else:
             continue
         _register(cls, names, tuple(a.name for a in attrs.fields(cls) if a.init) if attrs.has(cls) else names)
-        found = True
-    return found
+        any_new = True
+    return any_new
 
 
 def _register(cls: type, init_names: tuple[str, ...], names: tuple[str, ...]) -> None:

@@ -1,11 +1,10 @@
-"""What a program holds between forward and reverse, as a table: one row for each buffer, or for one slot of a loop
-over all its steps."""
+"""``Saved``: the table of what a program holds between forward and reverse. ``saved_values`` fills it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePath
 
 from attrs import evolve, frozen
 
+from pullback.inspect.graph import place_text
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.words.errors import PullbackError
@@ -17,8 +16,8 @@ SHOWN = 20
 
 @frozen
 class Row:
-    """One buffer held, at the first record that holds it; ``spec`` and ``nbytes`` are the whole buffer's, though a
-    slice of it be saved.
+    """One buffer, at the first record that holds it. ``spec`` and ``nbytes`` are those of the whole buffer, even where
+    only a slice of it is saved.
 
     ``name`` is the slot as the rule declares it (``x``, ``out``, ``lu``); ``reason`` the ledger's word; ``origin`` what
     the value is: an input, the result of a node (``%5 exp``, numbered as in ``record``), or a constant. A row of a loop
@@ -45,7 +44,7 @@ class Row:
     @property
     def where(self) -> str:
         """``file.py:12``, the user's line; empty where there is none."""
-        return f"{PurePath(self.file).name}:{self.line}" if self.file else ""
+        return place_text(self.file, self.line)
 
     @property
     def bytes_per_step(self) -> float:
@@ -55,8 +54,8 @@ class Row:
 
 @frozen
 class Choice:
-    """A rule given in alternatives, and which was taken: ``taken`` and ``others`` are the names the rules save
-    (``nothing`` for none)."""
+    """A rule with alternatives that save different values: ``taken`` are the names that the rule in use saves,
+    ``others`` those of the alternatives (``nothing`` for none)."""
 
     primitive: str
     operand: str
@@ -109,12 +108,8 @@ class Groups:
         return f"<Groups by {self.by}: {len(self.groups)}>"
 
 
-def _line(row: Row) -> str:
-    return f"{row.file}:{row.line}" if row.file else "(no line)"
-
-
 _KEYS: dict[str, Callable[[Row], str]] = {
-    "line": _line,
+    "line": lambda row: f"{row.file}:{row.line}" if row.file else "(no line)",
     "primitive": lambda row: row.primitive,
     "reason": lambda row: row.reason,
     "name": lambda row: row.name,
@@ -176,9 +171,9 @@ class Saved:
         return f"{self.program} holds {mib(self.total_bytes)} between forward and reverse"
 
     def _notes(self, shown: Iterable[Row]) -> Iterator[str]:
-        left = self.total_bytes - sum(row.nbytes for row in shown)
-        if left:
-            yield f"... and {mib(left)} in smaller rows; listing(None) shows all"
+        smaller = self.total_bytes - sum(row.nbytes for row in shown)
+        if smaller:
+            yield f"... and {mib(smaller)} in smaller rows; listing(None) shows all"
         if self.argument_bytes:
             yield f"{mib(self.argument_bytes)} of it is the arguments' own memory"
         yield from (f"{choice}" for choice in self.choices)

@@ -1,4 +1,4 @@
-"""``with profile() as p``: what the gradients computed within a block held and did."""
+"""``with profile() as p``: figures of all gradients that are computed within the block."""
 
 from contextlib import ExitStack
 from typing import Self
@@ -33,7 +33,7 @@ class Watch:
 
     @property
     def bytes_by_reason(self) -> dict[str, int]:
-        """What that was held for."""
+        """The bytes of that pass by reason."""
         return dict(self.largest.bytes_by_reason) if self.largest is not None else {}
 
     def note(self, report: Report) -> None:

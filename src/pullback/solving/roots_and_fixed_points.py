@@ -1,5 +1,5 @@
-"""Implicit functions: ``custom_root`` and ``fixed_point``. The way to a solution is no part of its derivative (see
-``solutions``)."""
+"""``custom_root`` and ``fixed_point``. Their derivatives do not depend on the way to the solution: see
+``implicit_derivative``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.handles import plain_value
-from pullback.solving.engine import (
+from pullback.solving.implicit_derivative import (
     Equation,
     Function,
-    fresh,
+    in_c_order,
     leafwise,
     lowered_now,
-    own,
     require_alike,
     require_finite,
-    settled,
     solution,
+    writable,
+    writable_copy,
 )
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
@@ -33,8 +33,7 @@ def custom_root(
     has_aux: bool = False,
     tol: float | None = None,
 ) -> Any:
-    """``x`` with ``f(x) = 0``, as ``solve(f, initial_guess)`` finds it; its derivative is that of the root by whatever
-    ``f`` closes over.
+    """``x`` with ``f(x) = 0``, computed by ``solve(f, initial_guess)``; differentiable by whatever ``f`` closes over.
 
     ``x`` has the structure that ``solve`` returns, floating or complex leaves; ``f(x)`` has the structure and shapes of
     ``x``. ``tangent_solve(g, y)`` returns ``v`` with ``g(v) = y`` for a linear function ``g`` of such structures: the
@@ -48,18 +47,19 @@ def custom_root(
     guess = map_leaves(plain_value, initial_guess)
     aux: list[Any] = []
 
-    def found() -> Any:
-        x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(own, guess))
+    def compute() -> Any:
+        x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(writable, guess))
         if has_aux:
             if not isinstance(x, tuple) or len(x) != 2:
-                message = f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
-                raise StructureError(message)
+                raise StructureError(
+                    f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
+                )
             x, aux[:] = x[0], [x[1]]
-        x = map_leaves(settled, x)
+        x = map_leaves(in_c_order, x)
         _require_root(f, x, tol)
         return x
 
-    x = solution(Equation("custom_root", f, None, tangent_solve, tangent_solve), found)
+    x = solution(Equation("custom_root", f, None, tangent_solve, tangent_solve), compute)
     return (x, aux[0]) if has_aux else x
 
 
@@ -78,13 +78,14 @@ def fixed_point(
     Iterates until ``distance(x_next, x) <= tol``: the largest change of an element, in units of the largest element
     where that exceeds 1. ``tol`` is 64 eps of the dtype unless given. The derivative is a fixed point, too, of
     ``v -> y + (df/dx) v`` or of the transpose, found with the same ``tol``, ``max_steps`` and ``distance`` in units of
-    ``y``; of neither iteration anything is held. The derivative by ``x0`` is 0.
+    ``y``. Nothing is held of either iteration. The derivative by ``x0`` is 0.
 
     Raises :class:`ConvergenceError`, with ``residual`` and ``n_steps``, where ``max_steps`` do not suffice: ``f`` is no
     contraction there, or ``tol`` is below what rounding allows.
     """
     far = distance or largest_change
-    bound = _tolerance(flatten(x0)[0]) if tol is None else tol
+    eps = (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in flatten(x0)[0] if carries_derivative(leaf))
+    bound = 64 * max(eps, default=2.0**-52) if tol is None else tol
 
     def equation(x: Any) -> Any:
         return leafwise("fixed_point", np.subtract, x, f(params, x))
@@ -112,12 +113,6 @@ def largest_change(new: Any, old: Any) -> float:
     return change / max((float(np.max(np.abs(a), initial=1.0)) for a, _ in pairs), default=1.0)
 
 
-def _tolerance(leaves: list[Any]) -> float:
-    return 64 * max(
-        (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in leaves if carries_derivative(leaf)), default=2.0**-52
-    )
-
-
 def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int, what: str) -> Any:
     change, n = np.inf, 0
     while n < max_steps and (n == 0 or np.isfinite(change)):
@@ -127,12 +122,13 @@ def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int,
         change = float(far(x, before))
         if change <= tol:
             return x
-    message = (
+    raise ConvergenceError(
         f"{what} did not converge: after {n} steps the distance of two iterates is {change:.3g}, tol is {tol:.3g}; "
         "give a larger max_steps= or tol=, a start nearer to the solution, or damp the map (it must be a contraction "
-        "there)"
+        "there)",
+        change,
+        n,
     )
-    raise ConvergenceError(message, change, n)
 
 
 def _require_root(f: Function, x: Any, tol: float | None) -> None:
@@ -140,11 +136,11 @@ def _require_root(f: Function, x: Any, tol: float | None) -> None:
     if tol is None:
         return
     residual = max(
-        (float(np.max(np.abs(plain_value(leaf)), initial=0.0)) for leaf in flatten(f(fresh(x)))[0]), default=0.0
+        (float(np.max(np.abs(plain_value(leaf)), initial=0.0)) for leaf in flatten(f(writable_copy(x)))[0]), default=0.0
     )
     if not residual <= tol:
-        message = (
+        raise ConvergenceError(
             f"custom_root: the solver returned a point where the largest element of f is {residual:.3g}, tol is "
-            f"{tol:.3g}; let it take more steps, or start it nearer to the root"
+            f"{tol:.3g}; let it take more steps, or start it nearer to the root",
+            residual,
         )
-        raise ConvergenceError(message, residual)

@@ -1,8 +1,8 @@
-"""From a tape to its graph: nodes from records, and the spec of every value from what the records around it say.
+"""``record``: the graph of a program, made from the tape of one run under save-all.
 
-A record does not hold the spec of its output. But a rule that brings a cotangent back to its operand holds the
-operand's, an elementwise operation whose cotangents need no such thing has the spec of its operands, and what is saved
-has its own. So the tape of an ordinary save-all run tells all specs that matter, and nothing is added to that run.
+A record makes a node. It does not hold the spec of its output, but three things tell it: a rule that sums a cotangent
+over broadcast axes holds the spec of its operand, an elementwise operation without broadcasting has the spec of its
+operands, and a saved value has its own. So an ordinary run tells all specs that matter, and records nothing for it.
 """
 
 import inspect
@@ -23,12 +23,24 @@ from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced, run_traced
+from pullback.transforms.argnums import name_of
 from pullback.words.call_sites import site_line, site_text
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
 
 _LONGEST = 40
 Record = tuple[Any, ...]
+
+
+def record(f: Callable[..., Any], *args: Any) -> Graph:
+    """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
+    arguments reaches, in order.
+
+    It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
+    save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
+    """
+    traced, _ = traced_once(f, args)
+    return graph_of(traced, f)
 
 
 def traced_once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Traced, Ledger]:
@@ -44,20 +56,15 @@ def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
     records = whole_records(traced)
     outputs = _outputs(traced)
     specs = specs_of(records, traced, outputs)
-    labels = input_labels(traced, f)
+    labels = input_labels(traced.inputs, f)
     slots = Slots(tape)
     nodes = [_node(ident, record, labels, slots) for ident, record in enumerate(records)]
-    named = tuple(Output(label, handle._id if handle is not None else None) for label, handle in outputs)
-    return graph_from(name_of(f), nodes, specs, tape.n_inputs, named)
-
-
-def name_of(f: Any) -> str:
-    """What to call a function in a title."""
-    return str(getattr(f, "__name__", type(f).__name__))
+    ends = tuple(Output(label, handle._id if handle is not None else None) for label, handle in outputs)
+    return graph_from(name_of(f), nodes, specs, tape.n_inputs, ends)
 
 
 def whole_records(traced: Traced) -> list[Record | None]:
-    """The records; where ``checkpoint`` let go of what one held, the record without it."""
+    """The records; one whose values a ``checkpoint`` has let go stands there without them."""
     entries = traced.chain.entries if traced.chain is not None else {}
     return [
         entries[k].skeleton if record is None and k in entries else record
@@ -65,9 +72,9 @@ def whole_records(traced: Traced) -> list[Record | None]:
     ]
 
 
-def input_labels(traced: Traced, f: Callable[..., Any]) -> list[str]:
-    """The inputs by the names of the parameters: ``c``, ``params['w']``; ``argument 2`` where the signature does not
-    tell."""
+def input_labels(inputs: Iterable[Any], f: Callable[..., Any]) -> list[str]:
+    """The inputs of a trace by the names of the parameters: ``c``, ``params['w']``; ``argument 2`` where the signature
+    does not tell."""
     try:
         kinds = inspect.Parameter
         parameters = inspect.signature(f).parameters.values()
@@ -79,35 +86,31 @@ def input_labels(traced: Traced, f: Callable[..., Any]) -> list[str]:
         number = int(match[1])
         return names[number] if number < len(names) else match[0]
 
-    return [re.sub(r"^argument (\d+)", named, given.label) for given in traced.inputs]
+    return [re.sub(r"^argument (\d+)", named, leaf.label) for leaf in inputs]
 
 
 def _outputs(traced: Traced) -> list[tuple[str, Any]]:
     """Path and handle of every leaf returned; None for a leaf that does not depend on the inputs."""
-    leaves, _ = flatten(traced.out)
-    labels = paths(traced.out)
-    return [
-        (label, leaf if _is_active(leaf, traced.tape) else None) for label, leaf in zip(labels, leaves, strict=True)
+    active = [
+        leaf if isinstance(leaf, Handle) and leaf._tape is traced.tape and leaf._id is not None else None
+        for leaf in flatten(traced.out)[0]
     ]
-
-
-def _is_active(leaf: Any, tape: Tape) -> bool:
-    return isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
+    return list(zip(paths(traced.out), active, strict=True))
 
 
 # ---------------------------------------------------------------------------------------------------------------- specs
 
 
 class SpecSolver:
-    """Values of equal spec joined into classes (union-find), and the spec of each class as soon as one of its values
-    tells it."""
+    """Values known to have the same spec, as classes (union-find). A class has a spec as soon as one of its values
+    does."""
 
     def __init__(self, n: int) -> None:
         self.parent = list(range(n))
         self.known: dict[int, ArraySpec] = {}
 
     def find(self, i: int) -> int:
-        """The representative of value ``i``."""
+        """The representative of the class of value ``i``."""
         parent = self.parent
         while parent[i] != i:
             parent[i] = parent[parent[i]]
@@ -115,7 +118,7 @@ class SpecSolver:
         return i
 
     def learn(self, i: int, spec: Any) -> None:
-        """Value ``i`` has this spec; anything but a spec says nothing."""
+        """Value ``i`` has this spec; anything but a spec is ignored."""
         if isinstance(spec, ArraySpec):
             self.known.setdefault(self.find(i), spec)
 
@@ -129,18 +132,17 @@ class SpecSolver:
                 self.known.setdefault(a, spec)
 
     def spec(self, i: int) -> ArraySpec | None:
-        """What is known of value ``i``."""
+        """The spec of value ``i`` as far as it is known."""
         return self.known.get(self.find(i))
 
 
 def specs_of(
     records: Sequence[Record | None], traced: Traced, outputs: Iterable[tuple[str, Any]]
 ) -> list[ArraySpec | None]:
-    """The spec of every value; None for a tuple of results, and for a value that nothing returned depends on and no
-    rule measured."""
+    """The spec of every value; None for a tuple of results, and for a value that no output depends on."""
     solver = SpecSolver(len(records))
-    for ident, given in enumerate(traced.inputs):
-        solver.learn(ident, given.spec)
+    for ident, leaf in enumerate(traced.inputs):
+        solver.learn(ident, leaf.spec)
     for _, handle in outputs:
         if handle is not None:
             solver.learn(handle._id, spec_of(handle._value))
@@ -164,16 +166,16 @@ def specs_of(
 
 
 def _learn_from_views(records: Sequence[Record | None], solver: SpecSolver) -> None:
-    """Views that nobody reads: the view of one element that is broadcast to the shape has the spec, and looks at no
-    array."""
+    """The specs of views that nobody reads: each view is taken of one zero broadcast to the shape, so that no array is
+    needed."""
     for ident, record in enumerate(records):
         if record is None or solver.spec(ident) is not None:
             continue
         form = FORMS[record[0]]
         prim, ids = form.primitive, form.ids(record)
-        given = solver.spec(ids[0]) if prim.view and form.has_params and len(prim.operands) == len(ids) == 1 else None
-        if given is not None:
-            stand_in = np.broadcast_to(np.zeros((), given.dtype), given.shape)
+        spec = solver.spec(ids[0]) if prim.view and form.has_params and len(prim.operands) == len(ids) == 1 else None
+        if spec is not None:
+            stand_in = np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
             solver.learn(ident, shared_spec(prim.forward(stand_in, **dict(zip(prim.params, record[-2], strict=True)))))
 
 
@@ -186,25 +188,24 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
             solver.same(i, ident)
     by_name = {prim.name_of(position): i for position, i in zip(form.active, ids, strict=True)} | {"out": ident}
     by_name |= {f"@{position}": i for position, i in zip(form.active, ids, strict=True)}
-    told = [
+    facts = [
         (name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)
     ]
-    told += [(name, _specs_in(value)) for name, value in zip(form.saved, form.saved_values(record), strict=True)]
+    facts += [
+        (name, tuple(map(shared_spec, value)) if isinstance(value, tuple) else shared_spec(value))
+        for name, value in zip(form.saved, form.saved_values(record), strict=True)
+    ]
     parts: Sequence[Any] = ()
-    for name, spec in told:
+    for name, spec in facts:
         if name == "out" and isinstance(spec, tuple):
             parts = spec
         elif name == prim.family and isinstance(spec, tuple):
             for k, one in enumerate(spec):
-                solver.learn(by_name.get(f"{name}[{k}]", ident), one if f"{name}[{k}]" in by_name else None)
+                if f"{name}[{k}]" in by_name:
+                    solver.learn(by_name[f"{name}[{k}]"], one)
         elif name in by_name:
             solver.learn(by_name[name], spec)
     return parts
-
-
-def _specs_in(value: Any) -> Any:
-    """The spec of a saved value, one each for a tuple of values; None for what is no array."""
-    return tuple(map(shared_spec, value)) if isinstance(value, tuple) else shared_spec(value)
 
 
 def _learn_from_write(ident: int, form: Form, record: Record, solver: SpecSolver) -> None:
@@ -232,8 +233,8 @@ def _learn_from_loop(run: LoopRun, solver: SpecSolver) -> Sequence[Any]:
 
 
 class Slots:
-    """The slots of every record of a tape: buffers numbered as they are met, each number alive as long as this
-    object."""
+    """The slots of every record of a tape. Buffers are numbered in order of appearance and kept alive, so that the
+    ``id`` of one is never given to another."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -282,14 +283,14 @@ class Slots:
 
 def step_tapes(run: LoopRun) -> Mapping[int, Any]:
     """The recorded steps that a loop holds, by step."""
-    found = {step: tape for (kind, step, _), tape in run.chain.slots.items() if kind == "tape"}
+    tapes = {step: tape for (kind, step, _), tape in run.chain.slots.items() if kind == "tape"}
     if run.chain.work is not None:
-        found[max(found, default=-1) + 1] = run.chain.work
-    return dict(sorted(found.items()))
+        tapes[max(tapes, default=-1) + 1] = run.chain.work
+    return dict(sorted(tapes.items()))
 
 
 def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRun, str]]:
-    """Every loop that records hold, with the user's line, those inside recorded steps after those around them."""
+    """Every loop that records hold, with the user's line; outer loops before those in their recorded steps."""
     todo = deque([records])
     while todo:
         for record in todo.popleft():
@@ -325,27 +326,30 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
 
 
 def _detail(form: Form, record: Record) -> str:
-    """The part a write goes to, or the static parameters that the rules read."""
+    """The part of the array that a write goes to, or the static parameters that the rules read."""
     if record[0] in WRITE_OPCODES:
         region = record[1 + form.n_ids]
         steps = "".join(
-            f"[{said(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps
+            f"[{shown(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps
         )
-        return steps if steps and region.key is Ellipsis else f"{steps}[{said(region.key)}]"
+        return steps if steps and region.key is Ellipsis else f"{steps}[{shown(region.key)}]"
     if not form.has_params:
         return ""
-    given = zip(form.primitive.params, record[-2], strict=True)
-    chosen = [(name, value) for name, value in given if value is not None and value is not False]
-    return ", ".join(f"[{said(value)}]" if name == "key" else f"{name}={said(value)}" for name, value in chosen)
+    params = [
+        (name, value)
+        for name, value in zip(form.primitive.params, record[-2], strict=True)
+        if value is not None and value is not False
+    ]
+    return ", ".join(f"[{shown(value)}]" if name == "key" else f"{name}={shown(value)}" for name, value in params)
 
 
-def said(value: Any) -> str:
+def shown(value: Any) -> str:
     """A static parameter in a few characters; an array by its spec."""
     if isinstance(value, slice):
         parts = ["" if part is None else str(part) for part in (value.start, value.stop, value.step)]
         text = ":".join(parts if parts[2] else parts[:2])
     elif isinstance(value, tuple):
-        text = ", ".join(map(said, value))
+        text = ", ".join(map(shown, value))
         text = f"({text})" if not any(isinstance(part, slice) or part is Ellipsis for part in value) else text
     elif value is Ellipsis:
         text = "..."

@@ -1,4 +1,4 @@
-"""``profile``: what each memory policy costs and gives for one program, as a value that prints as a table."""
+"""``profile``: one program under several memory policies, measured; the result prints as a table."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -7,39 +7,45 @@ from typing import Any, overload
 import numpy as np
 from attrs import asdict, define, evolve, field, frozen
 
-from pullback.inspect.measuring import (
+from pullback.inspect.plan_forecast import plan
+from pullback.inspect.profile_block import Watch
+from pullback.inspect.profile_measurements import (
     DotProduct,
     Program,
     Run,
+    Watched,
     chain_figures,
     directional,
-    equal_bits,
     make_program,
-    name_of,
     peak_rss,
     plain_seconds,
     run_once,
     taylor_rate,
-    watched,
 )
-from pullback.inspect.planning import plan
 from pullback.inspect.tables import Column, Table
-from pullback.inspect.watching import Watch
 from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
+from pullback.testing.comparing.bits import same_bits
+from pullback.transforms.argnums import name_of
+from pullback.words.structures import flatten
 
 Progress = Callable[[str, int, int], None]
 """Called with what begins now, how many parts are done, and how many there are."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
 
 DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
 
 
 @frozen
 class Row:
-    """What was predicted and measured under one policy; None for what was not asked for or does not apply."""
+    """What was predicted and measured under one policy; None for a figure that is not wanted or does not apply."""
 
     policy: str
     snapshots: int
@@ -164,18 +170,18 @@ def profile(
     Raises what ``vjp`` raises.
 
     Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
-    :class:`pullback.inspect.watching.Watch`.
+    :class:`pullback.inspect.profile_block.Watch`.
     """
     if f is None:
         return Watch()
-    chosen = tuple(DEFAULT_POLICIES if policies is None else policies)
-    if not chosen or repeat < 1:
+    policies = tuple(DEFAULT_POLICIES if policies is None else policies)
+    if not policies or repeat < 1:
         raise ValueError(
-            f"profile needs a policy and a run, got {len(chosen)} policies and repeat={repeat}; pass at least one of "
+            f"profile needs a policy and a run, got {len(policies)} policies and repeat={repeat}; pass at least one of "
             "each"
         )
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
-    parts = _Parts(progress, 1 + dot_product + len(chosen) * (1 + repeat + taylor + rss))
+    parts = _Parts(progress or silent, 1 + dot_product + len(policies) * (1 + repeat + taylor + rss))
     parts.begin("one plain forward run")
     plain_seconds(program)  # unmeasured: the first run meets cold caches
     jv = None
@@ -183,12 +189,12 @@ def profile(
         parts.begin("the derivative along a direction")
         jv = directional(program)
     session = _Session(program, parts, repeat=repeat, taylor=taylor, rss=rss, jv=jv)
-    first = next((k for k, policy in enumerate(chosen) if isinstance(policy, SaveAll)), 0)
-    rows = {k: session.row(chosen[k]) for k in (first, *(k for k in range(len(chosen)) if k != first))}
+    first = next((k for k, policy in enumerate(policies) if isinstance(policy, SaveAll)), 0)
+    rows = {k: session.row(policies[k]) for k in (first, *(k for k in range(len(policies)) if k != first))}
     parts.finish()
     seconds = min(session.plain)
-    ordered = tuple(evolve(rows[k], ratio=rows[k].seconds / seconds) for k in range(len(chosen)))
-    return Profile(name_of(f), ordered, seconds, repr(chosen[first]), None if jv is None else jv.method)
+    ordered = tuple(evolve(rows[k], ratio=rows[k].seconds / seconds) for k in range(len(policies)))
+    return Profile(name_of(f), ordered, seconds, repr(policies[first]), None if jv is None else jv.method)
 
 
 @define(eq=False)
@@ -215,12 +221,12 @@ class _Session:
         program, name = self.program, repr(policy)
         self.parts.begin(f"{name}: forecast")
         forecast = plan(program.call, *program.active, policy=policy)
-        spied = watched(policy)
-        run, seconds, same = self._runs(spied, name)
+        observed = policy if isinstance(policy, SaveAll) else Watched(policy)  # save-all holds no snapshot
+        run, seconds, same = self._runs(observed, name)
         rate = self._rate(run, name, same=same) if self.taylor else None
         if self.rss:
             self.parts.begin(f"{name}: peak RSS")
-        snapshots, length = chain_figures(spied)
+        snapshots, length = chain_figures(observed)
         n_forward = run.report.n_forward
         if isinstance(policy, SaveAll):
             self.n_steps = n_forward
@@ -250,7 +256,7 @@ class _Session:
             run = run_once(self.program, policy)
             self.reference = self.reference or run
             seconds.append(run.elapsed_seconds)
-            same = same and equal_bits(run, self.reference)
+            same = same and same_bits(*(flatten(each.gradient)[0] for each in (run, self.reference)))
         return run, min(seconds), same
 
     def _rate(self, run: Run, name: str, *, same: bool) -> float:
@@ -263,19 +269,17 @@ class _Session:
 
 @define(eq=False)
 class _Parts:
-    """Counts the parts of the work for whoever watches."""
+    """Counts the parts of the work, and reports each as it begins."""
 
-    report: Progress | None
+    report: Progress
     total: int
     done: int = 0
 
     def begin(self, what: str) -> None:
         """The next part begins."""
-        if self.report is not None:
-            self.report(what, self.done, self.total)
+        self.report(what, self.done, self.total)
         self.done += 1
 
     def finish(self) -> None:
         """All parts are done."""
-        if self.report is not None:
-            self.report("done", self.total, self.total)
+        self.report("done", self.total, self.total)

@@ -1,5 +1,8 @@
-"""How a dense Jacobian is computed: by rows, a pull for each; by columns, a run with tangents for each, or a
-recorded linear map."""
+"""How a dense Jacobian is computed: by rows, or by columns.
+
+A row is a pull; rows are pulled together where a policy runs steps again. A column is a run of the function with a
+tangent or, for a function whose record is small, one call of its recorded derivative.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,32 +15,32 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
 from pullback.tracing.running import lowered
-from pullback.transforms.blocks import Blocks, Leaves, leaves_of, make_blocks
+from pullback.transforms.argnums import function_of_chosen, name_of
 from pullback.transforms.forward import jvp
+from pullback.transforms.jacobian_blocks import Blocks, Leaves, by_argument, leaves_of, make_blocks
 from pullback.transforms.reverse import Pull, forward, split_aux, vjp
-from pullback.transforms.seeds import require_complex_linear
+from pullback.transforms.seed_checks import require_complex_linear
 from pullback.words.digests import digest
 from pullback.words.errors import NotDifferentiableError, ReplayError
 from pullback.words.specs import ArraySpec
 from pullback.words.structures import flatten, map_leaves
 
 COLUMN_COST = 1.5
-"""What a column costs in rows, about: forward mode computes values and tangents, a pull cotangents alone."""
+"""The cost of a column in rows, about: forward mode computes values and tangents, a pull only cotangents."""
 FEW_COLUMNS = 2
-"""Up to here running the function again for each column is cheaper than recording its derivative."""
+"""For so few columns it is cheaper to run the function again for each than to record its derivative."""
 RECORDED_BYTES = 2**25
-"""The most that the record of a function may hold for its derivative to be recorded too."""
-
+"""The derivative of a function is recorded only where the record of the function holds no more than this."""
 SEED_BYTES = 2**26
-"""What the cotangents of rows that are pulled together may hold, about, where ``chunk`` does not say it."""
+"""About what the cotangents of rows that are pulled together may hold, unless ``chunk`` says otherwise."""
 
 Push = Callable[[list[Any]], list[Any]]
-"""From tangents of the input leaves, None for 0, to those of the output leaves."""
+"""From the tangents of the input leaves (None for 0) to those of the output leaves."""
 
 
 @define(eq=False)
 class Task:
-    """One Jacobian to compute: the call, the positions of the arguments it is in, and what the user allows."""
+    """One Jacobian to compute: the call, the positions of the arguments to differentiate by, what the user allows."""
 
     f: Callable[..., Any]
     args: tuple[Any, ...]
@@ -48,21 +51,21 @@ class Task:
     limit: int | None
     has_aux: bool
     holomorphic: bool
-    given: tuple[Leaves, ...] = field(init=False)
+    arguments: tuple[Leaves, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.given = tuple(leaves_of(self.args[k]) for k in self.where)
+        self.arguments = tuple(leaves_of(self.args[k]) for k in self.where)
 
     @property
     def specs(self) -> list[ArraySpec]:
-        """Of every input leaf that carries a derivative."""
-        return [spec for leaves in self.given for spec in leaves.specs]
+        """The specs of all input leaves that carry derivatives."""
+        return [spec for leaves in self.arguments for spec in leaves.specs]
 
     def recorded(self, policy: Any, *, rows_only: bool) -> tuple[Blocks, Any]:
         """The Jacobian and aux, from one recorded run: by rows, or by columns where there are far fewer and
         ``rows_only`` is False."""
-        chosen = policy_in_force(policy)
-        traced, pull = forward(self.f, self.args, self.kwargs, self.where, chosen, allow_int=False, repeatable=True)
+        governing = policy_in_force(policy)
+        traced, pull = forward(self.f, self.args, self.kwargs, self.where, governing, allow_int=False, repeatable=True)
         try:
             out, aux = split_aux(traced.out, has_aux=self.has_aux)
             pull.out_leaves, pull.out_definition = flatten(out)
@@ -71,7 +74,7 @@ class Task:
             if rows_only or COLUMN_COST * self._columns(outs) >= self._rows(outs):
                 self._fill_rows(blocks, pull, traced.tape)
             elif (
-                type(chosen) is SaveAll
+                type(governing) is SaveAll
                 and self._columns(outs) > FEW_COLUMNS
                 and pull.report.live_bytes <= RECORDED_BYTES
             ):
@@ -86,27 +89,26 @@ class Task:
 
     def by_columns(self) -> tuple[Blocks, Any]:
         """The Jacobian and aux, from one run of the function for each column."""
-        for number, leaves in zip(self.where, self.given, strict=True):
+        for number, leaves in zip(self.where, self.arguments, strict=True):
             if not leaves.specs and leaves.places:
-                message = (
+                raise NotDifferentiableError(
                     f"argument {number}, in which the {self.what} is asked for, has no floating or complex leaf; "
                     "choose another"
                 )
-                raise NotDifferentiableError(message)
         specs = self.specs
         some_leaf = next((k for k, spec in enumerate(specs) if spec.size), None)
         first = [unit(spec, 0) if k == some_leaf else None for k, spec in enumerate(specs)]
-        sent, out, aux = self._pushed(first, None)
-        blocks, ready = self._blocks(leaves_of(out)), [sent]
+        out_tangents, out, aux = self._pushed(first, None)
+        blocks, ready = self._blocks(leaves_of(out)), [out_tangents]
         self._fill_columns(blocks, lambda tangents: ready.pop() if ready else self._pushed(tangents, out)[0])
         return blocks, aux
 
     def _blocks(self, outs: Leaves) -> Blocks:
-        """Blocks of zeros, once it is sure that they can be computed."""
+        """Blocks of zeros. Raises :class:`NotDifferentiableError` where ``holomorphic`` does not fit the dtypes."""
         both = any(spec.dtype.kind == "c" for spec in self.specs) and any(outs.is_complex)
         if both != self.holomorphic:
             texts = [", ".join(map(str, specs)) or "nothing" for specs in (outs.specs, self.specs)]
-            message = (
+            raise NotDifferentiableError(
                 f"the {self.what} is that of {texts[0]} in {texts[1]}: complex in complex has one only where it is "
                 "holomorphic; say so by holomorphic=True, or differentiate the real and the imaginary part, or use "
                 "jvp and vjp, which take complex values as pairs of real ones"
@@ -115,18 +117,17 @@ class Task:
                 f"of {texts[0]} in "
                 f"{texts[1]}; leave it out"
             )
-            raise NotDifferentiableError(message)
-        return make_blocks(self.what, outs, self.given, self.limit)
+        return make_blocks(self.what, outs, self.arguments, self.limit)
 
     def _rows(self, outs: Leaves) -> int:
-        """Pulls that the rows take: two for a complex one, where it has real columns."""
+        """How many pulls the rows take: two for a complex row where there are real columns."""
         mixed = any(spec.dtype.kind != "c" for spec in self.specs)
         return sum(
             spec.size * (2 if turned and mixed else 1) for spec, turned in zip(outs.specs, outs.is_complex, strict=True)
         )
 
     def _columns(self, outs: Leaves) -> int:
-        """Runs that the columns take: two for a complex one, where it has real rows."""
+        """How many runs the columns take: two for a complex column where there are real rows."""
         mixed = not all(outs.is_complex)
         return sum(spec.size * (2 if mixed and spec.dtype.kind == "c" else 1) for spec in self.specs)
 
@@ -137,92 +138,77 @@ class Task:
             j for j, out in enumerate(outs) if isinstance(out, Handle) and out._tape is tape and out._id is not None
         ]
         rows = [(j, k) for j in reached for k in range(specs[j].size)]  # of the others: zeros
-        at_once = self._rows_at_once(pull)
+        at_once = max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, pull.seed_bytes))
         for first in range(0, len(rows), at_once):
             batch = rows[first : first + at_once]
-            given = [self._seeds(specs[j], k) for j, k in batch]
-            seeds = [_only(j, seed, len(outs)) for (j, _), row in zip(batch, given, strict=True) for seed in row]
-            sent = iter(pull.each(outs, seeds, free=False))
-            for (j, k), row in zip(batch, given, strict=True):
-                cts = [next(sent) for _ in row]
+            seeds_of = [self._seeds(specs[j], k) for j, k in batch]
+            seeds = [_only(j, seed, len(outs)) for (j, _), row in zip(batch, seeds_of, strict=True) for seed in row]
+            answers = iter(pull.each(outs, seeds, free=False))
+            for (j, k), row in zip(batch, seeds_of, strict=True):
+                cts = [next(answers) for _ in row]
                 for block, *parts in zip(blocks.rows[j], *cts, strict=True):
                     block.put(
                         k,
-                        parts[0] if len(parts) == 1 or block.given.dtype.kind == "c" else parts[0] + 1j * parts[1],
+                        parts[0] if len(parts) == 1 or block.argument.dtype.kind == "c" else parts[0] + 1j * parts[1],
                         column=False,
                     )
         if self.holomorphic:
-            self._check_rows(blocks, pull)
+            self._require_complex_linear(specs, self.specs, lambda *pair: pull.each(outs, pair, free=False))
 
     def _seeds(self, spec: ArraySpec, k: int) -> list[Any]:
-        """Those that row ``k`` of an output takes. A real argument sees the real part of its cotangent: that of -i is
-        the imaginary part of a complex row."""
+        """The seeds of row ``k`` of an output. A real argument gets the real part of its cotangent, so a complex row
+        takes a second seed, -i, whose real part is the imaginary part of the row."""
         seed = unit(spec, k)
-        turned = spec.dtype.kind == "c" and any(given.dtype.kind != "c" for given in self.specs)
+        turned = spec.dtype.kind == "c" and any(argument.dtype.kind != "c" for argument in self.specs)
         return [seed, -1j * seed] if turned else [seed]
 
-    def _rows_at_once(self, pull: Pull) -> int:
-        """How many rows are pulled together."""
-        return max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, pull.seed_bytes))
-
     def _fill_columns(self, blocks: Blocks, push: Push) -> None:
+        """A push for each column."""
         specs, real = self.specs, not all(blocks.outs.is_complex)
         for j, spec in enumerate(specs):
             for k in range(spec.size):
                 seed = unit(spec, k)
-                sent = push(_only(j, seed, len(specs)))
+                column = push(_only(j, seed, len(specs)))
                 if real and spec.dtype.kind == "c":  # the row of a real output is df/dx - i df/dy
                     others = push(_only(j, 1j * seed, len(specs)))
-                    sent = [
-                        a if c else a - 1j * b for a, b, c in zip(sent, others, blocks.outs.is_complex, strict=True)
+                    column = [
+                        a if c else a - 1j * b for a, b, c in zip(column, others, blocks.outs.is_complex, strict=True)
                     ]
-                for row, part in zip(blocks.rows, sent, strict=True):
+                for row, part in zip(blocks.rows, column, strict=True):
                     row[j].put(k, part, column=True)
         if self.holomorphic:
-            self._check_columns(blocks, push)
+            self._require_complex_linear(specs, blocks.outs.specs, lambda *pair: list(map(push, pair)))
 
-    def _check_rows(self, blocks: Blocks, pull: Pull) -> None:
-        """Raise where the pull is not complex linear, along a direction that nothing is special in."""
-        outs = list(blocks.outs.values)
-        seeds = [some(spec) if spec.dtype.kind == "c" else None for spec in blocks.outs.specs]
+    def _require_complex_linear(
+        self, from_specs: Sequence[ArraySpec], to_specs: Sequence[ArraySpec], apply: Callable[..., list[list[Any]]]
+    ) -> None:
+        """Raise where the linear map ``apply`` (of several vectors at once) is not complex linear along one direction
+        without a pattern."""
+        seeds = [without_pattern(spec) if spec.dtype.kind == "c" else None for spec in from_specs]
         turned = [None if seed is None else 1j * seed for seed in seeds]
-        along = pull.each(outs, [seeds, turned], free=False)
-        require_complex_linear(self.f, self.specs, *along)
-
-    def _check_columns(self, blocks: Blocks, push: Push) -> None:
-        """Raise where the push is not, likewise."""
-        seeds = [some(spec) if spec.dtype.kind == "c" else None for spec in self.specs]
-        turned = [None if seed is None else 1j * seed for seed in seeds]
-        require_complex_linear(self.f, blocks.outs.specs, push(seeds), push(turned))
+        require_complex_linear(self.f, to_specs, *apply(seeds, turned))
 
     def _pushed(self, tangents: list[Any], before: Any) -> tuple[list[Any], Any, Any]:
-        """The tangents of the output leaves, the output and aux, from a run of the function; ``before`` is what it
-        gave the last time."""
-
-        def chosen_only(*values: Any) -> Any:
-            given = dict(zip(self.where, values, strict=True))
-            return self.f(*(given.get(k, a) for k, a in enumerate(self.args)), **self.kwargs)
-
-        parts, first = [], 0
-        for leaves in self.given:
-            parts.append(leaves.structured(tangents[first : first + len(leaves.specs)]))
-            first += len(leaves.specs)
-        out, sent, *aux = jvp(chosen_only, [self.args[k] for k in self.where], parts, has_aux=self.has_aux)
+        """The tangents of the output leaves, the output and aux, from a run of the function; ``before`` is the output
+        of the run before."""
+        function = function_of_chosen(self.f, self.args, self.kwargs, self.where)
+        primals, parts = [self.args[k] for k in self.where], by_argument(self.arguments, tangents)
+        out, out_tangent, *aux = jvp(function, primals, parts, has_aux=self.has_aux)
         if before is not None:
             same_again(self.f, before, out)
-        return flatten(sent)[0], out, aux[0] if aux else None
+        return flatten(out_tangent)[0], out, aux[0] if aux else None
 
 
 def _linear_map(pull: Pull, outs: Leaves, count: int) -> Push:
-    """The derivative as the pull of the pull, recorded where the cotangent is nowhere 0: rules may keep a 0 at 0,
-    whatever the slope."""
+    """The derivative as the pull of the pull. It is recorded at a cotangent that is nowhere 0, since rules may map a
+    cotangent 0 to 0 whatever the slope."""
     _, pushed = vjp(pull, outs.structured([np.ones(spec.shape, spec.dtype) for spec in outs.specs]), policy=SaveAll())
     assert len(pushed.out_leaves) == count
 
     def push(tangents: list[Any]) -> list[Any]:
-        given = [(leaf, seed) for leaf, seed in zip(pushed.out_leaves, tangents, strict=True) if seed is not None]
-        sent: list[Any] = pushed.once([leaf for leaf, _ in given], [seed for _, seed in given], free=False)
-        return sent
+        pairs = [(leaf, seed) for leaf, seed in zip(pushed.out_leaves, tangents, strict=True) if seed is not None]
+        out_tangents: list[Any] = pushed.once([leaf for leaf, _ in pairs], [seed for _, seed in pairs], free=False)
+        return out_tangents
 
     return push
 
@@ -236,31 +222,24 @@ def unit(spec: ArraySpec, k: int) -> Any:
     return seed.reshape(spec.shape)
 
 
-def some(spec: ArraySpec) -> Any:
+def without_pattern(spec: ArraySpec) -> Any:
     """Real values between 1/2 and 3/2 without a pattern."""
     return np.random.default_rng(0).uniform(0.5, 1.5, spec.shape).astype(spec.dtype)[()]
 
 
 def _only(j: int, seed: Any, count: int) -> list[Any]:
-    tangents: list[Any] = [None] * count
-    tangents[j] = seed
-    return tangents
+    """The seed at leaf ``j``, None at the others."""
+    return [seed if k == j else None for k in range(count)]
 
 
 def same_again(f: Any, before: Any, after: Any) -> None:
-    """Raise :class:`ReplayError` where a second run of ``f`` has not given the bits of the first."""
+    """Raise :class:`ReplayError` where two runs of ``f`` returned different bits."""
     a, b = (flatten(tree)[0] for tree in (before, after))
     for first, second in zip(a, b, strict=True):
         x, y = np.asarray(value(first)), np.asarray(value(second))
         if x.shape != y.shape or x.dtype != y.dtype or (x.dtype.kind in "fciub" and digest(x) != digest(y)):
-            message = (
+            raise ReplayError(
                 f"{name_of(f)} gave other values when it was run again for another direction "
                 f"({x.dtype}{list(x.shape)}, then {y.dtype}{list(y.shape)}); draw random numbers outside of it and "
                 "pass them in, or record it once: mode='reverse', vjp"
             )
-            raise ReplayError(message)
-
-
-def name_of(f: Any) -> str:
-    """What a function is called in messages."""
-    return getattr(f, "__name__", str(f))

@@ -1,4 +1,4 @@
-"""``plan``: what a policy will hold and execute, before the reverse pass is run."""
+"""``plan``: the forecast of what a policy will hold and execute, made without the reverse pass."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,23 +42,23 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     third do. A program whose plain code a policy governs (marked steps, or no marks at all), a loop inside a loop, or a
     loop whose second and third steps differ, is run forward and reverse instead.
     """
-    chosen = policy_in_force(policy)
+    governing = policy_in_force(policy)
     with planning() as loops:
-        traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
+        traced, pull = forward(f, args, {}, range(len(args)), governing, allow_int=True, repeatable=True)
     ledger = pull.ledger
     chain = traced.chain
     if (chain is not None and chain.chains) or any(loop.uneven for loop in loops):
         pull.close()
-        return _measured(f, args, chosen)
-    reached = _reached(traced)
+        return _measured(f, args, governing)
+    active = _reached(traced)
     for loop in reversed(loops):
-        if id(loop) in reached:
+        if id(loop) in active:
             loop.chain.hold_cotangents()
             run_reverse(loop.schedule, loop.machine, loop.shadow)
         loop.chain.release()
     report = pull.report
     pull.close()
-    return Plan(chosen, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)
+    return Plan(governing, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)
 
 
 def _reached(traced: Any) -> set[int]:
@@ -81,6 +81,7 @@ def _reached(traced: Any) -> set[int]:
 
 
 def _measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
+    """The figures of one forward and one reverse pass that are run."""
     out, pull = vjp(f, *args, policy=policy)
     pull(map_leaves(np.ones_like, out))
     report = pull.report

@@ -1,5 +1,4 @@
-"""``record`` and ``saved``: a program looked at. One run of the function under save-all, on the values given;
-nothing is differentiated."""
+"""``saved``: one row for each buffer that a program holds under save-all. The function runs once, without a reverse."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,46 +7,42 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.inspect.deriving import graph_of, input_labels, loop_runs, name_of, step_tapes, traced_once, whole_records
-from pullback.inspect.graph import Graph
-from pullback.inspect.holdings import Choice, Row, Saved
+from pullback.inspect.graph import place_text
+from pullback.inspect.graph_of_tape import (
+    input_labels,
+    loop_runs,
+    spec_held,
+    step_tapes,
+    traced_once,
+    whole_records,
+)
+from pullback.inspect.saved_table import Choice, Row, Saved
 from pullback.loops.chain import Snapshot
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.recording.recorder import COMPONENT, INPUT
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced
+from pullback.transforms.argnums import name_of
 from pullback.words.call_sites import site_line
 from pullback.words.specs import buffer_of, shared_spec
 
 
-def record(f: Callable[..., Any], *args: Any) -> Graph:
-    """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
-    arguments reaches, in order.
-
-    It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
-    save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
-    """
-    traced, _ = traced_once(f, args)
-    return graph_of(traced, f)
-
-
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
-    """The :class:`~pullback.inspect.holdings.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
+    """The :class:`~pullback.inspect.saved_table.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
     pulled back.
 
     Every buffer counts once, in bytes, at the first record that holds it, with the user's line; the steps of a loop
     function are summed slot by slot. ``f`` runs once. Raises what ``f`` raises.
     """
     traced, ledger = traced_once(f, args)
-    reader = _Reader(traced, ledger, input_labels(traced, f))
-    rows = tuple(reader.rows())
-    return Saved(name_of(f), rows, tuple(_choices(traced.tape)))
+    reader = _Reader(traced, ledger, input_labels(traced.inputs, f))
+    return Saved(name_of(f), tuple(reader.rows()), tuple(_choices(traced.tape)))
 
 
 @define(eq=False)
 class _Reader:
-    """Goes over everything held, buffer by buffer; what has been seen counts no more."""
+    """Goes over everything held, buffer by buffer; each buffer counts once."""
 
     traced: Traced
     ledger: Ledger
@@ -57,12 +52,11 @@ class _Reader:
     holders: Counter[int] = field(factory=Counter)
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the tape, then of its loops, then of what checkpoints hold at their entry."""
+        """The rows of the tape, then those of its loops, then those of what checkpoints hold at their entry."""
         tape = self.traced.tape
-        self.arguments = {
-            id(buffer_of(given.leaf)) for given in self.traced.inputs if isinstance(given.leaf, np.ndarray)
-        }
-        _count_holders(tape.records, self.holders)
+        leaves = [argument.leaf for argument in self.traced.inputs]
+        self.arguments = {id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)}
+        self.holders.update(id(held.buffer) for record in tape.records for held in tape_holdings((record,)))
         for held in tape_holdings(tape.records):
             if self._is_new(held.buffer):
                 yield self._row(held, _origin(held, tape, self.labels))
@@ -75,63 +69,49 @@ class _Reader:
         self.seen.add(id(buffer))
         return True
 
+    def _booked(self, value: Any) -> Any:
+        """The buffer of an array that the ledger books and no row shows yet; None for any other value."""
+        buffer = buffer_of(value) if isinstance(value, np.ndarray) else None
+        return buffer if buffer is not None and id(buffer) in self.ledger.held and self._is_new(buffer) else None
+
     def _row(self, held: Held, origin: str, loop: str = "") -> Row:
         file, line = site_line(held.site)
         key = id(held.buffer)
-        spec = shared_spec(held.buffer) if isinstance(held.buffer, np.ndarray) else None
         return Row(
-            held.nbytes, held.form.name, held.name, held.reason, spec, origin, file, line,
+            held.nbytes, held.form.name, held.name, held.reason, spec_held(held), origin, file, line,
             max(1, self.holders[key]), 1, loop, key in self.arguments,
         )  # fmt: skip
 
     def _loop_rows(self, tape: Tape) -> Iterator[Row]:
-        """One row for each slot of a loop's body, over all steps; the ledger decides which buffers a loop holds."""
-        found: dict[tuple[Any, ...], Row] = {}
+        """One row for each slot of a loop's body, over all steps. A loop holds the buffers that the ledger books."""
+        rows: dict[tuple[Any, ...], Row] = {}
         for run, where in loop_runs(tape.records):
             loop = f"{run.chain.body.name} at {where}"
             for step in step_tapes(run).values():
                 for held in tape_holdings(step.tape.records):
                     if id(held.buffer) in self.ledger.held and self._is_new(held.buffer):
                         row = self._row(held, _origin(held, step.tape, [], inside=True), loop)
-                        _add(
-                            found,
-                            (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument),
-                            row,
-                        )
+                        key = (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument)
+                        _add(rows, key, row)
             for snapshot in run.chain.slots.values():
                 for k, leaf in enumerate(snapshot.leaves if isinstance(snapshot, Snapshot) else ()):
-                    if (
-                        isinstance(leaf, np.ndarray)
-                        and id(buffer_of(leaf)) in self.ledger.held
-                        and self._is_new(buffer_of(leaf))
-                    ):
-                        name = run.chain.body.name
-                        row = Row(
-                            buffer_of(leaf).nbytes,
-                            name,
-                            f"state[{k}]",
-                            "snapshot",
-                            shared_spec(leaf),
-                            "state",
-                            loop=loop,
-                        )
-                        _add(found, (loop, k), row)
-        yield from found.values()
+                    buffer = self._booked(leaf)
+                    if buffer is not None:
+                        name, slot, spec = run.chain.body.name, f"state[{k}]", shared_spec(leaf)
+                        _add(rows, (loop, k), Row(buffer.nbytes, name, slot, "snapshot", spec, "state", loop=loop))
+        yield from rows.values()
 
     def _snapshot_rows(self) -> Iterator[Row]:
-        """What checkpoints hold at their entry; and what only the ledger knows."""
+        """What checkpoints hold at their entry, then what the ledger books and no record names."""
         records = whole_records(self.traced)
         for chain in self.traced.chain.chains if self.traced.chain is not None else ():
             for live in {
                 id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")
             }.values():
                 for ident, value in live.values.items():
-                    if (
-                        isinstance(value, np.ndarray)
-                        and id(buffer_of(value)) in self.ledger.held
-                        and self._is_new(buffer_of(value))
-                    ):
-                        yield self._snapshot_row(ident, buffer_of(value), records[ident])
+                    buffer = self._booked(value)
+                    if buffer is not None:
+                        yield self._snapshot_row(ident, buffer, records[ident])
         for key, (_, nbytes, reason) in self.ledger.held.items():
             if key not in self.seen:
                 yield Row(nbytes, "checkpoint", reason, reason, None, "constant" if reason == "constant" else "?")
@@ -145,19 +125,14 @@ class _Reader:
         )  # fmt: skip
 
 
-def _add(found: dict[tuple[Any, ...], Row], key: tuple[Any, ...], row: Row) -> None:
-    """One step more of a row, or the first."""
-    before = found.get(key)
-    found[key] = row if before is None else evolve(before, nbytes=before.nbytes + row.nbytes, steps=before.steps + 1)
-
-
-def _count_holders(records: list[Any], holders: Counter[int]) -> None:
-    for record in records:
-        holders.update(id(held.buffer) for held in tape_holdings((record,)))
+def _add(rows: dict[tuple[Any, ...], Row], key: tuple[Any, ...], row: Row) -> None:
+    """Add one more step to the row under a key, or begin it."""
+    before = rows.get(key)
+    rows[key] = row if before is None else evolve(before, nbytes=before.nbytes + row.nbytes, steps=before.steps + 1)
 
 
 def _origin(held: Held, tape: Tape, labels: list[str], *, inside: bool = False) -> str:
-    """What a held value is: an input by its name, a node by its number and name, or a constant."""
+    """The origin of a value: the name of an input, the number and name of a node, or ``constant``."""
     if held.reason == "constant":
         return "constant"
     ident, form = held.ident, held.form
@@ -193,8 +168,7 @@ def _choices(tape: Tape) -> Iterator[Choice]:
             alternatives = form.primitive.rules.get(rule.operands[0], ())
             if len(alternatives) > 1:
                 others = tuple(_names(other.values) for other in alternatives if other is not rule)
-                file, line = site_line(site)
-                where = Row(0, "", "", "", None, "", file, line).where
+                where = place_text(*site_line(site))
                 yield Choice(form.name, rule.operands[0], _names(rule.values), others, where, count)
 
 

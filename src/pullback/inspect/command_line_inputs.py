@@ -1,7 +1,7 @@
-"""What a person writes on the command line, as values: a function in a file, an array in a file, a policy. Nothing is
-evaluated.
+"""From text on the command line to values: a function in a file, an array in a file, a policy.
 
-Every fault is an :class:`InputFileError` with one line that says what was found and what to write instead.
+The text is parsed, never evaluated. Every fault is an :class:`InputFileError`: one line on what is wrong and what to
+write instead.
 """
 
 import ast
@@ -10,6 +10,7 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -140,12 +141,10 @@ def load_array(text: str) -> np.ndarray[Any, Any]:
 
 def load_value(text: str) -> Any:
     """A number written out (``100``, ``0.5``, ``True``), otherwise the array of the file of that name."""
-    try:
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return load_array(text)
-    if isinstance(value, bool | int | float | complex):
-        return value
+        if isinstance(value, bool | int | float | complex):
+            return value
     return load_array(text)
 
 

@@ -1,5 +1,4 @@
-"""Structures as vectors, for programs that know vectors only: ``ravel``, and ``fun_and_grad`` for the optimisers of
-SciPy."""
+"""Structures as vectors, for programs that work on vectors: ``ravel``, and ``fun_and_grad`` for SciPy's optimisers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -56,23 +55,23 @@ class Layout:
     dtype: Any
     real: bool
     definition: Any
-    kept: tuple[Any, ...]
+    constants: tuple[Any, ...]
+    """Leaves that carry no derivative; None at the places of the others."""
 
     def __repr__(self) -> str:
         return f"Layout({self.dtype}[{self.size}]: {self._listed()})"
 
     def __call__(self, vector: Any) -> Any:
-        given: Any = vector if isinstance(vector, Handle) else np.asarray(vector)
+        whole: Any = vector if isinstance(vector, Handle) else np.asarray(vector)
         kinds = "fciub" if self.dtype.kind == "c" else "fiub"
-        if given.shape != (self.size,) or given.dtype.kind not in kinds:
-            message = (
-                f"unravel got {spec_of(given)}, the structure takes {self.dtype}[{self.size}] ({self._listed()}); "
+        if whole.shape != (self.size,) or whole.dtype.kind not in kinds:
+            raise StructureError(
+                f"unravel got {spec_of(whole)}, the structure takes {self.dtype}[{self.size}] ({self._listed()}); "
                 "give a vector such as ravel returned"
             )
-            raise StructureError(message)
         leaves = [
-            kept if place is None else self._leaf(given[place.start : place.stop], place)
-            for place, kept in zip(self.places, self.kept, strict=True)
+            constant if place is None else self._leaf(whole[place.start : place.stop], place)
+            for place, constant in zip(self.places, self.constants, strict=True)
         ]
         return unflatten(self.definition, leaves)
 
@@ -97,10 +96,9 @@ class Layout:
         different one."""
         leaves = matched(tree, self.definition)
         if leaves is None:
-            message = (
+            raise StructureError(
                 f"the structure {flatten(tree)[1]} is to be ravelled as {self.definition}; give one of the same form"
             )
-            raise StructureError(message)
         return self.joined(leaves)
 
     def joined(self, leaves: list[Any]) -> Any:
@@ -113,11 +111,10 @@ class Layout:
             if isinstance(part, np.ndarray) and type(part) is not np.ndarray:
                 part = plain_array(part)
             if spec_of(part).shape != place.spec.shape:
-                message = (
+                raise StructureError(
                     f"the leaf {place.label or 'given'} is {spec_of(part)}, in the structure that was ravelled "
                     f"it is {place.spec}"
                 )
-                raise StructureError(message)
             parts.append(self._part(part, place))
         return np.concatenate(parts) if parts else np.zeros(0, self.dtype)
 
@@ -134,14 +131,15 @@ class Layout:
         )
 
 
-def layout_of(leaves: list[Any], labels: list[str], definition: Any, *, real: bool) -> Layout:
-    """The layout of these leaves, one behind the other, each in C order."""
+def layout_of(tree: Any, *, real: bool) -> Layout:
+    """The layout of a structure: its leaves one behind the other, each in C order."""
+    leaves, definition = flatten(tree)
     specs = [spec_of(leaf) if carries_derivative(leaf) else None for leaf in leaves]
-    found = [spec for spec in specs if spec is not None]
-    dtype = FLOAT64 if real or not found else np.result_type(*(spec.dtype for spec in found))
+    dtypes = [spec.dtype for spec in specs if spec is not None]
+    dtype = FLOAT64 if real or not dtypes else np.result_type(*dtypes)
     places: list[Place | None] = []
     stop = 0
-    for leaf, label, spec in zip(leaves, labels, specs, strict=True):
+    for leaf, label, spec in zip(leaves, paths(tree), specs, strict=True):
         if spec is None:
             places.append(None)
             continue
@@ -150,8 +148,8 @@ def layout_of(leaves: list[Any], labels: list[str], definition: Any, *, real: bo
             isinstance(leaf, Handle) and type(leaf._value) in {float, complex}
         )
         places.append(Place(label, spec, start, stop, number))
-    kept = tuple(leaf if spec is None else None for leaf, spec in zip(leaves, specs, strict=True))
-    return Layout(tuple(places), stop, dtype, real, definition, kept)
+    constants = tuple(leaf if spec is None else None for leaf, spec in zip(leaves, specs, strict=True))
+    return Layout(tuple(places), stop, dtype, real, definition, constants)
 
 
 def ravel(tree: Any) -> Ravelled:
@@ -163,9 +161,8 @@ def ravel(tree: Any) -> Ravelled:
     (integers, booleans, text) are no part of the vector; ``unravel`` gives them back as they are. Both work on tracers,
     hence inside a function that is differentiated. See :class:`Layout` for what ``unravel`` refuses.
     """
-    leaves, definition = flatten(tree)
-    layout = layout_of(leaves, paths(tree), definition, real=False)
-    return Ravelled(layout.joined(leaves), layout)
+    layout = layout_of(tree, real=False)
+    return Ravelled(layout.ravel(tree), layout)
 
 
 def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: Any = None) -> "Objective":
@@ -176,14 +173,13 @@ def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: Any = None) -> "Ob
     point. ``policy`` is that of the gradient. Raises :class:`StructureError` where ``like`` has no leaf that carries a
     derivative. See :class:`Objective`.
     """
-    leaves, definition = flatten(like)
-    layout = layout_of(leaves, paths(like), definition, real=True)
+    layout = layout_of(like, real=True)
     if not layout.size:
-        message = (
-            f"fun_and_grad: no leaf of like={definition} carries a derivative; give floating parameters (1.0, not 1)"
+        raise StructureError(
+            f"fun_and_grad: no leaf of like={layout.definition} carries a derivative; give floating parameters "
+            "(1.0, not 1)"
         )
-        raise StructureError(message)
-    return Objective(f, policy, layout, layout.joined(leaves))
+    return Objective(f, policy, layout, layout.ravel(like))
 
 
 @frozen(eq=False)

@@ -1,10 +1,9 @@
-"""``odeint``: ordinary differential equations by explicit Runge-Kutta steps, with an adjoint that the memory policies
-govern.
+"""``odeint``: ordinary differential equations by explicit Runge-Kutta steps, and their adjoint under a memory policy.
 
-Discretise, then differentiate: the gradient is that of the steps taken, to the last bit, whatever the policy. An
-adaptive method first chooses its steps in a run on plain values, which holds nothing; those steps, as fractions of the
-interval between two output times, are constants of the derivative. Formulas: Hairer, Nørsett, Wanner, Solving Ordinary
-Differential Equations I, sections II.1 and II.4.
+Discretise, then differentiate: the steps are a loop function, and the adjoint is the reverse of that loop. It has the
+same bits under every policy. An adaptive method first chooses its steps in a run on plain values, which holds nothing.
+Those steps, as fractions of the interval between two output times, are constants of the derivative. Formulas: Hairer,
+Nørsett, Wanner, Solving Ordinary Differential Equations I, sections II.1 and II.4.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from attrs import frozen
 from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import Handle, plain_value
-from pullback.solving.engine import paused
+from pullback.solving.implicit_derivative import paused, writable
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten
@@ -87,10 +86,9 @@ def odeint(
     structure or shape.
     """
     times = _times(t)
-    start = map_leaves(_floating, y0)
+    start = map_leaves(lambda leaf: leaf if carries_derivative(leaf) else np.asarray(leaf, float)[()], y0)
     if method not in METHODS or (steps_per_interval is None and not METHODS[method].e):
-        message = f"odeint: method={method!r}; take 'dopri5', or 'rk4' with steps_per_interval="
-        raise StructureError(message)
+        raise StructureError(f"odeint: method={method!r}; take 'dopri5', or 'rk4' with steps_per_interval=")
     tableau = METHODS[method]
 
     def slope(y: Any, now: Any) -> Any:
@@ -98,39 +96,42 @@ def odeint(
 
     n = times.shape[0] - 1
     if steps_per_interval is not None:
-        taken = [Taken.equal(steps_per_interval)] * n
+        intervals = [IntervalSteps.equal(steps_per_interval)] * n
     else:
         if not (
             np.all(np.isfinite(rtol + atol)) and np.min(rtol) >= 0 and np.min(atol) >= 0 and np.all(rtol + atol > 0)
         ):
-            message = f"odeint: rtol={rtol} and atol={atol}; give tolerances of 0 or more, and not 0 for both"
-            raise StructureError(message)
+            raise StructureError(
+                f"odeint: rtol={rtol} and atol={atol}; give tolerances of 0 or more, and not 0 for both"
+            )
         with everything_paused():
-            taken = _Control(tableau, rtol, atol, max_steps).chosen(
+            intervals = StepSizeControl(tableau, rtol, atol, max_steps).steps(
                 slope, map_leaves(_plain, start), np.array(_plain(times), float)
             )
-    rest = _integrated(tableau, slope, start, times, taken, policy) if n else None
+    rest = _integrated(tableau, slope, start, times, intervals, policy) if n else None
     return _joined(start, rest)
 
 
-def _integrated(tableau: Tableau, slope: Any, start: Any, times: Any, taken: "list[Taken]", policy: Any) -> Any:
-    """The solution at ``times[1:]``, by these steps."""
+def _integrated(
+    tableau: Tableau, slope: Any, start: Any, times: Any, intervals: "list[IntervalSteps]", policy: Any
+) -> Any:
+    """The solution at ``times[1:]``: a loop over the intervals, in each of which a loop goes over its steps."""
 
     def interval(y: Any, x: Any) -> tuple[Any, Any]:
         k, begin, end = x
-        own, span = taken[k], end - begin
+        steps, span = intervals[k], end - begin
 
         def step(j: int, y: Any) -> Any:
-            return advance(tableau, slope, y, begin + own.starts[j] * span, own.widths[j] * span)[0]
+            return advance(tableau, slope, y, begin + steps.starts[j] * span, steps.widths[j] * span)[0]
 
-        y = step(0, y) if len(own.widths) == 1 else fori_loop(0, len(own.widths), step, y, policy=policy)
+        y = step(0, y) if len(steps.widths) == 1 else fori_loop(0, len(steps.widths), step, y, policy=policy)
         return y, y
 
-    return scan(interval, start, (np.arange(len(taken)), times[:-1], times[1:]), policy=policy)[1]
+    return scan(interval, start, (np.arange(len(intervals)), times[:-1], times[1:]), policy=policy)[1]
 
 
 @frozen(eq=False)
-class Taken:
+class IntervalSteps:
     """The steps within one interval between two output times: where each starts and how wide it is, as fractions of
     the interval."""
 
@@ -138,16 +139,15 @@ class Taken:
     widths: Any
 
     @classmethod
-    def equal(cls, n: int) -> "Taken":
+    def equal(cls, n: int) -> "IntervalSteps":
         """``n`` equal steps."""
         if not hasattr(n, "__index__") or n < 1:
-            message = f"odeint: steps_per_interval={n}; take 1 or more, an integer"
-            raise StructureError(message)
+            raise StructureError(f"odeint: steps_per_interval={n}; take 1 or more, an integer")
         return cls(np.arange(n) / n, np.full(n, 1.0 / n))
 
 
 def advance(tableau: Tableau, slope: Any, y: Any, t: Any, h: Any) -> tuple[Any, list[Any]]:
-    """One Runge-Kutta step: y(t + h), and the leaves of the slopes on the way."""
+    """One Runge-Kutta step: y(t + h), and the leaves of the slope at each stage."""
     leaves, definition = flatten(y)
     slopes: list[Any] = []
     for node, row in zip(tableau.c, tableau.a, strict=True):
@@ -158,7 +158,7 @@ def advance(tableau: Tableau, slope: Any, y: Any, t: Any, h: Any) -> tuple[Any, 
             and len(tableau.b) == len(row) + 1
             and not any(tableau.b[len(row) :])
         ):
-            return unflatten(definition, inner), slopes  # the last slope serves the error estimate alone
+            return unflatten(definition, inner), slopes  # only the error estimate needs the last slope
         slopes.append(flatten(slope(unflatten(definition, inner), t + node * h))[0])
     return unflatten(definition, _moved(leaves, h, tableau.b, slopes)), slopes
 
@@ -166,13 +166,13 @@ def advance(tableau: Tableau, slope: Any, y: Any, t: Any, h: Any) -> tuple[Any, 
 def _moved(leaves: list[Any], h: Any, weights: tuple[float, ...], slopes: list[Any]) -> list[Any]:
     """The state moved by h times a sum of weighted slopes, leaf by leaf, in its own dtypes."""
     used = [(w, s) for w, s in zip(weights, slopes, strict=False) if w]
-    moved = []
+    new = []
     for k, leaf in enumerate(leaves):
         total = used[0][0] * used[0][1][k]
         for weight, s in used[1:]:
             total = total + weight * s[k]
-        moved.append(_cast(leaf + h * total, leaf))
-    return moved
+        new.append(_cast(leaf + h * total, leaf))
+    return new
 
 
 def _cast(new: Any, old: Any) -> Any:
@@ -181,36 +181,37 @@ def _cast(new: Any, old: Any) -> Any:
 
 
 @frozen
-class _Control:
-    """Step size control, on plain values."""
+class StepSizeControl:
+    """The choice of the steps of an adaptive method, on plain values: Hairer, Nørsett, Wanner, section II.4."""
 
     tableau: Tableau
     rtol: float
     atol: float
     max_steps: int
 
-    def chosen(self, slope: Any, y: Any, times: Any) -> list[Taken]:
+    def steps(self, slope: Any, y: Any, times: Any) -> list[IntervalSteps]:
         """The steps of each interval."""
         intervals, h = [], np.inf
-        with np.errstate(over="ignore", invalid="ignore"):  # of trial steps, which are then refused
+        with np.errstate(over="ignore", invalid="ignore"):  # a trial step may overflow; it is then refused
             for begin, end in pairwise(times):
                 if h == np.inf and end != begin:
                     h = self._first(slope, y, begin, end - begin)
-                y, taken, h = self._interval(slope, y, begin, end - begin, h)
-                intervals.append(taken)
+                y, steps, h = self._interval(slope, y, begin, end - begin, h)
+                intervals.append(steps)
         return intervals
 
-    def _interval(self, slope: Any, y: Any, begin: float, span: float, h: float) -> tuple[Any, Taken, float]:
-        """Its end state, its steps, and the step size that the next interval begins with."""
+    def _interval(self, slope: Any, y: Any, begin: float, span: float, h: float) -> tuple[Any, IntervalSteps, float]:
+        """The state at the end of an interval, its steps, and the step size with which the next interval begins."""
         starts, widths, at, tried = [], [], 0.0, 0
         while tried < self.max_steps and (at + abs(h / span) > at if span else True):
             tried += 1
-            left = 1.0 - at
-            last = span == 0 or abs(h / span) >= left * (1 - 1e-9)
-            width = left if last else abs(h / span)
+            rest = 1.0 - at
+            last = span == 0 or abs(h / span) >= rest * (1 - 1e-9)
+            width = rest if last else abs(h / span)
             new, slopes = advance(self.tableau, slope, y, begin + at * span, width * span)
             error = self._error(slope, y, new, slopes, begin + (at + width) * span, width * span)
-            proposed = abs(width * span) * self._factor(error)
+            factor = GROW if error == 0 else min(GROW, max(SHRINK, SAFETY * error ** (-1 / self.tableau.order)))
+            proposed = abs(width * span) * factor
             if error > 1:
                 h = proposed
                 continue
@@ -218,19 +219,16 @@ class _Control:
             widths.append(width)
             y, at = new, at + width
             if last:
-                return y, Taken(np.array(starts), np.array(widths)), max(h, proposed)
+                return y, IntervalSteps(np.array(starts), np.array(widths)), max(h, proposed)
             h = proposed
-        message = (
+        raise ConvergenceError(
             f"odeint: {tried} steps, of which {len(widths)} were taken, lead from t = {begin:.6g} to "
             f"{begin + at * span:.6g} and not to {begin + span:.6g}; the next would be {h:.3g}. Give a larger "
             "max_steps=, rtol= or atol=; if the equation is stiff, many equal steps (steps_per_interval=) or an "
-            "implicit method; if the solution ends there, an earlier time"
+            "implicit method; if the solution ends there, an earlier time",
+            (1.0 - at) * abs(span),
+            tried,
         )
-        raise ConvergenceError(message, (1.0 - at) * abs(span), tried)
-
-    def _factor(self, error: float) -> float:
-        """What the step size is to be multiplied with after a step of this error."""
-        return GROW if error == 0 else min(GROW, max(SHRINK, SAFETY * error ** (-1 / self.tableau.order)))
 
     def _error(self, slope: Any, y: Any, new: Any, slopes: list[Any], t: float, h: float) -> float:
         """The estimate of the local error in units of the tolerance; infinite where something is not finite."""
@@ -256,7 +254,7 @@ class _Control:
 
 @contextmanager
 def everything_paused() -> Iterator[None]:
-    """Within the block every trace under way is left alone: handles act as their values."""
+    """Within the block every trace under way is paused: operations on handles run on their values."""
     with ExitStack() as stack:
         while (tape := innermost()) is not None:
             stack.enter_context(paused(tape))
@@ -264,51 +262,38 @@ def everything_paused() -> Iterator[None]:
 
 
 def _plain(leaf: Any) -> Any:
-    value = plain_value(leaf)
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _floating(leaf: Any) -> Any:
-    """A leaf of the state that can carry a derivative, so that all of them keep their dtypes."""
-    return leaf if carries_derivative(leaf) else np.asarray(leaf, float)[()]
+    """The value of a leaf, as a copy that a function may write to."""
+    return writable(plain_value(leaf))
 
 
 def _times(t: Any) -> Any:
     times: Any = t if isinstance(t, Handle) else np.asarray(t)
     if len(times.shape) != 1 or times.shape[0] < 1:
-        message = f"odeint: t has shape {times.shape}; give a vector of times, the first being that of y0"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t has shape {times.shape}; give a vector of times, the first being that of y0")
     if times.dtype.kind not in "fiu":
-        message = f"odeint: t has dtype {times.dtype}; give real times"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t has dtype {times.dtype}; give real times")
     wrong = np.flatnonzero(~np.isfinite(_plain(times)))
     if len(wrong):
-        message = f"odeint: t[{wrong[0]}] is {_plain(times)[wrong[0]]}; give finite times"
-        raise StructureError(message)
+        raise StructureError(f"odeint: t[{wrong[0]}] is {_plain(times)[wrong[0]]}; give finite times")
     return times if isinstance(t, Handle) else times.astype(float)
 
 
 def _like(y: Any, dy: Any) -> Any:
     """The slope, where it has the structure and shapes of the state; raises :class:`StructureError` otherwise."""
-    (leaves, definition), (slopes, found) = flatten(y), flatten(dy)
-    if definition != found:
-        message = f"odeint: f returned the structure {found}, the state has {definition}; return its like"
-        raise StructureError(message)
+    (leaves, definition), (slopes, other) = flatten(y), flatten(dy)
+    if definition != other:
+        raise StructureError(f"odeint: f returned the structure {other}, the state has {definition}; return its like")
     for a, b in zip(leaves, slopes, strict=True):
         if spec_of(a).shape != spec_of(b).shape:
-            message = (
+            raise StructureError(
                 f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; return the like of the state"
             )
-            raise StructureError(message)
         if spec_of(b).dtype.kind == "c" and spec_of(a).dtype.kind != "c":
-            message = (
+            raise StructureError(
                 f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; start from a complex y0 "
                 "(y0 + 0j)"
             )
-            raise StructureError(message)
-    return map_leaves(
-        lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, dy
-    )  # f may fill one buffer at each call
+    return map_leaves(writable, dy)  # a copy: f may fill the same buffer at each call
 
 
 def _joined(start: Any, rest: Any) -> Any:

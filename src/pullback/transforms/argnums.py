@@ -1,4 +1,5 @@
-"""Which arguments a derivative is for: by position (``argnums``) or by name (``argnames``)."""
+"""Which arguments to differentiate by: ``argnums`` (positions) or ``argnames`` (names), as a transform was told and as
+a call has them."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -13,11 +14,11 @@ from pullback.words.errors import StructureError
 
 @frozen
 class Chosen:
-    """The arguments to differentiate with respect to, and the form in which their derivatives are given back."""
+    """The arguments to differentiate by, and the form of the result: one derivative, a tuple, or a dict."""
 
     numbers: tuple[int, ...]
     names: tuple[str, ...] | None
-    """Names, in the place of numbers."""
+    """Names, in the place of numbers; None where there are numbers."""
     several: bool
     last: int = field(init=False)
     """The highest of the numbers; -1 where names are chosen, or a number counts from the end."""
@@ -28,7 +29,7 @@ class Chosen:
 
     def call(
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, tuple[Any, ...], Any, Sequence[int]]:
+    ) -> tuple[Any, tuple[Any, ...], Any, tuple[int, ...]]:
         """A function, its arguments, and the positions among them of those that were chosen.
 
         An argument chosen by name and given by keyword becomes a positional one of the function returned. Raises
@@ -40,21 +41,20 @@ class Chosen:
         by_keyword = [name for name in self.names if name not in known and name in kwargs]
         for name in self.names:
             if name not in known and name not in by_keyword:
-                message = (
-                    f"argnames={name!r} of {_name_of(f)}: the call gives no argument of that name, only "
+                raise StructureError(
+                    f"argnames={name!r} of {name_of(f)}: the call gives no argument of that name, only "
                     f"{', '.join([*known, *kwargs]) or 'none'}; pass it (a default has no derivative), or choose "
                     "another"
                 )
-                raise StructureError(message)
         places = {name: k for k, name in enumerate(known)} | {name: len(args) + k for k, name in enumerate(by_keyword)}
-        where = [places[name] for name in self.names]
+        where = tuple(places[name] for name in self.names)
         if not by_keyword:
             return f, args, kwargs, where
-        given, rest = len(args), {name: value for name, value in kwargs.items() if name not in by_keyword}
+        n, rest = len(args), {name: value for name, value in kwargs.items() if name not in by_keyword}
 
         @wraps(f)
         def by_position(*values: Any, **others: Any) -> Any:
-            return f(*values[:given], **others, **dict(zip(by_keyword, values[given:], strict=True)))
+            return f(*values[:n], **others, **dict(zip(by_keyword, values[n:], strict=True)))
 
         return by_position, (*args, *(kwargs[name] for name in by_keyword)), rest, where
 
@@ -67,64 +67,76 @@ class Chosen:
 
 
 def chosen(argnums: int | Sequence[int], argnames: str | Sequence[str] | None) -> Chosen:
-    """The choice that a transform was given. Raises :class:`StructureError` for both at once, and for one argument
-    named twice."""
+    """The choice that ``argnums`` and ``argnames`` make. Raises :class:`StructureError` for both at once, and for one
+    argument named twice."""
     if argnames is None:
         several = not hasattr(argnums, "__index__")
         try:
             numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]  # several says which it is
         except TypeError:
-            message = (
+            raise StructureError(
                 f"argnums={argnums!r} is no number of an argument; give 0 for the first, (0, 1) for several, or "
                 "names by argnames="
-            )
-            raise StructureError(message) from None
-        picked = Chosen(numbers, None, several)
+            ) from None
+        choice = Chosen(numbers, None, several)
     else:
         if isinstance(argnums, Sequence) or argnums != 0:
-            message = f"argnums={argnums} and argnames={argnames!r} together; choose the arguments by one of them"
-            raise StructureError(message)
+            raise StructureError(
+                f"argnums={argnums} and argnames={argnames!r} together; choose the arguments by one of them"
+            )
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
-        picked = Chosen((), names, not isinstance(argnames, str))
-    given: tuple[Any, ...] = picked.numbers if picked.names is None else picked.names
-    if len(set(given)) < len(given) or not given:
-        fault = "an argument twice" if given else "no argument"
-        message = f"{'argnums' if argnames is None else 'argnames'}={given} names {fault}; name each once"
-        raise StructureError(message)
-    return picked
+        choice = Chosen((), names, not isinstance(argnames, str))
+    words: tuple[Any, ...] = choice.numbers if choice.names is None else choice.names
+    if len(set(words)) < len(words) or not words:
+        fault = "an argument twice" if words else "no argument"
+        raise StructureError(f"{'argnums' if argnames is None else 'argnames'}={words} names {fault}; name each once")
+    return choice
 
 
-def positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> list[int]:
+def positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> tuple[int, ...]:
     """The positions that ``numbers`` mean, negative ones counted from the end; raises :class:`StructureError` where
     there is none."""
-    where = []
+    where: list[int] = []
     for number in numbers:
         position = number + len(args) if number < 0 else number
         if not 0 <= position < len(args):
-            message = (
-                f"argnums={number} of {_name_of(f)}: the call has {len(args)} positional arguments; "
-                f"pass the argument by position, or choose it by argnames="
+            raise StructureError(
+                f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; "
+                f"pass the argument by position (derivatives also take argnames=)"
             )
-            raise StructureError(message)
         if position in where:
-            message = f"argnums={tuple(numbers)} of {_name_of(f)} names argument {position} twice; name each once"
-            raise StructureError(message)
+            raise StructureError(
+                f"argnums={tuple(numbers)} of {name_of(f)} names argument {position} twice; name each once"
+            )
         where.append(position)
-    return where
+    return tuple(where)
 
 
 def _bound(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], list[str]]:
-    """The arguments of a call, by position where they can be, and the names of those that are given by position."""
+    """The arguments of a call, by position where that is possible, and the names of the positional ones."""
     try:
         bound = signature(f).bind(*args, **kwargs)
-    except ValueError:  # a function that tells no signature
+    except ValueError:  # no signature: many functions written in C have none
         return args, kwargs, []
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     named = [name for name, parameter in bound.signature.parameters.items() if parameter.kind in kinds]
     return bound.args, bound.kwargs, named[: len(bound.args)]
 
 
-def _name_of(f: Any) -> str:
-    return getattr(f, "__name__", str(f))
+def function_of_chosen(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int]
+) -> Callable[..., Any]:
+    """``f`` as a function of the arguments at the positions ``where`` alone; the others keep their values."""
+
+    def chosen_only(*values: Any) -> Any:
+        filled = dict(zip(where, values, strict=True))
+        return f(*(filled.get(k, value) for k, value in enumerate(args)), **kwargs)
+
+    return chosen_only
+
+
+def name_of(f: Any) -> str:
+    """What titles and messages call a function."""
+    return str(getattr(f, "__name__", type(f).__name__))

@@ -1,4 +1,4 @@
-"""Cotangents that users give, checked and brought to what the output is."""
+"""Checks of seeds: a cotangent must fit the output that it belongs to, and ``holomorphic=True`` must be true."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 from pullback.recording.crossing import plain_array, present
 from pullback.recording.handles import Handle, value
 from pullback.tracing.running import Traced
+from pullback.transforms.argnums import name_of
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.specs import ArraySpec, spec_of
 
@@ -21,30 +22,28 @@ def require_complex_linear(f: Any, specs: Sequence[ArraySpec], along_1: Sequence
     """Raise :class:`NotDifferentiableError` unless what a linear map makes of i t is i times what it makes of t
     (Cauchy-Riemann).
 
-    ``specs`` are those of the values that the map gives; only complex ones can tell.
+    ``specs`` are those of the values that the map returns. Only a complex value can show the difference.
     """
-    name = getattr(f, "__name__", str(f))
-    told = [k for k, spec in enumerate(specs) if spec.dtype.kind == "c"]
-    if not told:
-        message = (
+    name = name_of(f)
+    complex_places = [k for k, spec in enumerate(specs) if spec.dtype.kind == "c"]
+    if not complex_places:
+        raise NotDifferentiableError(
             f"holomorphic=True is a claim about complex arguments, those of {name} are {', '.join(map(str, specs))}; "
             "pass complex ones, or differentiate the real and the imaginary part"
         )
-        raise NotDifferentiableError(message)
-    for k in told:
+    for k in complex_places:
         first, turned = np.asarray(value(along_1[k])) * 1j, np.asarray(value(along_i[k]))
         with np.errstate(invalid="ignore"):
             gap, size = np.abs(turned - first), np.abs(first) + np.abs(turned)
         finite = np.isfinite(gap)
         far, scale = gap[finite].max(initial=0.0), size[finite].max(initial=0.0)
         if far > 2 * np.sqrt(np.finfo(specs[k].dtype).eps) * scale:
-            message = (
+            raise NotDifferentiableError(
                 f"{name} is not holomorphic: its derivative along i differs from i times that along 1 by {far:.3g}, "
                 f"the derivative is of size {scale / 2:.3g} (Cauchy-Riemann); leave out holomorphic=True and "
                 "differentiate the real and the imaginary part, or use vjp, which takes complex values as pairs of "
                 "real ones"
             )
-            raise NotDifferentiableError(message)
 
 
 def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
@@ -56,20 +55,20 @@ def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
     if leaf is None or not isinstance(out, Handle):
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
-    given: Any = present(leaf, None)
-    given = given if isinstance(given, Handle) else plain_array(given)
-    if given.shape != shape:
-        message = (
-            f"the cotangent{which} has shape {given.shape}, the output of the function differentiated at "
+    seed: Any = present(leaf, None)
+    seed = seed if isinstance(seed, Handle) else plain_array(seed)
+    if seed.shape != shape:
+        raise StructureError(
+            f"the cotangent{which} has shape {seed.shape}, the output of the function differentiated at "
             f"{traced.called_at} has {shape}; give one of its shape, or None where it is not used"
         )
-        raise StructureError(message)
-    if given.dtype.kind not in "fciub" or (given.dtype.kind == "c" and dtype.kind != "c"):
-        message = (
-            f"the cotangent{which} has dtype {given.dtype}, the output of the function differentiated at "
+    if seed.dtype.kind not in "fciub" or (seed.dtype.kind == "c" and dtype.kind != "c"):
+        raise StructureError(
+            f"the cotangent{which} has dtype {seed.dtype}, the output of the function differentiated at "
             f"{traced.called_at} has {dtype}; give a real one, or pull its real and its imaginary part one after the "
             "other"
         )
-        raise StructureError(message)
-    seed: Any = given if isinstance(given, Handle) else np.array(given, dtype=dtype)
-    return seed if seed.shape or isinstance(seed, Handle) else seed[()]
+    if isinstance(seed, Handle):
+        return seed
+    seed = np.array(seed, dtype=dtype)
+    return seed if seed.shape else seed[()]

@@ -1,7 +1,8 @@
-"""A Jacobian as blocks, one for each pair of an output leaf and an input leaf, filled one row or one column at a
-time."""
+"""A dense Jacobian as it is filled: one block for each pair of an output leaf and an input leaf, a row or a column at
+a time."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from attrs import define, field, frozen
 
 from pullback.memory.ledger import mib
 from pullback.recording.handles import Handle
-from pullback.transforms.arguments import Chosen
+from pullback.transforms.argnums import Chosen
 from pullback.words.errors import BudgetError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, unflatten
@@ -17,7 +18,7 @@ from pullback.words.structures import flatten, unflatten
 
 @frozen
 class Leaves:
-    """The leaves of a structure that carry derivatives, and where they stand among all of its leaves."""
+    """The leaves of a structure that carry derivatives, and their places among all of its leaves."""
 
     definition: Any
     values: tuple[Any, ...]
@@ -32,17 +33,16 @@ class Leaves:
 
     @property
     def is_complex(self) -> tuple[bool, ...]:
-        """Which of them are complex."""
+        """For each leaf whether it is complex."""
         return tuple(spec.dtype.kind == "c" for spec in self.specs)
 
     def structured(self, parts: Sequence[Any]) -> Any:
-        """The structure with these in the place of the leaves that carry derivatives, and None in the place of the
-        others."""
+        """The structure with one of the parts at each leaf that carries a derivative, and None at the others."""
         return unflatten(self.definition, [None if place is None else parts[place] for place in self.places])
 
 
 def leaves_of(tree: Any) -> Leaves:
-    """The leaves of a structure; a Python float counts as float64."""
+    """The leaves of a structure that carry derivatives; a Python float counts as float64."""
     leaves, definition = flatten(tree)
     values = tuple(leaf for leaf in leaves if carries_derivative(leaf))
     numbers = iter(range(len(values)))
@@ -50,48 +50,50 @@ def leaves_of(tree: Any) -> Leaves:
     return Leaves(definition, values, tuple(map(spec_of, values)), places)
 
 
+def by_argument(arguments: Sequence[Leaves], parts: Sequence[Any]) -> list[Any]:
+    """The structure of each argument, with one of the parts at every leaf that carries a derivative."""
+    rest = iter(parts)
+    return [leaves.structured(list(islice(rest, len(leaves.specs)))) for leaves in arguments]
+
+
 @define(eq=False)
 class Block:
     """The derivative of one output leaf in one input leaf: a matrix of output elements by input elements.
 
-    From the first traced row (or column) on, the parts are gathered in a list, since a plain array cannot hold them.
+    Rows (or columns) from the first traced one on are collected in a list: a plain array cannot hold tracers.
     """
 
     out: ArraySpec
-    given: ArraySpec
+    argument: ArraySpec
     matrix: Any = field(init=False)
     parts: list[Any] | None = field(default=None, init=False)
     by_columns: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.matrix = np.zeros((self.out.size, self.given.size), np.result_type(self.out.dtype, self.given.dtype))
+        self.matrix = np.zeros((self.out.size, self.argument.size), np.result_type(self.out.dtype, self.argument.dtype))
 
     def put(self, k: int, part: Any, *, column: bool) -> None:
-        """Row ``k``, or column ``k``; they come in order, from 0 on, and all of them."""
+        """Set row ``k``, or column ``k``. All of them are set, in order, from 0 on."""
+        lines = self.matrix.T if column else self.matrix
         if isinstance(part, Handle) and self.parts is None:
-            self.by_columns = column
-            self.parts = list((self.matrix.T if column else self.matrix)[:k])
+            self.by_columns, self.parts = column, list(lines[:k])
         if self.parts is not None:
             self.parts.append(part.reshape(-1))
-        elif column:
-            self.matrix[:, k] = part if np.ndim(part) == 0 else part.reshape(-1)
         else:
-            self.matrix[k] = part if np.ndim(part) == 0 else part.reshape(-1)
+            lines[k] = part if np.ndim(part) == 0 else part.reshape(-1)
 
     def finish(self) -> Any:
         """The whole matrix, traced where a part was."""
         if self.parts is not None:
             joined = np.stack(self.parts, axis=1 if self.by_columns else 0)
-            self.matrix, self.parts = (
-                joined if joined.dtype == self.matrix.dtype else joined.astype(self.matrix.dtype),
-                None,
-            )
+            self.matrix = joined if joined.dtype == self.matrix.dtype else joined.astype(self.matrix.dtype)
+            self.parts = None
         return self.matrix
 
     def array(self) -> Any:
-        """The derivative, of shape ``out.shape + given.shape``; a scalar where both are."""
+        """The derivative, of shape ``out.shape + argument.shape``; a scalar where both are."""
         matrix = self.finish()
-        shape = self.out.shape + self.given.shape
+        shape = self.out.shape + self.argument.shape
         return matrix.reshape(shape) if shape or isinstance(matrix, Handle) else matrix[0, 0]
 
 
@@ -100,30 +102,21 @@ class Blocks:
     """All blocks, by output leaf and input leaf."""
 
     outs: Leaves
-    given: tuple[Leaves, ...]
-    """For each differentiated argument its leaves."""
+    arguments: tuple[Leaves, ...]
+    """The leaves of each argument that is differentiated."""
     rows: list[list[Block]]
 
-    @property
-    def specs(self) -> list[ArraySpec]:
-        """Of every input leaf."""
-        return [spec for leaves in self.given for spec in leaves.specs]
-
     def structured(self, which: Chosen) -> Any:
-        """The structure of the output, with that of the arguments at each of its leaves."""
+        """The structure of the output; at each of its leaves the structure of the arguments."""
         return self.outs.structured([self.of_arguments(which, [block.array() for block in row]) for row in self.rows])
 
     def of_arguments(self, which: Chosen, parts: list[Any]) -> Any:
         """The structure of the arguments, with one of the parts at every leaf that carries a derivative."""
-        structures, first = [], 0
-        for leaves in self.given:
-            structures.append(leaves.structured(parts[first : first + len(leaves.specs)]))
-            first += len(leaves.specs)
-        return which.structured(structures)
+        return which.structured(by_argument(self.arguments, parts))
 
     def symmetrise(self) -> None:
-        """For square blocks of blocks, as in a Hessian: the mean of each and the transpose of the one opposite, so
-        that they are equal."""
+        """Make a Hessian exactly symmetric: each block becomes the mean of itself and of the transposed block on the
+        other side of the diagonal."""
         for i, row in enumerate(self.rows):
             for j in range(i + 1):
                 block, opposite = row[j], self.rows[j][i]
@@ -132,16 +125,16 @@ class Blocks:
                     opposite.matrix = block.matrix.T.copy()
 
 
-def make_blocks(what: str, outs: Leaves, given: tuple[Leaves, ...], limit: int | None) -> Blocks:
-    """Blocks of zeros. Raises :class:`BudgetError` where they would take more than ``limit`` bytes; ``what`` they
-    are is for its text."""
-    columns = [spec for leaves in given for spec in leaves.specs]
+def make_blocks(what: str, outs: Leaves, arguments: tuple[Leaves, ...], limit: int | None) -> Blocks:
+    """Blocks of zeros. Raises :class:`BudgetError`, which calls the matrix ``what``, where they take more than
+    ``limit`` bytes."""
+    columns = [spec for leaves in arguments for spec in leaves.specs]
     needed = sum(a.size * b.size * np.result_type(a.dtype, b.dtype).itemsize for a in outs.specs for b in columns)
     if limit is not None and needed > limit:
-        message = (
+        raise BudgetError(
             f"the dense {what} has {outs.size} rows and {sum(spec.size for spec in columns)} columns and takes "
             f"{mib(needed)} ({needed} bytes), chunk allows {mib(limit)} ({limit} bytes); use products instead (jvp or "
-            "linearize for J v, vjp for a row, hvp for a Hessian), sparse_jacobian, or a larger chunk"
+            "linearize for J v, vjp for a row, hvp for a Hessian), sparse_jacobian, or a larger chunk",
+            needed,
         )
-        raise BudgetError(message, needed)
-    return Blocks(outs, given, [[Block(out, spec) for spec in columns] for out in outs.specs])
+    return Blocks(outs, arguments, [[Block(out, spec) for spec in columns] for out in outs.specs])

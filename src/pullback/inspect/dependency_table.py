@@ -1,19 +1,19 @@
-"""``dependencies``: which inputs and named values of a program reach which outputs, element by element, and by how
-much."""
+"""``dependencies``: which inputs and named values of a program reach which outputs, as a table with norms."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from pullback.inspect.deriving import input_labels, name_of
+from pullback.inspect.graph_of_tape import input_labels
 from pullback.inspect.tables import Column, Table
 from pullback.sparsity.influence import Followed, follow
-from pullback.sparsity.jacobian_by_colours import sparse_jacobian
-from pullback.sparsity.name_sets import groups_of_columns
-from pullback.transforms.blocks import leaves_of
+from pullback.sparsity.pattern_groups import groups_of_columns
+from pullback.sparsity.sparse_jacobians import sparse_jacobian
+from pullback.transforms.argnums import name_of
+from pullback.transforms.jacobian_blocks import leaves_of
 from pullback.transforms.reverse import vjp
 from pullback.words.errors import PullbackError
 
@@ -110,9 +110,9 @@ def dependencies(f: Callable[..., Any], *args: Any, norms: bool = True) -> Depen
     """
     followed = follow(f, args, range(len(args)), {}, named=True)
     whole = followed.pattern().tocsc()
-    labels = input_labels(cast("Any", followed), f)
-    n_inputs = sum(given.spec.size for given in followed.inputs)
-    is_real = not (followed.is_complex or any(given.spec.dtype.kind == "c" for given in followed.inputs))
+    labels = input_labels(followed.inputs, f)
+    n_inputs = sum(leaf.spec.size for leaf in followed.inputs)
+    is_real = not (followed.is_complex or any(leaf.spec.dtype.kind == "c" for leaf in followed.inputs))
     sums = _squares_by_pulls if followed.marks else _squares
     squares = sums(f, args, whole, followed, labels) if norms and is_real else None
     links = tuple(_links(followed, whole, squares, labels))
@@ -126,9 +126,9 @@ Squares = dict[tuple[str, int], float]
 def _inputs(followed: Followed, labels: list[str]) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Each input leaf with its columns."""
     start = 0
-    for label, given in zip(labels, followed.inputs, strict=True):
-        yield label, np.arange(start, start + given.spec.size)
-        start += given.spec.size
+    for label, leaf in zip(labels, followed.inputs, strict=True):
+        yield label, np.arange(start, start + leaf.spec.size)
+        start += leaf.spec.size
 
 
 def _outputs(followed: Followed) -> Iterator[tuple[int, str, slice]]:
@@ -143,8 +143,8 @@ def _squares(
     f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
 ) -> Squares:
     """From the sparse Jacobian in all arguments."""
-    found = sparse_jacobian(f, tuple(range(len(args))), structure=whole)(*args) if args else whole.tocsr()
-    blocks = found.tocsc()
+    jacobian = sparse_jacobian(f, tuple(range(len(args))), structure=whole)(*args) if args else whole
+    blocks = jacobian.tocsc()
     return {
         (label, k): float(np.sum(np.square(blocks[:, columns].tocsr()[rows].data, dtype=float)))
         for label, columns in _inputs(followed, labels)
@@ -155,10 +155,10 @@ def _squares(
 def _squares_by_pulls(
     f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
 ) -> Squares:
-    """By reverse passes, which tell the cotangents of named values, too.
+    """By reverse passes, which give the cotangents of named values too.
 
-    Rows of one output leaf that have no column in common share a pull: then the sum of squares of a cotangent is that
-    of their entries.
+    Rows of one output leaf without a column in common share a pull. Their entries do not mix, so the sum of squares of
+    the cotangent is the sum of squares of the entries.
     """
     squares: Squares = {}
     out, pull = vjp(f, *args)

@@ -1,4 +1,4 @@
-"""The pages on errors: in a wheel beside the package, in a source checkout among the documents."""
+"""The pages on errors that ``pullback explain`` prints: beside the package in a wheel, in docs/ in a checkout."""
 
 from pathlib import Path
 
@@ -16,13 +16,12 @@ def codes() -> dict[str, str]:
 
 
 def page_on(word: str | None) -> str | None:
-    """The page on a code or a class, whatever its case; the list of all for None; None for a word that names no
+    """The page on a code or a class, in any case of letters; the list of all for None; None for a word that names no
     error."""
     if word is None:
         return _read("index")
-    known = codes()
-    wanted = word.strip().lower().removeprefix("pullback.").removeprefix("errors.")
-    code = next((code for name, code in known.items() if wanted in {name.lower(), code.lower()}), None)
+    key = word.strip().lower().removeprefix("pullback.").removeprefix("errors.")
+    code = next((code for name, code in codes().items() if key in {name.lower(), code.lower()}), None)
     return None if code is None else _read(code)
 
 

@@ -1,5 +1,5 @@
-"""What is measured of a program under a policy: a gradient with its report, a plain run, a derivative to compare
-with, peak RSS."""
+"""The measurements that ``profile`` makes: a timed gradient with its report, a plain run, checks of the gradient, peak
+RSS."""
 
 import os
 import pickle
@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from pullback.memory.ledger import Report
 from pullback.policies.actions import Delete, Save
 from pullback.policies.base import MemoryPolicy
-from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import machine_for, play
-from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import flatten as side_by_side
 from pullback.testing.comparing.differences import inner, random_like, richardson
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.gradients.taylor import taylor_test
+from pullback.transforms.argnums import function_of_chosen, name_of, positions
 from pullback.transforms.reverse import vjp
-from pullback.words.errors import PullbackError, StructureError
+from pullback.words.errors import PullbackError
 from pullback.words.structures import flatten, unflatten
 
 AGREEMENT = 0.05
@@ -54,40 +53,19 @@ class Program:
 
     def call(self, *active: Any) -> Any:
         """``f`` as a function of these arguments alone."""
-        args = list(self.args)
-        for place, value in zip(self.argnums, active, strict=True):
-            args[place] = value
-        return self.f(*args)
+        return function_of_chosen(self.f, self.args, {}, self.argnums)(*active)
 
 
 def make_program(f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> Program:
     """The :class:`Program`; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that
-    is not there."""
-    numbers = []
-    for number in (argnums,) if isinstance(argnums, int) else argnums:
-        place = number + len(args) if number < 0 else number
-        if not 0 <= place < len(args):
-            message = (
-                f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; pass the "
-                "argument by position"
-            )
-            raise StructureError(message)
-        numbers.append(place)
-    return Program(f, args, tuple(numbers))
-
-
-def name_of(f: Any) -> str:
-    """What to call a function in a title."""
-    return str(getattr(f, "__name__", type(f).__name__))
+    is not there, and for one named twice."""
+    return Program(f, args, positions((argnums,) if isinstance(argnums, int) else argnums, args, f))
 
 
 @frozen(eq=False)
 class Run:
-    """One gradient under a policy: output, cotangents of the active arguments (flat list of leaves), report, seconds
-    of both sweeps."""
+    """One gradient under a policy, the report of its pull, and the seconds of forward and reverse."""
 
-    out: Any
-    leaves: list[Any]
     gradient: tuple[Any, ...]
     report: Report
     elapsed_seconds: float
@@ -101,7 +79,7 @@ def run_once(program: Program, policy: MemoryPolicy) -> Run:
     try:
         gradient = pull(seed_of(out))
         elapsed = time.perf_counter() - began
-        return Run(out, flatten(gradient)[0], gradient, pull.report, elapsed)
+        return Run(gradient, pull.report, elapsed)
     finally:
         pull.close()
 
@@ -124,58 +102,42 @@ def plain_seconds(program: Program) -> float:
     return time.perf_counter() - began
 
 
-def equal_bits(a: Run, b: Run) -> bool:
-    """Whether two runs gave the same gradient, bit for bit."""
-    return same_bits(tuple(a.leaves), tuple(b.leaves))
-
-
 # ------------------------------------------------------------------------------------------------ what the schedule did
 
 
 @frozen(repr=False)
 class Watched(MemoryPolicy):
-    """The policy itself, with a note of the schedules it was asked for: ``(n, sizes, schedule)``, each kind once."""
+    """The policy itself, with a note of every schedule that it was asked for, by length and sizes."""
 
     policy: MemoryPolicy
-    asked: dict[Any, Any] = Factory(dict)
+    schedules: dict[Any, Any] = Factory(dict)
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
         """The policy's schedule, noted."""
-        made = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
-        self.asked[n, state_bytes, tape_bytes] = made
-        return made
+        schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        self.schedules[n, state_bytes, tape_bytes] = schedule
+        return schedule
 
     def __repr__(self) -> str:
         return repr(self.policy)
-
-
-def watched(policy: MemoryPolicy) -> MemoryPolicy:
-    """``policy`` such that :func:`chain_figures` can tell what it did; save-all holds no snapshot and stays as it
-    is."""
-    return policy if isinstance(policy, SaveAll) else Watched(policy)
 
 
 def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
     """``(most snapshots held at once, steps)`` of the longest loop that a watched policy governed; (0, None) without
     a loop."""
     snapshots, longest = 0, None
-    for (n, state_bytes, tape_bytes), made in policy.asked.items() if isinstance(policy, Watched) else ():
-        length = (
-            made.n if made.n is not None else n or 0
-        )  # a loop of unknown length has told its schedule where it ended
+    if not isinstance(policy, Watched):
+        return snapshots, longest
+    for (n, state_bytes, tape_bytes), schedule in policy.schedules.items():
+        # A loop of unknown length has told its schedule where it ended.
+        length = schedule.n if schedule.n is not None else n or 0
         longest = max(length, longest or 0)
-        again = (
-            policy.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
-            if isinstance(policy, Watched)
-            else ()
-        )
-        held = 0
+        again = policy.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        now = 0
         for action in play(again, length, machine_for(again, length)):
-            if type(action) is Save and action.kind == "state":
-                held += 1
-                snapshots = max(snapshots, held)
-            elif type(action) is Delete and action.kind == "state":
-                held -= 1
+            if isinstance(action, Save | Delete) and action.kind == "state":
+                now += 1 if isinstance(action, Save) else -1
+                snapshots = max(snapshots, now)
     return snapshots, longest
 
 
@@ -190,8 +152,8 @@ def taylor_rate(program: Program, gradient: tuple[Any, ...]) -> float:
 
 @frozen(eq=False)
 class DotProduct:
-    """Directions v of the active arguments (leaves), the seed w, J v for each as flat arrays, and how they were
-    found."""
+    """Directions v of the active arguments (leaves), the seed w, J v for each v as flat arrays, and the method that
+    computed them."""
 
     directions: list[list[Any]]
     w: NDArray[Any]
@@ -229,17 +191,14 @@ def directional(program: Program) -> DotProduct:
         )
 
     coarsest = max((np.finfo(part.dtype) for part in directions[0]), key=lambda info: float(info.eps))
-    step, imaginary = (
-        float(coarsest.eps) ** (1 / 3),
-        float(coarsest.tiny) ** 0.25,
-    )  # the first balances rounding and truncation
+    step, imaginary = float(coarsest.eps) ** (1 / 3), float(coarsest.tiny) ** 0.25  # step balances rounding, truncation
     first = along(directions[0])
     coarse = (first(step) - first(-step)) / (2 * step)
     exact = complex_derivative(first, imaginary, coarse.dtype)
     w = side_by_side(flatten(seed_of(program.call(*program.active)))[0])
     if exact is not None and np.linalg.norm(exact - coarse) <= AGREEMENT * np.linalg.norm(coarse):
-        found = [exact, *(complex_derivative(along(v), imaginary, coarse.dtype) for v in directions[1:])]
-        jvs = [jv for jv in found if jv is not None]
+        derivatives = [exact, *(complex_derivative(along(v), imaginary, coarse.dtype) for v in directions[1:])]
+        jvs = [jv for jv in derivatives if jv is not None]
         return DotProduct(directions[: len(jvs)], w, jvs, "complex step")
     return DotProduct(directions, w, [richardson(along(v)).value for v in directions], "central differences")
 
@@ -257,9 +216,8 @@ def complex_derivative(phi: Callable[[Any], NDArray[Any]], step: float, dtype: A
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter(
-                "error", np.exceptions.ComplexWarning
-            )  # an imaginary part is dropped: the step says nothing
+            # Where an imaginary part is dropped, the complex step tells nothing.
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
             stepped = phi(1j * step)
     except Exception:  # noqa: BLE001  a function may refuse complex numbers in its own way
         return None
@@ -277,12 +235,14 @@ def moved(x: Any, t: Any, v: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------------------------ RSS
 
-IN_CHILD = "import sys; from pullback.inspect.measuring import measure_in_child; measure_in_child(sys.argv[1])"
+IN_CHILD = (
+    "import sys; from pullback.inspect.profile_measurements import measure_in_child; measure_in_child(sys.argv[1])"
+)
 PAYLOAD, ANSWER = "program.pickle", "peak"
 
 
 def has_memory_profiler() -> bool:
-    """Whether RSS can be measured here."""
+    """Whether the RSS can be measured: memory-profiler is installed."""
     return find_spec("memory_profiler") is not None
 
 
