@@ -17,7 +17,7 @@ from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
 from pullback.recording.traps import Watched, trapped
 from pullback.rules.forms import PULLS, TOGETHER, release_records
-from pullback.rules.generated import MASKED_PULLS
+from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
 
 

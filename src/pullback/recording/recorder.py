@@ -1,6 +1,6 @@
 """The general way to record a call: any primitive, any mixture of operands, every mode of the tape.
 
-The generated callers of ``codegen`` are this, specialised; both write the same records.
+The generated callers of ``generated_callers`` are this, specialised; both write the same records.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from pullback.recording.handles import (
 from pullback.recording.tape import FORWARD, PAUSED, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, layout, new_form, rules_for, special_form
-from pullback.rules.generated import make_pull
+from pullback.rules.generated_pulls import make_pull
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, RuleError
 from pullback.words.specs import INEXACT, shared_spec

@@ -30,8 +30,9 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import form_of
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
+from pullback.rules.cotangent_sums import PULLED, send
 from pullback.rules.forms import Form, special_form
-from pullback.rules.unbroadcast import PULLED, join, settle
+from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.specs import shared_spec
@@ -356,19 +357,14 @@ def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], 
     if len(spec.shape) > len(g.shape):  # an assignment drops leading axes of length 1 of the value
         g = g.reshape((1,) * (len(spec.shape) - len(g.shape)) + g.shape)
     g = settle(g, spec, form, 0, site, g)
-    before = cts[ident]
-    cts[ident] = g if before is None else join(before, g, ident, sweep)
+    send(cts, ident, g, sweep)
 
 
 def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any, *, ours: bool = True) -> None:
     """``ours`` says that nothing else looks at the buffer; otherwise whoever wants to write to it asks again."""
-    before = cts[ident]
-    if before is None:
-        cts[ident] = buffer
-        if ours:
-            sweep.owned.add(ident)
-    else:
-        cts[ident] = join(before, buffer, ident, sweep)
+    if ours and cts[ident] is None:
+        sweep.owned.add(ident)
+    send(cts, ident, buffer, sweep)
 
 
 def _run_set(root: Any, value: Any, region: Region) -> Any:

@@ -27,8 +27,9 @@ from pullback.recording.crossing import CAPTURE, captured
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import component, form_of
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
+from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
-from pullback.rules.unbroadcast import join, settle
+from pullback.rules.unbroadcast import settle
 from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
 from pullback.transforms.tangents import Tangent
@@ -172,8 +173,7 @@ def _pull_solution(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None
     own.gathered, own.own_gathered = run.gathered, run.own_gathered
     sent = system.swept(leaves, own)
     for ident in sorted(i for i, g in sent.items() if i < system.unknowns[0] and g is not None):
-        before = cts[ident]
-        cts[ident] = sent[ident] if before is None else join(before, sent[ident], ident, run)
+        send(cts, ident, sent[ident], run)
 
 
 @cache

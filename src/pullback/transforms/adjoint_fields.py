@@ -10,9 +10,9 @@ from pullback.memory.in_force import innermost
 from pullback.recording.crossing import captured
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
-from pullback.rules.unbroadcast import join
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
@@ -116,8 +116,7 @@ def _pull_named_of_several(record: tuple[Any, ...], given: Any, runs: Any) -> No
 
 def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
     for i in record[1:-3]:
-        before = run.cts[i]
-        run.cts[i] = ct if before is None else join(before, ct, i, run)
+        send(run.cts, i, ct, run)
 
 
 def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:

@@ -19,13 +19,14 @@ from pullback.recording.recorder import inactive, looks_at, wrap
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
 from pullback.recording.writes import blank
+from pullback.rules.cotangent_sums import added, alone, takes
 from pullback.rules.declaration import SPEC, Primitive, Rule
 from pullback.rules.forms import rules_for
-from pullback.rules.unbroadcast import added, alone, takes
+from pullback.rules.unbroadcast import project
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import site_here
 from pullback.words.errors import NotDifferentiableError
-from pullback.words.specs import ArraySpec, carries_derivative, project, shared_spec, spec_of
+from pullback.words.specs import ArraySpec, carries_derivative, shared_spec, spec_of
 
 
 class Tangent:
@@ -92,7 +93,7 @@ class Tangents:
 
     def joined(self, p: Any, g: Any) -> Any:
         """``p + g`` for cotangents that are values here, where nobody but the sweep holds ``p``: in place, as
-        ``settle.join``, where nobody else can see its value and its tangent either."""
+        ``cotangent_sums.join``, where nobody else can see its value and its tangent either."""
         tracer = self.tape.kinds.tracer
         if type(p) is tracer and type(g) is tracer and p._tape is self.tape is g._tape and p._flag == FREE:
             value, tangent, more = p._value, p._id.value, g._id.value

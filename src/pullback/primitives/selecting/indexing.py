@@ -15,9 +15,9 @@ from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, 
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_basic, is_fancy, names_twice
 from pullback.recording.writes import copied, empty_with_strides
+from pullback.rules.cotangent_sums import alone
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.rules.forms import Form, new_form
-from pullback.rules.unbroadcast import alone
 from pullback.words.call_sites import find_site
 
 
