@@ -184,11 +184,10 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
     if form.exact:
         for i in ids:
             solver.same(i, ident)
-    by_name = {prim.name_of(position): i for position, i in zip(form.active, ids, strict=True)} | {"out": ident}
-    by_name |= {f"@{position}": i for position, i in zip(form.active, ids, strict=True)}
-    told = [
-        (name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)
-    ]
+    by_name: dict[int | str, int] = dict(zip(form.active, ids, strict=True))
+    by_name.update((prim.name_of(position), i) for position, i in zip(form.active, ids, strict=True))
+    by_name["out"] = ident
+    told: list[tuple[int | str, Any]] = list(zip(form.specs, record[form.first_spec :], strict=False))
     told += [(name, _specs_in(value)) for name, value in zip(form.saved, form.saved_values(record), strict=True)]
     parts: Sequence[Any] = ()
     for name, spec in told:

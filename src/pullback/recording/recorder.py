@@ -29,6 +29,7 @@ from pullback.recording.tape import FORWARD, PAUSED, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, layout, new_form, rules_for, special_form
 from pullback.rules.generated_pulls import make_pull
+from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, RuleError
 from pullback.words.specs import INEXACT, shared_spec
@@ -124,12 +125,11 @@ def finish(
         return tape.tangents.push(prim, operands, values, out, residuals, params, active)
     site = site_here(1)
     form = form_for(prim, operands, values, out, active, tape, site)
-    env = _Named(prim, operands, values, out, residuals, tape)
     record = (
         form.opcode,
         *(operands[k]._id for k in form.active),
-        *(env.hold(name) for name in form.saved),
-        *(env.spec(name) for name in form.specs),
+        *(saved_value(name, prim, operands, values, out, residuals, tape) for name in form.saved),
+        *(shared_spec(values[k]) if isinstance(k, int) else read_spec(prim, k, values, out) for k in form.specs),
         *((tuple(params[name] for name in prim.params),) if form.has_params else ()),
         site,
     )
@@ -216,58 +216,11 @@ def make_form(
     return new_form(build)
 
 
-class _Named:
-    """The values of a call by the names rules use."""
-
-    def __init__(
-        self, prim: Primitive, operands: Any, values: Any, out: Any, residuals: Mapping[str, Any], tape: Tape
-    ) -> None:
-        self.prim, self.operands, self.values, self.out, self.residuals, self.tape = (
-            prim,
-            operands,
-            values,
-            out,
-            residuals,
-            tape,
-        )
-
-    def hold(self, name: str) -> Any:
-        """What a record keeps for a saved name."""
-        prim = self.prim
-        if name == "out":
-            return tuple(self.out) if prim.outputs else self.out
-        if name in prim.operands:
-            k = prim.operands.index(name)
-            value = self.values[k]
-            if type(value) in (float, complex) and not prim.elementwise:
-                value = np.asarray(value)[()]  # a rule that is no table line may ask for its shape
-            return hold(self.operands[k], value, self.tape)
-        if name == prim.family:
-            first = len(prim.operands)
-            return tuple(hold(o, v, self.tape) for o, v in zip(self.operands[first:], self.values[first:], strict=True))
-        if name in prim.outputs:
-            return self.out[prim.outputs.index(name)]
-        if name not in self.residuals:
-            message = (
-                f"the forward of {prim.name} did not return the residual {name!r} it declares; it returned "
-                f"{tuple(self.residuals)}"
-            )
-            raise RuleError(message)
-        return self.residuals[name]
-
-    def spec(self, name: str) -> Any:
-        """The spec for ``@position``, ``x_spec``, ``arrays_spec`` or ``out_spec``; None for what is no array."""
-        prim = self.prim
-        if name.startswith("@"):
-            return shared_spec(self.values[int(name[1:])])
-        stem = name.removesuffix("_spec")
-        if stem in prim.operands:
-            return shared_spec(self.values[prim.operands.index(stem)])
-        if stem == prim.family:
-            return tuple(shared_spec(v) for v in self.values[len(prim.operands) :])
-        if stem in prim.outputs:
-            return shared_spec(self.out[prim.outputs.index(stem)])
-        return tuple(map(shared_spec, self.out)) if prim.outputs else shared_spec(self.out)
+def saved_value(
+    name: str, prim: Primitive, operands: Any, values: Any, out: Any, residuals: Mapping[str, Any], tape: Tape
+) -> Any:
+    """What a record keeps for the name of a value that a rule reads."""
+    return read(prim, name, lambda k: hold(operands[k], values[k], tape), len(operands), out, residuals)
 
 
 def hold(operand: Any, value: Any, tape: Tape) -> Any:

@@ -6,9 +6,9 @@ from textwrap import indent
 from typing import Any
 
 from pullback.rules.cotangent_sums import join
-from pullback.rules.declaration import SPEC, Rule
-from pullback.rules.forms import Form
+from pullback.rules.forms import Form, spec_key
 from pullback.rules.generated_code import compile_function, identifier
+from pullback.rules.rule_names import Rule, meaning
 from pullback.rules.unbroadcast import settle, settle_several, summed
 
 SEND = """    i = record[{place}]
@@ -47,15 +47,13 @@ def _single_lines(form: Form, rule: Rule, number: int, position: int, cleaned: b
     index = position - len(form.primitive.operands) if form.primitive.family else None
     if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
         # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
-        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, f'@{position}')}]))"]
+        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, position)}]))"]
     else:
         lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
     if cleaned and rule.reads:  # a number makes no NaN of a 0
         lines.append("    g = cleaned(g, ct)")
     if not form.exact:
-        lines.append(
-            f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)"
-        )
+        lines.append(f"    g = settle(g, record[{_spec_place(form, position)}], form, {position}, record[-1], ct)")
     return [*lines, SEND.format(place=at)]
 
 
@@ -71,7 +69,7 @@ def _joint_lines(
     ]
     for position in positions:
         place = rule.operands.index(form.primitive.rule_name(position))
-        spec = _spec_place(form, f"@{position}")
+        spec = _spec_place(form, position)
         lines.append(f"    g = settle(gs[{place}], record[{spec}], form, {position}, record[-1], ct)")
         lines.append(SEND.format(place=form.active.index(position) + 1))
     return lines
@@ -83,7 +81,7 @@ def _family_lines(
     """One rule for many operands of a family: a loop instead of a line each."""
     first = len(form.primitive.operands)
     namespace[f"places{number}"] = tuple(
-        (p, p - first, form.active.index(p) + 1, _spec_place(form, f"@{p}")) for p in positions
+        (p, p - first, form.active.index(p) + 1, _spec_place(form, p)) for p in positions
     )
     return [
         f"    for position, index, at, spec in places{number}:",
@@ -93,23 +91,23 @@ def _family_lines(
     ]
 
 
-def _spec_place(form: Form, name: str) -> int:
-    return form.first_spec + form.specs.index(name)
+def _spec_place(form: Form, key: int | str) -> int:
+    return form.first_spec + form.specs.index(key)
 
 
 def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> str:
     """The text of a rule call's arguments: where in the record each declared name is."""
     prim = form.primitive
-    words = ["ct"]
-    for name in rule.reads:
-        if name == "needed":
-            words.append(f"needed{number}")
-        elif name == "index":
-            words.append("index" if index is None else str(index))
-        elif name in prim.params:
-            words.append(f"record[-2][{prim.params.index(name)}]")
-        elif name.endswith(SPEC):
-            words.append(f"record[{_spec_place(form, name)}]")
-        else:
-            words.append(f"record[{1 + len(form.active) + form.saved.index(name)}]")
-    return ", ".join(words)
+    words = (
+        meaning(
+            prim,
+            name,
+            needed=f"needed{number}",
+            index="index" if index is None else index,
+            param=lambda name: f"record[-2][{prim.params.index(name)}]",
+            spec=lambda name: f"record[{_spec_place(form, spec_key(prim, name))}]",
+            value=lambda name: f"record[{1 + len(form.active) + form.saved.index(name)}]",
+        )
+        for name in rule.reads
+    )
+    return ", ".join(map(str, ("ct", *words)))

@@ -20,8 +20,9 @@ from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
 from pullback.recording.writes import blank
 from pullback.rules.cotangent_sums import added, alone, takes
-from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.declaration import Primitive
 from pullback.rules.forms import rules_for
+from pullback.rules.rule_names import Rule, meaning, read, read_spec
 from pullback.rules.unbroadcast import project
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import site_here
@@ -218,22 +219,16 @@ class Call:
 
     def read(self, name: str, needed: frozenset[str], index: int) -> Any:
         """What a rule gets for one of its parameters."""
-        prim = self.prim
-        if name in ("needed", "index"):
-            return needed if name == "needed" else index
-        if name in prim.params:
-            return self.params[name]
-        if name.endswith(SPEC) and name not in prim.residuals:
-            found = self.read(name.removesuffix(SPEC), needed, index)
-            return tuple(map(shared_spec, found)) if isinstance(found, tuple) else shared_spec(found)
-        if name == "out":
-            return tuple(self.out) if prim.outputs else self.out
-        if name in prim.operands:
-            value = self.values[prim.operands.index(name)]
-            return np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value
-        if name == prim.family:
-            return self.values[len(prim.operands) :]
-        return self.out[prim.outputs.index(name)] if name in prim.outputs else self.residuals[name]
+        prim, values = self.prim, self.values
+        return meaning(
+            prim,
+            name,
+            needed=needed,
+            index=index,
+            param=self.params.__getitem__,
+            spec=lambda name: read_spec(prim, name, values, self.out),
+            value=lambda name: read(prim, name, values.__getitem__, len(values), self.out, self.residuals),
+        )
 
     def apply(self, rule: Rule, first: Any, needed: frozenset[str] = frozenset(), index: int = 0) -> Any:
         """A rule's answer to a cotangent or tangent."""

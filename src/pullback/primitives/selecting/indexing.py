@@ -160,7 +160,7 @@ def _add_repeated(line: Any, before: int, extent: int, after: int, places: Any, 
 
 
 def _build(opcode: int) -> tuple[Form, Any]:
-    return Form(opcode, getitem, (0,), 1, (), (), ("@0",), has_params=True), _pull_getitem
+    return Form(opcode, getitem, (0,), 1, (), (), (0,), has_params=True), _pull_getitem
 
 
 GETITEM: Primitive = getitem

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.declaration import Primitive
+from pullback.rules.rule_names import SPEC, Rule
 from pullback.rules.unbroadcast import broadcasts_to
 from pullback.testing.comparing.bits import same_bits, twin, twins
 from pullback.testing.comparing.differences import random_like
