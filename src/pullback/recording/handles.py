@@ -72,6 +72,14 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
     return handle
 
 
+def activate(handle: Any, ident: Any) -> None:
+    """From now on the handle stands for value ``ident``, which depends on the inputs: a buffer becomes a tracer."""
+    handle._id = ident
+    kinds = handle._tape.kinds
+    if type(handle) is kinds.buffer:
+        handle.__class__ = kinds.tracer
+
+
 def tape_of(operands: Any, doing: str) -> Tape:
     """The innermost live tape among the operands; raises :class:`TracerError` for an ended, foreign or other
     thread's one."""

@@ -19,6 +19,7 @@ from pullback.recording.handles import (
     SHARED,
     WRITTEN,
     Handle,
+    activate,
     freeze,
     make,
     plain_value,
@@ -181,8 +182,8 @@ def takes_over(handle: Any, result: Any) -> bool:
         return False
     if handle._flag not in (FREE, WRITTEN):
         _refuse_captured(handle)
-    handle._value, handle._id, handle._flag = new, result._id, result._flag
-    handle.__class__ = tape.kinds.tracer
+    handle._value, handle._flag = new, result._flag
+    activate(handle, result._id)
     return True
 
 
@@ -232,9 +233,7 @@ def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bo
     if tape.mode:
         amount = value if value is not None else source
         tape.chain.note(ident, (root, amount), (root._value, source), {"region": region})
-    root._id = ident
-    if type(root) is tape.kinds.buffer:
-        root.__class__ = tape.kinds.tracer
+    activate(root, ident)
 
 
 def _create(root: Any) -> None:
@@ -253,8 +252,7 @@ def _create(root: Any) -> None:
     if fill is None:
         params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
     tape.chain.note(ident, (), (), params)
-    root._id = ident
-    root.__class__ = tape.kinds.tracer
+    activate(root, ident)
 
 
 def _is_blank(value: Any) -> bool:

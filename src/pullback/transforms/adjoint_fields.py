@@ -8,7 +8,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import innermost
 from pullback.recording.crossing import captured
-from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
+from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
@@ -78,9 +78,7 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
         outer = outer.enclosing
     if tape.mode:
         tape.chain.note(ident, (handle,), (handle._value,), {})
-    handle._id = ident
-    if type(handle) is tape.kinds.buffer:
-        handle.__class__ = tape.kinds.tracer
+    activate(handle, ident)
 
 
 @define(eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define
 
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import FREE, Handle, freeze, kind_of, make, plain_value
+from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value
 from pullback.recording.recorder import inactive, looks_at, wrap
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
@@ -121,9 +121,7 @@ class Tangents:
             region.add(buffer, new)
         elif not add:
             region.write(buffer, 0 if new is None else new)
-        root._id = Tangent(buffer)
-        if type(root) is self.tape.kinds.buffer:
-            root.__class__ = self.tape.kinds.tracer
+        activate(root, Tangent(buffer))
 
     def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Influence.solution
         """The tangents of the leaves of an implicit solution, given those of its equation: ``solve`` solves with the
