@@ -12,9 +12,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.copies import twin_of
+from pullback.recording.crossing import raised
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.recorder import COMPONENT, evaluate, looks_at
-from pullback.recording.writes import CREATE, WRITE_OPCODES, created, risen
+from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.rules.forms import FORMS, Form
 from pullback.rules.rule_names import positions, read
 from pullback.words.call_sites import site_text
@@ -180,7 +181,7 @@ class Replayer:
         if not free:
             array = twin_of(array)
         if isinstance(source, Handle):
-            array = risen(array, source._tape)
+            array = raised(array, source._tape)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)

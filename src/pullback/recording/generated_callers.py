@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define
 
 from pullback.recording.copies import keep
-from pullback.recording.crossing import captured
+from pullback.recording.crossing import present
 from pullback.recording.handles import FREE, SAVED, resolve, spec_of_handle
 from pullback.recording.recorder import call, finish, hold
 from pullback.recording.tape import CAPTURED
@@ -34,14 +34,16 @@ _SITE = """{pad}frame = getframe({depth})
 
 
 _CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
-        {{0}} = captured({{0}}, None)
+        {{0}} = present({{0}}, None)
+        if type({{0}}) not in served:
+            return prim({{1}})
 """
 """A handle of a trace whose loop records a step is replaced by what stands for it in that step."""
 _BY_OPERATOR, _BY_VARIANT = 2, 3
 """How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
 _NAMES = {
     "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
-    "find_site": find_site, "call": call, "captured": captured, "finish": finish, "keep": keep, "hold": hold,
+    "find_site": find_site, "call": call, "present": present, "finish": finish, "keep": keep, "hold": hold,
     "resolve": resolve, "spec_of_handle": spec_of_handle, "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
 """What the generated text refers to, besides the classes of handles."""
@@ -91,7 +93,7 @@ def make_caller(prim: Primitive, forms: dict[str, Form], classes: dict[str, Any]
         (Variant(prim, forms, True, last), wide),
         (Variant(prim, forms, False, f"{wide}({operands})"), narrow),
     ):
-        opening = "".join(map(_CAPTURED.format, operands.split(", "))) if variant.wide else ""
+        opening = "".join(_CAPTURED.format(x, operands) for x in operands.split(", ")) if variant.wide else ""
         source = f"def {called}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
         namespace[called] = compile_function(called, source, namespace)
     made: Callable[..., Any] = namespace[name]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from pullback.recording.tape import CAPTURED, CLOSED, PAUSED, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
@@ -118,6 +118,11 @@ def _unusable(tape: Tape, doing: str) -> str:
     )
 
 
+def active_id(x: Any, tape: Tape) -> Any:
+    """The id of a handle of this tape, None where it depends on no input; None for anything else."""
+    return x._id if isinstance(x, Handle) and x._tape is tape else None
+
+
 def plain_value(x: Any) -> Any:
     """The concrete value behind a handle of any level, refreshed if it is a stale view; anything else as it is."""
     value = x
@@ -195,14 +200,3 @@ def value(x: Any) -> Any:
     if not isinstance(x, Handle):
         return x
     return read_only(plain_value(x))
-
-
-def detached(x: Any) -> Any:
-    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
-    if not isinstance(x, Handle):
-        return x
-    plain = plain_value(x)
-    tape = tape_of((x,), "stop_gradient")
-    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
-        return plain
-    return make(tape.kinds.buffer, plain, None, tape, SHARED)

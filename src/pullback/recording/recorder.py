@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import faithful_copy, keep
-from pullback.recording.crossing import captured, plain_array, present
+from pullback.recording.copies import keep, twin_of
+from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -51,7 +51,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     value."""
     tape = tape_of(operands, prim.name)
     if tape.captures is not None:
-        operands = tuple(captured(operand, tape) for operand in operands)
+        operands = tuple(present(o, tape) if isinstance(o, Handle) and o._tape is not tape else o for o in operands)
     values = tuple(_operand_value(operand, tape) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
@@ -70,14 +70,8 @@ def _of_objects(what: str) -> str:
 
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
-    if isinstance(operand, Handle) and operand._tape is not tape:
-        operand = present(operand, tape)
     if isinstance(operand, Handle):
-        resolve(operand)
-        if operand._tape is tape:
-            return operand._value
-        tape.meet(operand._tape)
-        return freeze(operand)
+        return resolve(operand)._value if operand._tape is tape else entered(operand, tape)
     if isinstance(operand, np.ndarray):
         if operand.dtype.hasobject:
             raise ConversionError(_of_objects("a traced call"))
@@ -229,13 +223,7 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
     if isinstance(operand, Handle) and operand._tape is tape:
         root = root_of(operand)
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
-            return (
-                faithful_copy(value)
-                if type(value) is np.ndarray
-                else freeze(value)
-                if isinstance(value, Handle)
-                else value
-            )
+            return twin_of(value)
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value

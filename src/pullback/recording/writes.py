@@ -7,16 +7,15 @@ zeroed in place; of an increment: the region is read, the rest passes untouched.
 """
 
 from sys import getrefcount
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pullback.recording.copies import keep, twin_of
-from pullback.recording.crossing import captured, present, standing_for
+from pullback.recording.crossing import entered, left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
     FROZEN,
-    SHARED,
     WRITTEN,
     Handle,
     activate,
@@ -41,15 +40,9 @@ from pullback.words.specs import shared_spec
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
     """``handle[key] = value`` as NumPy does it, recorded."""
-    value = standing_for(value)
-    tape = tape_of((handle, value), "an assignment")
-    if tape.captures is not None:
-        handle, value = captured(handle, tape), captured(value, tape)
-    resolve(handle)
+    handle, value = _meeting(handle, value, "an assignment")
     if _is_own_region(handle, key, value):
         return
-    if handle._tape is not tape:
-        _refuse_outer(handle)
     if not isinstance(handle._value, np.ndarray | Handle):
         message = f"{type(handle._value).__name__!r} object does not support item assignment"
         raise TypeError(message)
@@ -60,17 +53,28 @@ def set_item(handle: Any, key: Any, value: Any) -> None:
 def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
     """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at``
     does."""
-    value = standing_for(value)
-    tape = tape_of((handle, value), "an increment")
-    if tape.captures is not None:
-        handle, value = captured(handle, tape), captured(value, tape)
-    resolve(handle)
-    if handle._tape is not tape:
-        _refuse_outer(handle)
+    handle, value = _meeting(handle, value, "an increment")
     region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
     if region.repeats and not repeats:
         region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)
     _write(handle, region, value, add=True)
+
+
+def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
+    """The target of a write, and what is written, as they are to the trace that records the write, which is the
+    target's."""
+    if isinstance(value, Handle) and value._tape is not handle._tape:
+        value = standing_for(value)
+    tape, target = tape_of((handle, value), doing), handle
+    if handle._tape is not tape:
+        if left_alone(handle):
+            _refuse_body()
+        target = present(handle, tape)
+        if target._tape is not tape:
+            _refuse_outer()
+    if isinstance(value, Handle) and value._tape is not tape:
+        value = present(value, tape)
+    return resolve(target), value
 
 
 def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
@@ -113,18 +117,11 @@ def kept_key(key: Any, tape: Any) -> Any:
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
+    source = value
     if isinstance(value, Handle):
-        resolve(value)
-    if isinstance(value, Handle) and value._tape is tape:
-        source = value._value
-    elif isinstance(source := present(value, tape), Handle):
-        tape.meet(source._tape)
-        source = freeze(source)
+        source = resolve(value)._value if value._tape is tape else entered(value, tape)
     if tape.mode == PAUSED:
-        message = (
-            f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
-        )
-        raise WriteError(message)
+        _refuse_body()
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
         require_writable(handle._value, "the target of a write", site_text(site_here(2)))
     if tape.mode == REPLAYABLE:
@@ -138,7 +135,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
-        root._value = risen(root._value, source._tape)
+        root._value = raised(root._value, source._tape)
     root._flag = WRITTEN
     before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
@@ -151,14 +148,6 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         _record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
         handle._written_in = _stamp(root)
-
-
-def risen(value: Any, tape: Any) -> Any:
-    """The value as one of ``tape``, an outer trace, so that a value of that trace can be written into it; it may be
-    so already."""
-    if isinstance(value, np.ndarray):
-        return make(tape.kinds.buffer, value, None, tape, FREE)
-    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -206,13 +195,15 @@ def _refuse_captured(root: Any) -> None:
         raise WriteError(message)
     captures = root._tape.captures
     if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
-        message = (
-            f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
-        )
-        raise WriteError(message)
+        _refuse_body()
 
 
-def _refuse_outer(handle: Any) -> None:
+def _refuse_body() -> NoReturn:
+    message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
+    raise WriteError(message)
+
+
+def _refuse_outer() -> NoReturn:
     message = (
         f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here(2))}); "
         "return the value from the inner function and assign it outside"

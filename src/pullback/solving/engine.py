@@ -22,9 +22,9 @@ from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy, same_bits
-from pullback.recording.crossing import CAPTURE, captured
-from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, plain_value, resolve
+from pullback.recording.copies import faithful_copy, same_bits, twin_of
+from pullback.recording.crossing import CAPTURE, by_value, present
+from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import component, form_of
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
@@ -55,7 +55,7 @@ def custom_linear_solve(
 
     def found() -> Any:
         x = map_leaves(
-            settled, solve(lambda v: map_leaves(lowered_now, matvec(v)), map_leaves(own, map_leaves(plain_value, b)))
+            settled, solve(lambda v: map_leaves(by_value, matvec(v)), map_leaves(twin_of, map_leaves(plain_value, b)))
         )
         require_finite("custom_linear_solve", x)
         (leaves, definition), (given, wanted) = flatten(x), flatten(b)
@@ -214,7 +214,7 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
     ]
     residual = equation.residual(unflatten(definition, entered))
     require_alike(equation.name, x, residual)
-    given = [leaf._id.value if _active(leaf, tape) else None for leaf in flatten(residual)[0]]
+    given = [None if t is None else t.value for t in (active_id(leaf, tape) for leaf in flatten(residual)[0])]
     if all(t is None for t in given):
         return x
     with paused(tape):
@@ -244,10 +244,8 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     finally:
         tape.repeatable = repeatable
     require_alike(equation.name, x, residual)
-    residuals = [captured(leaf, tape) for leaf in flatten(residual)[0]]
-    reached = tuple(
-        resolve(leaf)._id if isinstance(leaf, Handle) and leaf._tape is tape else None for leaf in residuals
-    )
+    residuals = (present(leaf, tape) for leaf in flatten(residual)[0])
+    reached = tuple(active_id(resolve(leaf) if isinstance(leaf, Handle) else leaf, tape) for leaf in residuals)
     if not ids or not _depends(tape, ids):
         return x
     # What the solvers close over may be rebound until the reverse; what the equation closes over must not be kept alive
@@ -262,7 +260,9 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     sources = [ident for ident in reached if ident is not None]
     ident = len(tape.records)
     tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here(2)))
-    return unflatten(definition, [component(tape, ident, k, own(leaf), len(leaves)) for k, leaf in enumerate(leaves)])
+    return unflatten(
+        definition, [component(tape, ident, k, twin_of(leaf), len(leaves)) for k, leaf in enumerate(leaves)]
+    )
 
 
 def _kept(tape: Tape, array: Any) -> Any:
@@ -291,12 +291,8 @@ def _depends(tape: Tape, unknowns: tuple[int, ...]) -> bool:
     return False
 
 
-def _active(leaf: Any, tape: Tape) -> bool:
-    return isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
-
-
 def _handle(leaf: Any, tangent: Tangent, tape: Tape) -> Any:
-    return make(kind_of(tape, leaf), freeze(leaf) if isinstance(leaf, Handle) else own(leaf), tangent, tape)  # type: ignore[arg-type]  # in the place of an id
+    return make(kind_of(tape, leaf), twin_of(leaf), tangent, tape)  # type: ignore[arg-type]  # in the place of an id
 
 
 @contextmanager
@@ -309,28 +305,15 @@ def paused(tape: Tape) -> Iterator[None]:
         tape.mode = before
 
 
-def lowered_now(leaf: Any) -> Any:
-    """A handle of a trace that is left alone as its value; those of traces that a solver has opened itself are its
-    own."""
-    while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
-        leaf = resolve(leaf)._value
-    return leaf
-
-
 def settled(leaf: Any) -> Any:
     """A leaf of a solution as an array in C order or a NumPy scalar: the same, however a replay stores it."""
     leaf = plain_value(leaf)
     return np.array(leaf, order="C")[()] if isinstance(leaf, np.ndarray | int | float | complex) else leaf
 
 
-def own(leaf: Any) -> Any:
-    """A leaf that may be written."""
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-
-
 def fresh(x: Any) -> Any:
     """A structure that a function may write to without reaching the solution."""
-    return map_leaves(lambda leaf: freeze(leaf) if isinstance(leaf, Handle) else own(leaf), x)
+    return map_leaves(twin_of, x)
 
 
 def leafwise(name: str, operation: Function, a: Any, b: Any) -> Any:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.recording.copies import twin_of
+from pullback.recording.crossing import by_value
 from pullback.recording.handles import plain_value
 from pullback.solving.engine import (
     Equation,
     Function,
     fresh,
     leafwise,
-    lowered_now,
-    own,
     require_alike,
     require_finite,
     settled,
@@ -49,7 +49,7 @@ def custom_root(
     aux: list[Any] = []
 
     def found() -> Any:
-        x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(own, guess))
+        x = solve(lambda v: map_leaves(by_value, f(v)), map_leaves(twin_of, guess))
         if has_aux:
             if not isinstance(x, tuple) or len(x) != 2:
                 message = f"custom_root: with has_aux=True solve returns (root, aux), got {type(x).__name__}"
@@ -90,7 +90,7 @@ def fixed_point(
         return leafwise("fixed_point", np.subtract, x, f(params, x))
 
     def iterate(_: Any, x: Any) -> Any:
-        return _iterated(lambda v: map_leaves(lowered_now, f(params, v)), x, far, bound, max_steps, "fixed_point")
+        return _iterated(lambda v: map_leaves(by_value, f(params, v)), x, far, bound, max_steps, "fixed_point")
 
     def neumann(g: Function, y: Any) -> Any:
         scale = max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in flatten(y)[0]), default=0.0)

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.in_force import innermost
-from pullback.recording.crossing import captured
+from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
@@ -47,7 +47,7 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if tape is None or tape.mode == PAUSED:
         return leaf
     if isinstance(leaf, Handle):
-        leaf = resolve(captured(leaf, tape) if tape.captures is not None else leaf)
+        leaf = resolve(present(leaf, tape))
         if isinstance(leaf._value, Handle):
             leaf._value = _marked(
                 freeze(leaf._value), tag, step

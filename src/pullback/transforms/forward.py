@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.loops.body import separate
 from pullback.memory.in_force import Tracing, next_level
-from pullback.recording.crossing import plain_array, present
+from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
 from pullback.tracing.running import lowered, overlapping, run_function
@@ -97,25 +97,19 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
 
 def _entered(tape: Tape, pairs: list[tuple[Any, Any]], given: list[Any]) -> list[Any]:
     """The leaves of a primal as handles with their tangents."""
-    entered = []
+    opened = []
     for leaf, tangent in pairs:
         if not carries_derivative(leaf):
-            entered.append(leaf)
+            opened.append(leaf)
             continue
-        value = present(leaf, None)
-        if isinstance(value, Handle):
-            value = freeze(value)  # safe from later writes
-            tape.meet(value._tape)
-        elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-            value = plain_array(value)
-        value = native(value)
+        value = native(entered(leaf, tape))
         ident: Any = None if tangent is None else Tangent(native(tangent))
         kind = kind_of(tape, leaf)
         kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
         handle = make(kind, value, ident, tape, SHARED)
-        entered.append(handle)
+        opened.append(handle)
         given.append(handle)
-    return entered
+    return opened
 
 
 def checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
