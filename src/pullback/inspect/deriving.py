@@ -18,7 +18,8 @@ from pullback.loops.run import LOOP, LoopRun
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
-from pullback.recording.recorder import COMPONENT, INPUT
+from pullback.recording.recorder import INPUT
+from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form

@@ -19,7 +19,7 @@ from pullback.recording.copies import twin_of
 from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, resolve
 from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
-from pullback.recording.traps import sentinel, trapped
+from pullback.recording.traps import TRAPPED, sentinel
 from pullback.rules.forms import release_records
 from pullback.tracing.running import open_input
 from pullback.tracing.tracer import KINDS
@@ -198,7 +198,7 @@ class LoopChain:
         if start == 0 and self.probe is not None:
             self._advance_probe(self.probe)
             first = 1
-        if self.enclosing is not None and trapped():
+        if self.enclosing is not None and TRAPPED.get():
             for k in range(first, stop):
                 self._look_back()
                 self._advance_watched(k)

@@ -22,7 +22,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import twin_of
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, active_id, freeze, make, plain_value, resolve
-from pullback.recording.recorder import component
+from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, Tape
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
@@ -258,7 +258,7 @@ class _Loop:
         ids = tuple(i for i in (*run.entering, *run.x_entering, *run.known) if i is not None)
         if ids:
             ident = len(tape.records)
-            tape.records.append((LOOP.opcode, ids, run, site_here(2)))
+            tape.records.append((LOOP.opcode, ids, run, site_here()))
             if tape.mode and tape.chain.active is not None:
                 handles = [h for h in (*leaves, *(self.xs or ())) if active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]

@@ -13,8 +13,12 @@ from attrs import define, field
 
 from pullback.recording.copies import twin_of
 from pullback.recording.crossing import raised
-from pullback.recording.handles import Handle, freeze
-from pullback.recording.recorder import COMPONENT, evaluate, looks_at
+from pullback.recording.handles import (
+    Handle,
+    freeze,
+)
+from pullback.recording.recorder import evaluate
+from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.rules.forms import FORMS, Form
 from pullback.rules.rule_names import positions, read
@@ -238,3 +242,12 @@ class Replayer:
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
+
+
+class Const:
+    """An operand of a replayable record that is no value of the tape."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value

@@ -16,7 +16,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.recorder import called_at, form_of
 from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
-from pullback.recording.traps import Watched, trapped
+from pullback.recording.traps import TRAPPED, Watched
 from pullback.rules.forms import PULLS, TOGETHER, release_records
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
@@ -93,7 +93,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> 
     records = tape.records
     lift = run.outer
     cts = run.cts
-    kinds = trapped()
+    kinds = TRAPPED.get()
     pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
     if kinds:
         pulls = Watched(kinds, tape, run.place, pulls)

@@ -129,7 +129,7 @@ def _stand_in(operand: Any) -> Any:
     found = inner.captures.get(operand._id)
     if found is None:
         found = inner.captures[operand._id] = (len(inner.records), operand._value)
-        inner.records.append((CAPTURE.opcode, operand._id, site_here(3)))
+        inner.records.append((CAPTURE.opcode, operand._id, site_here()))
         freeze(operand)  # whoever writes to it from now on copies
     kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
     return make(kind, found[1], found[0], inner, SHARED)
@@ -149,7 +149,7 @@ def plain_array(array: Any) -> Any:
     if isinstance(array, np.ma.MaskedArray | np.matrix):
         message = (
             f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at "
-            f"{site_text(site_here(3))}); pass np.asarray(x), and the mask as an array of its own to np.where"
+            f"{site_text(site_here())}); pass np.asarray(x), and the mask as an array of its own to np.where"
         )
         raise NotDifferentiableError(message)
     return np.asarray(array)

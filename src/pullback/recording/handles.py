@@ -72,6 +72,14 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
     return handle
 
 
+def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
+    """A handle for what is value ``ident`` of a trace; who governs the records hears of it."""
+    handle = make(kind_of(tape, value), value, ident, tape, flag)
+    if tape.mode:
+        tape.chain.watch(handle)
+    return handle
+
+
 def activate(handle: Any, ident: Any) -> None:
     """From now on the handle stands for value ``ident``, which depends on the inputs: a buffer becomes a tracer."""
     handle._id = ident
@@ -95,7 +103,7 @@ def tape_of(operands: Any, doing: str) -> Tape:
                 found = tape
             elif tape.level == found.level and tape is not found:
                 message = (
-                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as "
+                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here())}); pass the value as "
                     "an argument, or take pullback.value(x)"
                 )
                 raise TracerError(message)
@@ -106,7 +114,7 @@ def tape_of(operands: Any, doing: str) -> Tape:
 
 
 def _unusable(tape: Tape, doing: str) -> str:
-    where = site_text(site_here(3))
+    where = site_text(site_here())
     if tape.mode == CLOSED:
         return (
             f"{doing} uses a tracer whose trace has ended (at {where}): it leaked out of the differentiated function, "

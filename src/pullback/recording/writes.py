@@ -123,7 +123,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if tape.mode == PAUSED:
         _refuse_body()
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
-        require_writable(handle._value, "the target of a write", site_text(site_here(2)))
+        require_writable(handle._value, "the target of a write", site_text(site_here()))
     if tape.mode == REPLAYABLE:
         if root._id is None:
             _create(root)
@@ -189,7 +189,7 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 def _refuse_captured(root: Any) -> None:
     if root._id in root._tape.overlapping:
         message = (
-            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): NumPy would "
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): NumPy would "
             "change both; pass copies, or write to a copy"
         )
         raise WriteError(message)
@@ -199,13 +199,13 @@ def _refuse_captured(root: Any) -> None:
 
 
 def _refuse_body() -> NoReturn:
-    message = f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
+    message = f"a body writes to a value it captures (at {site_text(site_here())}); make it part of the loop's state"
     raise WriteError(message)
 
 
 def _refuse_outer() -> NoReturn:
     message = (
-        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here(2))}); "
+        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here())}); "
         "return the value from the inner function and assign it outside"
     )
     raise WriteError(message)
@@ -214,7 +214,7 @@ def _refuse_outer() -> NoReturn:
 def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
     tape = root._tape
-    site = site_here(3)
+    site = site_here()
     ident = len(tape.records)
     tape.masks |= region.fancy and not add
     form = _FORMS[add, root._id is not None, value is not None]
@@ -237,7 +237,7 @@ def _create(root: Any) -> None:
             value
         )._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
     ident = len(tape.records)
-    tape.records.append((CREATE.opcode, site_here(4)))
+    tape.records.append((CREATE.opcode, site_here()))
     fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:

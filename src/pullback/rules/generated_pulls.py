@@ -6,7 +6,8 @@ from textwrap import indent
 from typing import Any
 
 from pullback.rules.cotangent_sums import join
-from pullback.rules.forms import Form, spec_key
+from pullback.rules.declaration import Primitive
+from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.rule_names import Rule, meaning
 from pullback.rules.unbroadcast import settle, settle_several, summed
@@ -111,3 +112,18 @@ def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> st
         for name in rule.reads
     )
     return ", ".join(map(str, ("ct", *words)))
+
+
+def make_form(
+    prim: Primitive, active: tuple[int, ...], arity: int, held: frozenset[int], *, exact: bool, site: int
+) -> Form:
+    """A new form in the opcode table, with its generated pull."""
+    rules = rules_for(prim, active, held, site)
+    served = tuple(sorted(p for _, positions in rules for p in positions))
+    saved, specs, has_params = layout(prim, rules, exact=exact)
+
+    def build(opcode: int) -> tuple[Form, Any]:
+        form = Form(opcode, prim, served, arity, rules, saved, specs, exact, has_params)
+        return form, make_pull(form)
+
+    return new_form(build)

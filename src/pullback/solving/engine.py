@@ -25,7 +25,8 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy, same_bits, twin_of
 from pullback.recording.crossing import CAPTURE, by_value, present
 from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve
-from pullback.recording.recorder import component, form_of
+from pullback.recording.recorder import form_of
+from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
@@ -259,7 +260,7 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     )
     sources = [ident for ident in reached if ident is not None]
     ident = len(tape.records)
-    tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here(2)))
+    tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here()))
     return unflatten(
         definition, [component(tape, ident, k, twin_of(leaf), len(leaves)) for k, leaf in enumerate(leaves)]
     )

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from pullback.memory.in_force import Tracing, next_level
 from pullback.primitives.selecting.indexing import GETITEM
 from pullback.recording.handles import FREE, SHARED, Handle, activate, kind_of, make, plain_value
-from pullback.recording.recorder import inactive, wrap
 from pullback.recording.regions import Region
+from pullback.recording.results import inactive, wrap
 from pullback.recording.tape import FORWARD, Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.name_sets import Names, Sets, coupled, sparse_library
@@ -198,7 +198,7 @@ class Influence:
                 parts.append(self._along_axes(prim, k, shape, params, given[k]))
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
-            self.coarse.setdefault((prim.name, site_text(site_here(1))))
+            self.coarse.setdefault((prim.name, site_text(site_here())))
             every = np.unique(np.concatenate([names.reshape(-1) for names in given.values()]))
             return np.full(shape, self.sets.union_of_rows(np.array([0, len(every)]), every)[0])
         return self.sets.union(*known)

@@ -207,7 +207,7 @@ def overlapping(leaves: list[Any]) -> frozenset[int]:
 def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
-    tape.records.append((INPUT.opcode, site_here(2)))
+    tape.records.append((INPUT.opcode, site_here()))
     if isinstance(leaf, Handle | np.ndarray) and type(leaf) is not np.ndarray:
         leaf = entered(leaf, tape)
     leaf = native(leaf)

@@ -70,7 +70,7 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     specs = _marks_of(tape).specs.setdefault(tag, [])
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here(3)))
+    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here()))
     specs.append(spec_of(handle._value))
     outer = tape.enclosing
     while outer is not None:

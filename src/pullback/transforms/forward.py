@@ -33,7 +33,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Forward accumulation (Wengert, A simple automatic derivative evaluation program, Commun. ACM 7(8), 1964). For
     complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
-    site = site_here(0)
+    site = site_here()
     one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
@@ -152,7 +152,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     ``has_aux`` the result is ``(out, f_jvp, aux)``. The derivative is recorded as the pull of the pull (Christianson,
     Automatic Hessians by reverse accumulation, IMA J. Numer. Anal. 12, 1992, section 2).
     """
-    site = site_here(0)
+    site = site_here()
     out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
     # The pull is linear: it may be recorded at any cotangent, but for 0, at which rules with a pole send 0.
     anywhere = map_leaves(lambda leaf: np.ones_like(leaf) if carries_derivative(leaf) else None, out)

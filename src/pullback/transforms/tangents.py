@@ -15,8 +15,8 @@ from attrs import define
 
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value
-from pullback.recording.recorder import inactive, looks_at, wrap
 from pullback.recording.regions import Region
+from pullback.recording.results import inactive, looks_at, wrap
 from pullback.recording.tape import Tape
 from pullback.recording.writes import blank
 from pullback.rules.cotangent_sums import added, alone, takes
@@ -275,7 +275,7 @@ class Call:
         prim = self.prim
         active = tuple(given)
         held = frozenset(range(len(self.values)) if prim.residuals and not self.residuals else ())
-        rules = rules_for(prim, active, held, site_here(3))
+        rules = rules_for(prim, active, held, site_here())
         specs = {k: shared_spec(self.values[k]) for k in active}
 
         def send(ct: Any) -> list[Any]:

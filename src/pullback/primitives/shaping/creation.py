@@ -118,7 +118,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not isinstance(dst, Handle):
         message = (
             f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)} (at "
-            f"{site_text(site_here(1))}), which would drop the derivative; make the target with np.zeros_like(x)"
+            f"{site_text(site_here())}), which would drop the derivative; make the target with np.zeros_like(x)"
         )
         raise ConversionError(message)
     target: Any = dst

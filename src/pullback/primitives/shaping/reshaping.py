@@ -269,7 +269,7 @@ def np_astype(
         return x
     if np.dtype(dtype).hasobject:
         message = (
-            f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here(1))}); use a "
+            f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here())}); use a "
             "floating dtype"
         )
         raise ConversionError(message)
