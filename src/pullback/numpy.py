@@ -189,7 +189,7 @@ def _writing(function: Callable[..., Any], rewrite: str) -> Callable[..., Any]:
         if traced and not isinstance(destination, Handle):
             raise ConversionError(
                 f"numpy.{function.__name__} would write a traced value into a plain array of shape "
-                f"{np.shape(destination)} (at {site_text(site_here(1))}), which would drop the derivative; {rewrite}, "
+                f"{np.shape(destination)} (at {site_text(site_here())}), which would drop the derivative; {rewrite}, "
                 "or start from a traced copy: a = np.full_like(x, a, shape=a.shape) for a tracer x"
             )
         function(destination, *map(as_operand, args), **{name: as_operand(value) for name, value in kwargs.items()})
@@ -251,7 +251,7 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
         dtype = np.dtype(kind) if kind else np.asarray(values_of(column[0])).dtype
         if dtype.kind not in "fc":
             raise ConversionError(
-                f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here(4))}), "
+                f"numpy.vectorize makes all results {dtype}, the dtype of the first (at {site_text(site_here())}), "
                 "which would drop the derivative; pass otypes=[float]"
             )
         return asarray(list(column), dtype=dtype)

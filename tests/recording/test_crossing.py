@@ -1,218 +1,118 @@
-"""A trace inside another, closing over values of the outer one: however it reaches them, both derivatives are those of
-save-all.
-
-The programs compute one thing; ``x`` is the outer trace's, ``u`` the inner one's.
-"""
-
-from functools import partial
+"""The table of ``recording.crossing``: what a value of another trace is to this one."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.recording.crossing import by_value, entered, present, raised, standing_for
+from pullback.recording.handles import Handle
+from pullback.solving.implicit_derivative import paused
 
-X = np.array([0.3, -0.7, 1.1, 0.4])
-U = np.array([0.1, 0.4, 0.7, 1.0])
-T = np.array([1.0, -2.0, 0.5, 3.0])
-POLICIES = (pb.Recompute(), pb.Binomial(1), pb.Binomial(3))
-N = 8
-
-
-def move(u, x):
-    return u + 0.3 * np.sin(u * x) * (1 + u[::-1]) * x
+X = np.linspace(0.5, 1.5, 4)
 
 
-def plain(u, x):
-    for _ in range(N):
-        u = move(u, x)
-    return np.sum(u**3)
+def inside(check):
+    """The gradient of a program that runs ``check(x)`` on its tracer."""
+
+    def program(x):
+        check(x)
+        return np.sum(x * x)
+
+    np.testing.assert_array_equal(pb.grad(program)(X), 2 * X)
 
 
-def stepped(u, x):
-    for _ in pb.steps(N):
-        u = move(u, x)
-    return np.sum(u**3)
+def test_a_plain_value_is_itself():
+    def check(x):
+        tape = x._tape
+        for value in (X, 2.0, [1.0], None):
+            assert present(value, tape) is value
+            assert entered(value, tape) is value
+        assert type(entered(np.asarray(X).view(np.recarray), tape)) is np.ndarray
+        with pytest.raises(pb.NotDifferentiableError):
+            entered(np.ma.masked_array(X), tape)
+
+    inside(check)
 
 
-def looped(u, x):
-    return np.sum(pb.fori_loop(0, N, lambda _, v: move(v, x), u) ** 3)
+def test_a_handle_of_this_trace_is_itself_and_computes_with_its_value():
+    def check(x):
+        assert present(x, x._tape) is x
+        assert entered(x, x._tape) is x._value
+
+    inside(check)
 
 
-def scanned(u, x):
-    return np.sum(pb.scan(lambda v, _: (move(v, x), v), u, length=N)[0] ** 3)
+def test_of_a_trace_that_is_left_alone_the_value_counts():
+    def check(x):
+        for given in (x, x[1:]):
+            with paused(x._tape):
+                assert present(given, None) is given._value
+                assert not standing_for(given).flags.writeable
+                own = by_value(given)
+            np.testing.assert_array_equal(own, given._value)
+            assert not np.shares_memory(own, given._value)
+        assert by_value(x) is x
+        assert standing_for(x) is x
+
+    inside(check)
 
 
-def looped_in_steps(u, x):
-    for _ in pb.steps(N // 2):
-        u = pb.fori_loop(0, 2, lambda _, v: move(v, x), u)
-    return np.sum(u**3)
+def test_a_step_that_is_recorded_captures_what_it_reads():
+    found = []
 
-
-def checkpointed(u, x):
-    for _ in range(N):
-        u = pb.checkpoint(lambda v: move(v, x))(u)
-    return np.sum(u**3)
-
-
-PROGRAMS = (plain, stepped, looped, scanned, looped_in_steps, checkpointed)
-
-
-def same_in_all(derivative, f):
-    """Under every policy the derivative has the bits of save-all, and it is that of the plain program."""
-    expected = derivative(f, pb.SaveAll())
-    np.testing.assert_allclose(expected, derivative(plain, pb.SaveAll()), rtol=1e-11)
-    for policy in POLICIES:
-        assert derivative(f, policy).tobytes() == expected.tobytes(), policy
-
-
-class Model:
-    """An object that holds a value of the outer trace."""
-
-    def __init__(self, f, x):
-        self.f, self.x = f, x
-
-    def loss(self, u):
-        return self.f(u, self.x)
-
-
-def closed_over(f):
-    return lambda u: f(u)  # noqa: PLW0108 - a closure that holds a function which holds the value
-
-
-WAYS = {
-    "closure": lambda f, x: lambda u: f(u, x),
-    "closure of a closure": lambda f, x: closed_over(lambda u: f(u, x)),
-    "method": lambda f, x: Model(f, x).loss,
-    "object": lambda f, x: partial(Model.loss, Model(f, x)),
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_reverse_mode_around(f, way):
-    """What is recorded around it is held, from the moment when the outer trace is met on: no cotangent is added in
-    another order."""
-    same_in_all(lambda f, policy: pb.grad(lambda x: np.sum(T * pb.grad(WAYS[way](f, x), policy=policy)(U)))(X), f)
-
-
-def from_the_middle(u, x):
-    for k in pb.steps(N):
-        u = move(u, x if k >= 3 else 0.5)
-    u = move(u, x)
-    for _ in pb.steps(N):
-        u = move(u, 0.7)
-    return np.sum(u**3)
-
-
-def from_the_second_loop(u, x):
-    for _ in pb.steps(N):
-        u = move(u, 0.7)
-    for _ in pb.steps(N):
-        u = move(u, x)
-    return np.sum(u**3)
-
-
-def from_the_middle_of_a_loop(u, x):
-    return np.sum(pb.fori_loop(0, N, lambda k, v: move(v, x if k >= 3 else 0.5), u) ** 3)
-
-
-def by_a_write(u, x):
-    for _ in pb.steps(N):
-        v = np.zeros_like(u)
-        v[:] = x
-        v[1:] += u[:-1]
-        u = u + 0.2 * np.sin(v) * u
-    return np.sum(u**3)
-
-
-@pytest.mark.parametrize(
-    "f", [from_the_middle, from_the_second_loop, from_the_middle_of_a_loop, by_a_write], ids=lambda f: f.__name__
-)
-def test_an_outer_trace_that_comes_in_late(f):
-    """Steps that were run before it came in are put back as they would be under save-all, or run again without it."""
-
-    def derivative(policy):
-        return pb.grad(lambda x: np.sum(T * pb.grad(Model(f, x).loss, policy=policy)(U)))(X)
-
-    expected = derivative(pb.SaveAll())
-    by_columns = pb.jacobian(lambda x: pb.grad(Model(f, x).loss)(U), mode="forward")(X)
-    np.testing.assert_allclose(expected, T @ by_columns, rtol=1e-11)
-    for policy in POLICIES:
-        assert derivative(policy).tobytes() == expected.tobytes(), policy
-
-
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_reverse_around_forward_around(f):
-    """The trace that will be reversed is met behind one that records nothing."""
-
-    def derivative(f, policy):
-        def slope(x, t):
-            model, scale = Model(f, x), Model(f, t)
-            return pb.grad(lambda u: model.loss(u * scale.x), policy=policy)(U)
-
-        return pb.grad(lambda x: np.sum(X * pb.jvp(lambda t: slope(x, t), (T,), (U,))[1]))(X)
-
-    same_in_all(derivative, f)
-
-
-@pytest.mark.parametrize("policy", [pb.SaveAll(), *POLICIES], ids=repr)
-def test_an_outer_trace_that_a_loop_meets_after_its_first_step_is_refused(policy):
-    """Its closure does not show the value, and the first steps may have been run without holding anything."""
-
-    def loss(model, u):
-        return np.sum(pb.fori_loop(0, N, lambda k, v: move(v, model.x if k >= 3 else 0.5), u) ** 3)
-
-    with pytest.raises(pb.TracerError, match=r"step [3-7] uses a traced value that step 0 did not use"):
-        pb.grad(lambda x: np.sum(pb.grad(partial(loss, Model(None, x)), policy=policy)(U)))(X)
-
-
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_forward_mode_around(f):
-    same_in_all(lambda f, policy: pb.jvp(lambda x: pb.grad(lambda u: f(u, x), policy=policy)(U), (X,), (T,))[1], f)
-
-
-def inner_slope(f, x, u, policy):
-    return 0.01 * np.sin(pb.grad(lambda v: Model(f, x).loss(v) * 0.01, policy=policy)(u) * x)
-
-
-INSIDE = {
-    "of a value of the step": inner_slope,
-    "at a constant": lambda f, x, _, policy: inner_slope(f, x, U, policy),
-    "forward": lambda f, x, u, _: 0.01 * pb.jvp(lambda v: Model(f, x).loss(v) * 0.01 * v, (u,), (x,))[1],
-    "a write": lambda f, x, u, policy: 0.01 * pb.grad(lambda v: f(written(v, x), 0.5), policy=policy)(u),
-}
-
-
-def written(v, x):
-    w = np.zeros_like(v)
-    w[:] = x
-    w[1:] += v[:-1]
-    return w
-
-
-@pytest.mark.parametrize("nested", [False, True], ids=["in a loop", "in a loop in a loop"])
-@pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize("f", [plain, looped, checkpointed], ids=lambda f: f.__name__)
-def test_derivatives_inside_a_loop(f, inside, nested):
-    """While the loop advances, what its derivatives close over is a plain value, wherever it is held."""
-
-    def loss(x, policy, repeat):
-        model = Model(None, x)
-
+    def program(x):
         def body(_, u):
-            return u + INSIDE[inside](f, model.x, u, policy)
+            if isinstance(u, Handle):
+                found.append((present(x, u._tape), present(x, u._tape), u._tape))
+            return u * x
 
-        return np.sum(repeat(lambda _, u: repeat(body, u) if nested else body(None, u), x))
+        return np.sum(pb.fori_loop(0, 2, body, x))
 
-    def by_a_loop(policy):
-        return pb.grad(lambda x: loss(x, policy, lambda body, u: pb.fori_loop(0, 3, body, u, policy=policy)))(X)
+    np.testing.assert_allclose(pb.grad(program)(X), 3 * X**2)
+    first, second, tape = found[0]
+    assert first._tape is second._tape is tape
+    assert first._id == second._id
 
-    def unrolled(body, u):
-        for k in range(3):
-            u = body(k, u)
-        return u
 
-    expected = by_a_loop(pb.SaveAll())
-    np.testing.assert_allclose(expected, pb.grad(lambda x: loss(x, pb.SaveAll(), unrolled))(X), rtol=1e-11)
-    for policy in POLICIES[:2]:
-        assert by_a_loop(policy).tobytes() == expected.tobytes(), policy
+def test_a_trace_meets_the_one_around_it():
+    def program(x):
+        def inner(y):
+            assert present(x, y._tape) is x
+            held = entered(x, y._tape)
+            assert held is not x
+            assert (held._tape, held._id) == (x._tape, x._id)
+            assert y._tape.outer is x._tape
+            return np.sum(y * x)
+
+        return np.sum(pb.grad(inner)(np.ones(4)) * x)
+
+    np.testing.assert_array_equal(pb.grad(program)(X), 2 * X)
+
+
+def test_what_is_raised_is_of_the_trace_around_and_depends_on_nothing():
+    def check(x):
+        tape = x._tape
+        array, number, same = raised([X, 2.0, x], tape)
+        assert (array._tape, array._id) == (tape, None)
+        assert number == 2.0
+        assert same is x
+
+    inside(check)
+
+
+class Box:
+    """Something that freezing a closure does not look into."""
+
+    held = None
+
+
+@pytest.mark.parametrize("policy", [None, pb.Binomial(1)])
+def test_what_a_loop_within_a_loop_hands_on_of_the_trace_around_both(policy):
+    box = Box()
+
+    def program(x):
+        box.held = x * 3
+        outer = lambda _, u: pb.fori_loop(0, 3, lambda _, v: box.held, u) + 0 * u  # noqa: E731
+        return np.sum(pb.fori_loop(0, 3, outer, x, policy=policy))
+
+    np.testing.assert_array_equal(pb.grad(program)(X), np.full(4, 3.0))

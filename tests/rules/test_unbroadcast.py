@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.rules.unbroadcast import added, summed, takes
+from pullback.rules.cotangent_sums import added, takes
+from pullback.rules.unbroadcast import summed
 from pullback.testing import check_grads
 from pullback.words.specs import spec_of
 

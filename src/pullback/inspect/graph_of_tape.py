@@ -18,7 +18,8 @@ from pullback.loops.run import LOOP, LoopRun
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
-from pullback.recording.recorder import COMPONENT, INPUT
+from pullback.recording.recorder import INPUT
+from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
@@ -186,11 +187,10 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
     if form.exact:
         for i in ids:
             solver.same(i, ident)
-    by_name = {prim.name_of(position): i for position, i in zip(form.active, ids, strict=True)} | {"out": ident}
-    by_name |= {f"@{position}": i for position, i in zip(form.active, ids, strict=True)}
-    facts = [
-        (name.removesuffix("_spec"), spec) for name, spec in zip(form.specs, record[form.first_spec :], strict=False)
-    ]
+    by_name: dict[int | str, int] = dict(zip(form.active, ids, strict=True))
+    by_name.update((prim.name_of(position), i) for position, i in zip(form.active, ids, strict=True))
+    by_name["out"] = ident
+    facts: list[tuple[int | str, Any]] = list(zip(form.specs, record[form.first_spec :], strict=False))
     facts += [
         (name, tuple(map(shared_spec, value)) if isinstance(value, tuple) else shared_spec(value))
         for name, value in zip(form.saved, form.saved_values(record), strict=True)

@@ -19,7 +19,8 @@ from pullback.inspect.graph_of_tape import (
 from pullback.inspect.saved_table import Choice, Row, Saved
 from pullback.loops.chain import Snapshot
 from pullback.memory.ledger import Held, Ledger, tape_holdings
-from pullback.recording.recorder import COMPONENT, INPUT
+from pullback.recording.recorder import INPUT
+from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
 from attrs import define, field
 
 from pullback.loops.body import Body, as_before, digests, separate
@@ -16,11 +15,11 @@ from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items, value_items
 from pullback.memory.sweep import sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy
-from pullback.recording.crossing import captured
-from pullback.recording.handles import Handle, freeze, resolve
+from pullback.recording.copies import twin_of
+from pullback.recording.crossing import by_value, present
+from pullback.recording.handles import Handle, active_id, resolve
 from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
-from pullback.recording.traps import sentinel, trapped
+from pullback.recording.traps import TRAPPED, sentinel
 from pullback.rules.forms import release_records
 from pullback.tracing.running import open_input
 from pullback.tracing.tracer import KINDS
@@ -95,9 +94,9 @@ class LoopChain:
     def run_plain(self, k: int) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
-        new = [_settled(leaf) for leaf in new]
+        new = [by_value(leaf) for leaf in new]
         self.body.require_same_specs(self.state, new, k)
-        self.give_ys(k, [_settled(leaf) for leaf in ys])
+        self.give_ys(k, [by_value(leaf) for leaf in ys])
         return separate(as_before(self.state, new))
 
     def run_recorded(self, k: int) -> tuple[StepTape, list[Any], list[Any]]:
@@ -118,13 +117,13 @@ class LoopChain:
         )
         tape.n_inputs = len(tape.records)
         entered, x_entered = (
-            [_ident(h, tape) for h in handles],
-            [_ident(h, tape) for h in x_leaves or ()],
+            [active_id(h, tape) for h in handles],
+            [active_id(h, tape) for h in x_leaves or ()],
         )  # before the body writes to them
         with Enclosed(enclosing, CAPTURED, tape):
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
             new, ys = (
-                [resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part]
+                [resolve(found) if isinstance(found := present(leaf, tape), Handle) else found for leaf in part]
                 for part in (new, ys)
             )
         self._require_known(tape, k)
@@ -199,7 +198,7 @@ class LoopChain:
         if start == 0 and self.probe is not None:
             self._advance_probe(self.probe)
             first = 1
-        if self.enclosing is not None and trapped():
+        if self.enclosing is not None and TRAPPED.get():
             for k in range(first, stop):
                 self._look_back()
                 self._advance_watched(k)
@@ -208,7 +207,7 @@ class LoopChain:
                 for k in range(first, stop):
                     self._look_back()
                     if not self.owned:
-                        self.state = [own(leaf) for leaf in self.state]
+                        self.state = [twin_of(leaf) for leaf in self.state]
                     self.state = self.run_plain(k)
                     self.owned = True
                     self.ledger.n_forward += 1
@@ -277,7 +276,7 @@ class LoopChain:
         source, random = self.state, self.start_random if self.probe is not None else self.randomness.save()
         if self.lookback is not None and self.keeps_lookback:
             source, random = self.lookback, self.lookback_random
-        leaves = list(self.start) if step == 0 and self.start else [own(leaf) for leaf in source]
+        leaves = list(self.start) if step == 0 and self.start else [twin_of(leaf) for leaf in source]
         snapshot = Snapshot(leaves, random, value_items(leaves, "snapshot"))
         self.slots[kind, step, tier] = snapshot
         self.ledger.hold(snapshot.items)
@@ -351,27 +350,7 @@ class LoopChain:
         release_records(step.tape.records)
 
 
-def own(leaf: Any) -> Any:
-    """A leaf in memory of its own; a handle of an outer trace is frozen."""
-    if isinstance(leaf, np.ndarray):
-        return faithful_copy(leaf)
-    return freeze(leaf) if isinstance(leaf, Handle) else leaf
-
-
-def _settled(leaf: Any) -> Any:
-    """A leaf a plain step returned; a captured value that is passed through is taken by value."""
-    if isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
-        return own(resolve(leaf)._value)
-    return leaf
-
-
-def _ident(handle: Any, tape: Tape) -> int | None:
-    return handle._id if isinstance(handle, Handle) and handle._tape is tape else None
-
-
 def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
     """Where leaves leave a step's tape, with the spec a cotangent must have there."""
-    from_tape = [
-        leaf if isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None else None for leaf in leaves
-    ]
-    return [None if leaf is None else (leaf._id, spec_of(leaf._value)) for leaf in from_tape]
+    ids = [active_id(leaf, tape) for leaf in leaves]
+    return [None if i is None else (i, spec_of(leaf._value)) for i, leaf in zip(ids, leaves, strict=True)]

@@ -11,6 +11,7 @@ from pullback.memory.sweep import Sweep
 from pullback.recording.handles import Handle, make
 from pullback.recording.recorder import form_of
 from pullback.recording.tape import Tape
+from pullback.rules.cotangent_sums import send
 from pullback.rules.unbroadcast import settle
 
 
@@ -55,6 +56,7 @@ class Pass:
         The sweep alone holds the cotangents then, and may add to them in place.
         """
         cts: list[Any] = [None] * len(work.tape.records)
+        run = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
         given, self.cts = self.cts, []
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         for at, ct in zip((*work.left, *work.ys), (*given, *rows), strict=True):
@@ -62,8 +64,7 @@ class Pass:
                 ident, spec = at
                 record: Any = work.tape.records[ident]
                 g = settle(ct, spec, form_of(record), 0, record[-1], ct)
-                cts[ident] = g if cts[ident] is None else cts[ident] + g
-        run = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
+                send(cts, ident, g, run)
         run.told, run.step = self.run.told, self.run.within(number)
         run.gathered, run.own_gathered = self.gathered, self.own_gathered
         return run

@@ -12,16 +12,17 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.body import Body, digests
-from pullback.loops.chain import LoopChain, own
+from pullback.loops.chain import LoopChain
 from pullback.loops.closures import frozen_function
 from pullback.loops.randomness import Randomness, generators_of
 from pullback.loops.run import LOOP, LoopRun
 from pullback.memory.in_force import innermost, policy_in_force, using
 from pullback.memory.ledger import Ledger
 from pullback.policies.save_all import SaveAll
+from pullback.recording.copies import twin_of
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, freeze, make, plain_value, resolve
-from pullback.recording.recorder import component
+from pullback.recording.handles import Handle, active_id, freeze, make, plain_value, resolve
+from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, Tape
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
@@ -144,8 +145,8 @@ class _Loop:
             self.xs,
             tape,
             n,
-            [_active_id(leaf, tape) for leaf in leaves],
-            [_active_id(leaf, tape) for leaf in self.xs or ()],
+            [active_id(leaf, tape) for leaf in leaves],
+            [active_id(leaf, tape) for leaf in self.xs or ()],
         )
         if run.n == 0:
             return self.init, None
@@ -257,14 +258,14 @@ class _Loop:
         ids = tuple(i for i in (*run.entering, *run.x_entering, *run.known) if i is not None)
         if ids:
             ident = len(tape.records)
-            tape.records.append((LOOP.opcode, ids, run, site_here(2)))
+            tape.records.append((LOOP.opcode, ids, run, site_here()))
             if tape.mode and tape.chain.active is not None:
-                handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
+                handles = [h for h in (*leaves, *(self.xs or ())) if active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
                 rerun = self._rerun(run, leaves, tape, n, digests(results))
                 tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
             results = [
-                component(tape, ident, k, own(leaf) if k < len(leaves) else leaf, len(results))
+                component(tape, ident, k, twin_of(leaf) if k < len(leaves) else leaf, len(results))
                 if carries_derivative(leaf)
                 else leaf
                 for k, leaf in enumerate(results)
@@ -288,8 +289,10 @@ class _Loop:
 
         Raises :class:`ReplayError` where its results have not the digests ``wanted``.
         """
-        fixed = [None if i is not None else own(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
-        fixed_xs = [None if i is not None else own(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)]
+        fixed = [None if i is not None else twin_of(leaf) for i, leaf in zip(run.entering, leaves, strict=True)]
+        fixed_xs = [
+            None if i is not None else twin_of(leaf) for i, leaf in zip(run.x_entering, self.xs or (), strict=True)
+        ]
         definition, has_xs = self.definition, self.xs is not None
         closure = run.closure = [
             handle for handle in self.held if handle._tape is tape
@@ -325,7 +328,7 @@ class _Loop:
 def _movable(leaf: Any, tape: Tape) -> Any:
     """A leaf of the state that a body may write to: a plain array becomes a buffer of the trace."""
     if isinstance(leaf, np.ndarray) and carries_derivative(leaf):
-        return make(tape.kinds.buffer, own(leaf), None, tape)
+        return make(tape.kinds.buffer, twin_of(leaf), None, tape)
     return freeze(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf
 
 
@@ -335,7 +338,7 @@ def _lasting(leaf: Any, value: Any) -> Any:
     if isinstance(leaf, Handle):
         freeze(leaf)
         return value
-    return own(value)
+    return twin_of(value)
 
 
 def _value_for(leaf: Any, tape: Tape | None) -> Any:
@@ -344,7 +347,3 @@ def _value_for(leaf: Any, tape: Tape | None) -> Any:
         if leaf._tape is tape:
             return leaf._value
     return native(leaf)
-
-
-def _active_id(leaf: Any, tape: Tape) -> int | None:
-    return leaf._id if isinstance(leaf, Handle) and leaf._tape is tape else None

@@ -17,11 +17,10 @@ from attrs import define, field
 from pullback.loops.marked_steps import StepsChain, nbytes_of
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, mib, value_items
-from pullback.memory.replay import Entry
+from pullback.memory.replay import Const, Entry
 from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.copies import keep
 from pullback.recording.handles import Handle, freeze
-from pullback.recording.recorder import Const
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text

@@ -16,8 +16,8 @@ from pullback.memory.ledger import value_items
 from pullback.memory.sweep import Sweep, innermost_of
 from pullback.policies.machine import Machine
 from pullback.policies.save_all import SaveAll
+from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import FORMS, release_records, special_form
-from pullback.rules.unbroadcast import join
 from pullback.words.errors import TracerError
 from pullback.words.specs import buffer_of
 
@@ -275,8 +275,7 @@ def _pull_loop_of_several(record: tuple[Any, ...], given: Sequence[Any], runs: S
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
     for run, sent in zip(runs, record[2].reverse(given, runs), strict=True):
         for ident, g in sent:
-            before = run.cts[ident]
-            run.cts[ident] = g if before is None else join(before, g, ident, run)
+            send(run.cts, ident, g, run)
 
 
 LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

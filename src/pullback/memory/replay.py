@@ -12,10 +12,16 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.copies import twin_of
-from pullback.recording.handles import Handle, freeze
-from pullback.recording.recorder import COMPONENT, evaluate, looks_at
-from pullback.recording.writes import CREATE, WRITE_OPCODES, created, risen
+from pullback.recording.crossing import raised
+from pullback.recording.handles import (
+    Handle,
+    freeze,
+)
+from pullback.recording.recorder import evaluate
+from pullback.recording.results import COMPONENT, looks_at
+from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.rules.forms import FORMS, Form
+from pullback.rules.rule_names import positions, read
 from pullback.words.call_sites import site_text
 from pullback.words.errors import say_where
 
@@ -42,14 +48,12 @@ class Entry:
 
     def saved_ids(self, ident: int) -> set[int]:
         """The ids whose values the record holds, its own id for its output or a residual."""
-        form = self.form
-        prim = form.primitive
+        form, arity = self.form, len(self.arguments)
         found: set[int] = set()
         for name in form.saved:
-            if name in prim.operands:
-                found |= {a for a in (self.arguments[prim.operands.index(name)],) if type(a) is int}
-            elif name == prim.family:
-                found |= {a for a in self.arguments[len(prim.operands) :] if type(a) is int}
+            if name in form.primitive.operand_names:
+                given = map(self.arguments.__getitem__, positions(form.primitive, name, arity))
+                found |= {a for a in given if type(a) is int}
             else:
                 found.add(ident)
         return found
@@ -181,7 +185,7 @@ class Replayer:
         if not free:
             array = twin_of(array)
         if isinstance(source, Handle):
-            array = risen(array, source._tape)
+            array = raised(array, source._tape)
         region = entry.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)
@@ -210,19 +214,11 @@ class Replayer:
         return (*entry.skeleton[:start], *saved, *entry.skeleton[start + len(saved) :])
 
     def _saved(self, name: str, ident: int, entry: Entry) -> Any:
-        prim = entry.form.primitive
-        if name in prim.operands:
-            value = self._held(entry.arguments[prim.operands.index(name)])
-            return (
-                np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value
-            )  # as the first run
-        if name == prim.family:
-            return tuple(self._held(a) for a in entry.arguments[len(prim.operands) :])
-        if name in prim.residuals:
-            return self.residuals[ident][name]
-        self.pinned.add(ident)
-        out = self.env[ident]
-        return out[prim.outputs.index(name)] if name in prim.outputs else tuple(out) if prim.outputs else out
+        prim, arguments = entry.form.primitive, entry.arguments
+        if name == "out" or name in prim.outputs:
+            self.pinned.add(ident)
+        residuals = self.residuals.get(ident, {})
+        return read(prim, name, lambda k: self._held(arguments[k]), len(arguments), self.env.get(ident), residuals)
 
     def _held(self, argument: Any) -> Any:
         if type(argument) is not int:
@@ -246,3 +242,12 @@ class Replayer:
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
+
+
+class Const:
+    """An operand of a replayable record that is no value of the tape."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value

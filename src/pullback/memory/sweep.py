@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.recording.handles import FREE, SHARED, Handle, make
+from pullback.recording.crossing import raised
+from pullback.recording.handles import Handle
 from pullback.recording.recorder import called_at, form_of
 from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
-from pullback.recording.traps import Watched, trapped
+from pullback.recording.traps import TRAPPED, Watched
 from pullback.rules.forms import PULLS, TOGETHER, release_records
-from pullback.rules.generated import MASKED_PULLS
+from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
 
 
@@ -92,7 +93,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> 
     records = tape.records
     lift = run.outer
     cts = run.cts
-    kinds = trapped()
+    kinds = TRAPPED.get()
     pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
     if kinds:
         pulls = Watched(kinds, tape, run.place, pulls)
@@ -105,7 +106,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> 
                     cts[i] = None
                     record = records[i]
                     if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
-                        ct = lifted(ct, lift)
+                        ct = raised(ct, lift)
                     pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
                 elif free:
                     release_records(records[i : i + 1])
@@ -124,7 +125,7 @@ def _meet(tape: Tape, i: int, runs: Sequence[Sweep]) -> None:
     given = []
     for run in runs:
         ct, run.cts[i] = run.cts[i], None
-        given.append(ct if ct is None or run.outer is None else lifted(ct, run.outer))
+        given.append(ct if ct is None or run.outer is None else raised(ct, run.outer))
     try:
         if any(ct is not None for ct in given):
             with np.errstate(all="ignore"):
@@ -148,18 +149,6 @@ def _locate(error: Exception, record: Any, place: str) -> None:
         )
     elif place and place not in told:
         say_where(error, f"in {place}")
-
-
-def lifted(ct: Any, outer: Tape) -> Any:
-    """A plain cotangent, or one of a trace below, as an inactive handle of the outer trace, so that what a rule
-    makes can be written to."""
-    if isinstance(ct, list):
-        return [c if c is None else lifted(c, outer) for c in ct]
-    if isinstance(ct, Handle):
-        return ct if ct._tape is outer else make(outer.kinds.buffer, ct, None, outer, SHARED)
-    if not isinstance(ct, np.ndarray):
-        return ct
-    return make(outer.kinds.buffer, ct, None, outer, FREE)
 
 
 def innermost_of(outer: Tape | None, values: Iterable[Any]) -> Tape | None:

@@ -90,6 +90,8 @@ def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 def twin_of(value: Any) -> Any:
-    """A value that may be written to while the original stays: of an array a faithful copy, of a handle of an outer
-    trace a frozen one."""
-    return freeze(value) if isinstance(value, Handle) else faithful_copy(value)
+    """A value that may be written to while the original stays: of an array a faithful copy, of a handle a frozen
+    one."""
+    if isinstance(value, np.ndarray):
+        return faithful_copy(value)
+    return freeze(value) if isinstance(value, Handle) else value

@@ -1,43 +1,108 @@
-"""What a value that comes in from elsewhere is to a trace: of traces around it, and arrays that are no plain ones."""
+"""What a value of another trace is to this one: asked here, and nowhere else.
+
+A trace is *left alone* while code runs plainly in it: a loop of it advances (``PAUSED``), its solver runs, or it stands
+around a step of such a loop (``CAPTURED`` by a trace that is left alone).
+
+| the value is | to ``tape`` it is: ``present`` | ``tape`` computes with: ``entered`` |
+|---|---|---|
+| of no trace | itself | itself, as a plain array |
+| of ``tape`` | itself | its value |
+| of a trace that is left alone | the value that it stands for | that value |
+| of a trace ``CAPTURED`` by a step under way | what stands for it on the tape of the step | its value |
+| of another trace that goes on around ``tape`` | itself | the handle, frozen |
+| of a trace that has ended, or of another thread | refused by ``handles.tape_of`` | |
+
+Where a frozen handle of a trace around comes in, ``tape`` meets that trace: its cotangents are handles of it.
+In the other direction ``raised`` makes a value one of a trace around, and ``by_value`` takes what code that ran plainly
+has returned. A program without traces in traces asks none of this: whoever calls has seen a handle of another trace.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from pullback.recording.handles import FROZEN, SHARED, Handle, freeze, make, read_only, resolve
+from pullback.recording.copies import twin_of
+from pullback.recording.handles import (
+    FREE,
+    FROZEN,
+    SHARED,
+    Handle,
+    freeze,
+    make,
+    plain_value,
+    read_only,
+    resolve,
+    tape_of,
+)
 from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import NotDifferentiableError
 
 
-def captured(operand: Any, tape: Tape | None) -> Any:
-    """The handle that stands, on the tape of a loop's step, for a handle of an enclosing trace; anything else as it
-    is."""
-    while isinstance(operand, Handle) and operand._tape is not tape and operand._tape.mode == CAPTURED:
-        operand = _stand_in(operand)
-    return operand
-
-
-def present(operand: Any, tape: Tape | None) -> Any:
-    """What a value is to ``tape`` now: of a trace that is left alone meanwhile a plain value, of one around a step that
-    is being recorded what the step captures; anything else as it is."""
-    while isinstance(operand, Handle) and operand._tape is not tape:
-        if left_alone(operand):
-            operand = freeze(operand)._value
-        elif operand._tape.mode == CAPTURED:
-            operand = _stand_in(operand)
+def present(x: Any, tape: Tape | None) -> Any:
+    """What a value is to ``tape`` now, None for no trace at all: a handle, or a plain value."""
+    while isinstance(x, Handle) and x._tape is not tape:
+        if left_alone(x):
+            x = freeze(x)._value
+        elif x._tape.mode == CAPTURED:
+            x = _stand_in(x)
         else:
             break
-    return operand
+    return x
+
+
+def entered(x: Any, tape: Tape) -> Any:
+    """What ``tape`` computes with where ``x`` is given: no later write reaches it."""
+    x = present(x, tape)
+    if isinstance(x, Handle):
+        if x._tape is tape:
+            return resolve(x)._value
+        tape.meet(x._tape)
+        return freeze(x)
+    return plain_array(x) if isinstance(x, np.ndarray) and type(x) is not np.ndarray else x
+
+
+def raised(x: Any, tape: Tape) -> Any:
+    """A value, or each of a list, as a handle of ``tape``, a trace around, that depends on none of its inputs: values
+    of that trace can be written into it. What is one already, and a number, as it is."""
+    if isinstance(x, list):
+        return [raised(part, tape) for part in x]
+    if isinstance(x, np.ndarray):
+        return make(tape.kinds.buffer, x, None, tape, FREE)
+    if isinstance(x, Handle) and x._tape.level < tape.level:
+        return make(tape.kinds.buffer, x, None, tape, SHARED)
+    return x
 
 
 def standing_for(x: Any) -> Any:
     """The value that a handle of a trace that is left alone stands for, to be read only; anything else as it is."""
-    found = x
-    while isinstance(found, Handle) and left_alone(found):
-        found = freeze(found)._value
-    return found if found is x else read_only(found)
+    found = _left_value(x)
+    return x if found is x else read_only(found)
+
+
+def by_value(x: Any) -> Any:
+    """What code that ran plainly has returned: a handle of a trace that is left alone as its value, in memory of its
+    own; anything else as it is."""
+    found = _left_value(x)
+    return x if found is x else twin_of(found)
+
+
+def _left_value(x: Any) -> Any:
+    while isinstance(x, Handle) and left_alone(x):
+        x = freeze(x)._value
+    return x
+
+
+def detached(x: Any) -> Any:
+    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
+    if not isinstance(x, Handle):
+        return x
+    plain = plain_value(x)
+    tape = tape_of((x,), "stop_gradient")
+    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
+        return plain
+    return make(tape.kinds.buffer, plain, None, tape, SHARED)
 
 
 def left_alone(handle: Any) -> bool:
@@ -64,7 +129,7 @@ def _stand_in(operand: Any) -> Any:
     found = inner.captures.get(operand._id)
     if found is None:
         found = inner.captures[operand._id] = (len(inner.records), operand._value)
-        inner.records.append((CAPTURE.opcode, operand._id, site_here(3)))
+        inner.records.append((CAPTURE.opcode, operand._id, site_here()))
         freeze(operand)  # whoever writes to it from now on copies
     kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer
     return make(kind, found[1], found[0], inner, SHARED)
@@ -84,7 +149,7 @@ def plain_array(array: Any) -> Any:
     if isinstance(array, np.ma.MaskedArray | np.matrix):
         message = (
             f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at "
-            f"{site_text(site_here(3))}); pass np.asarray(x), and the mask as an array of its own to np.where"
+            f"{site_text(site_here())}); pass np.asarray(x), and the mask as an array of its own to np.where"
         )
         raise NotDifferentiableError(message)
     return np.asarray(array)

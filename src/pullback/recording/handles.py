@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from pullback.recording.tape import CAPTURED, CLOSED, PAUSED, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
@@ -72,6 +72,22 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
     return handle
 
 
+def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
+    """A handle for what is value ``ident`` of a trace; who governs the records hears of it."""
+    handle = make(kind_of(tape, value), value, ident, tape, flag)
+    if tape.mode:
+        tape.chain.watch(handle)
+    return handle
+
+
+def activate(handle: Any, ident: Any) -> None:
+    """From now on the handle stands for value ``ident``, which depends on the inputs: a buffer becomes a tracer."""
+    handle._id = ident
+    kinds = handle._tape.kinds
+    if type(handle) is kinds.buffer:
+        handle.__class__ = kinds.tracer
+
+
 def tape_of(operands: Any, doing: str) -> Tape:
     """The innermost live tape among the operands; raises :class:`TracerError` for an ended, foreign or other
     thread's one."""
@@ -87,7 +103,7 @@ def tape_of(operands: Any, doing: str) -> Tape:
                 found = tape
             elif tape.level == found.level and tape is not found:
                 message = (
-                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here(1))}); pass the value as "
+                    f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here())}); pass the value as "
                     "an argument, or take pullback.value(x)"
                 )
                 raise TracerError(message)
@@ -98,7 +114,7 @@ def tape_of(operands: Any, doing: str) -> Tape:
 
 
 def _unusable(tape: Tape, doing: str) -> str:
-    where = site_text(site_here(3))
+    where = site_text(site_here())
     if tape.mode == CLOSED:
         return (
             f"{doing} uses a tracer whose trace has ended (at {where}): it leaked out of the differentiated function, "
@@ -108,6 +124,11 @@ def _unusable(tape: Tape, doing: str) -> str:
         f"{doing} uses a tracer in another thread than the one that traces (at {where}); start a gradient of its "
         "own in each thread"
     )
+
+
+def active_id(x: Any, tape: Tape) -> Any:
+    """The id of a handle of this tape, None where it depends on no input; None for anything else."""
+    return x._id if isinstance(x, Handle) and x._tape is tape else None
 
 
 def plain_value(x: Any) -> Any:
@@ -187,14 +208,3 @@ def value(x: Any) -> Any:
     if not isinstance(x, Handle):
         return x
     return read_only(plain_value(x))
-
-
-def detached(x: Any) -> Any:
-    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
-    if not isinstance(x, Handle):
-        return x
-    plain = plain_value(x)
-    tape = tape_of((x,), "stop_gradient")
-    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
-        return plain
-    return make(tape.kinds.buffer, plain, None, tape, SHARED)

@@ -77,7 +77,7 @@ def carries(plain: Any, name: str) -> bool:
     kind = plain.dtype.kind
     if kind not in "fcbiu":
         message = (
-            f"numpy.{name} would put tracers into an array of dtype {plain.dtype} (at {site_text(site_here(2))}), "
+            f"numpy.{name} would put tracers into an array of dtype {plain.dtype} (at {site_text(site_here())}), "
             "which has no derivative; keep them in a list, or pass dtype=float"
         )
         raise ConversionError(message)

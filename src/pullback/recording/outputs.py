@@ -15,7 +15,7 @@ def require_traced_target(name: str, target: Any) -> None:
     """A plain array cannot hold a traced value: refuse, naming the rewrite."""
     if target is None or isinstance(target, Handle):
         return
-    shape, where = getattr(target, "shape", ()), f"at {site_text(site_here(3))}"
+    shape, where = getattr(target, "shape", ()), f"at {site_text(site_here())}"
     message = (
         f"numpy.{name} would write a traced value into a plain array of shape {shape} ({where}), which would "
         f"drop the derivative; {BUFFER}"

@@ -1,6 +1,6 @@
 """The general way to record a call: any primitive, any mixture of operands, every mode of the tape.
 
-The generated callers of ``codegen`` are this, specialised; both write the same records.
+The generated callers of ``generated_callers`` are this, specialised; both write the same records.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import faithful_copy, keep
-from pullback.recording.crossing import captured, plain_array, present
+from pullback.recording.copies import keep, twin_of
+from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -19,30 +19,22 @@ from pullback.recording.handles import (
     WRITTEN_SHARED,
     Handle,
     freeze,
-    kind_of,
-    make,
+    on_tape,
     resolve,
     root_of,
     tape_of,
 )
+from pullback.recording.results import inactive, mark_saved, split_residuals, wrap
 from pullback.recording.tape import FORWARD, PAUSED, Tape
 from pullback.rules.declaration import Primitive
-from pullback.rules.forms import FORMS, Form, layout, new_form, rules_for, special_form
-from pullback.rules.generated import make_pull
+from pullback.rules.forms import FORMS, Form, special_form
+from pullback.rules.generated_pulls import make_form
+from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.errors import ConversionError, RuleError
-from pullback.words.specs import INEXACT, shared_spec
+from pullback.words.errors import ConversionError
+from pullback.words.specs import shared_spec
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
-
-
-class Const:
-    """An operand of a replayable record that is no value of the tape."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -50,7 +42,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     value."""
     tape = tape_of(operands, prim.name)
     if tape.captures is not None:
-        operands = tuple(captured(operand, tape) for operand in operands)
+        operands = tuple(present(o, tape) if isinstance(o, Handle) and o._tape is not tape else o for o in operands)
     values = tuple(_operand_value(operand, tape) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
@@ -62,21 +54,15 @@ def _of_objects(what: str) -> str:
     """Why an array of objects is refused: tracers in it would be constants, and what Python's own arithmetic does is
     not recorded."""
     return (
-        f"{what} would compute with an array of objects (at {site_text(site_here(2))}), which would drop the "
+        f"{what} would compute with an array of objects (at {site_text(site_here())}), which would drop the "
         "derivative of what is in it; join traced values with np.stack, and convert plain ones with .astype(float)"
     )
 
 
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
-    if isinstance(operand, Handle) and operand._tape is not tape:
-        operand = present(operand, tape)
     if isinstance(operand, Handle):
-        resolve(operand)
-        if operand._tape is tape:
-            return operand._value
-        tape.meet(operand._tape)
-        return freeze(operand)
+        return resolve(operand)._value if operand._tape is tape else entered(operand, tape)
     if isinstance(operand, np.ndarray):
         if operand.dtype.hasobject:
             raise ConversionError(_of_objects("a traced call"))
@@ -110,7 +96,9 @@ def finish(
     """Record a call whose forward has been run, and hand out its result; ``tape`` is the operands' own, where that
     is known."""
     tape = tape_of(operands, prim.name) if tape is None else tape
-    out, residuals = _split_residuals(prim, out)
+    residuals = NO_PARAMS
+    if prim.residuals:
+        out, residuals = split_residuals(prim, out)
     if type(out) is np.ndarray and out.dtype.hasobject:
         raise ConversionError(_of_objects(prim.name))
     if tape.mode and tape.trap is not None:
@@ -119,17 +107,17 @@ def finish(
     if not active:
         return inactive(tape, prim, operands, out, params)
     tape.masks |= prim.masks
-    out = _own_output(prim, values, out)
+    if type(out) is np.ndarray and not prim.view:
+        out = _own_output(values, out)
     if tape.mode == FORWARD:
         return tape.tangents.push(prim, operands, values, out, residuals, params, active)
-    site = site_here(1)
+    site = site_here()
     form = form_for(prim, operands, values, out, active, tape, site)
-    env = _Named(prim, operands, values, out, residuals, tape)
     record = (
         form.opcode,
         *(operands[k]._id for k in form.active),
-        *(env.hold(name) for name in form.saved),
-        *(env.spec(name) for name in form.specs),
+        *(saved_value(name, prim, operands, values, out, residuals, tape) for name in form.saved),
+        *(shared_spec(values[k]) if isinstance(k, int) else read_spec(prim, k, values, out) for k in form.specs),
         *((tuple(params[name] for name in prim.params),) if form.has_params else ()),
         site,
     )
@@ -137,39 +125,17 @@ def finish(
     tape.records.append(record)
     if tape.mode:
         tape.chain.note(ident, operands, values, params)
-    handle = wrap(tape, prim, operands, params, out, ident, SAVED if "out" in form.saved else FREE)
+    flag = SAVED if "out" in form.saved else FREE
+    if not (prim.view or prim.outputs or residuals):
+        return on_tape(tape, out, ident, flag)
+    handle = wrap(tape, prim, operands, params, out, ident, flag)
     if prim.outputs or residuals:
-        _mark_saved(prim, handle, form.saved, residuals)
+        mark_saved(prim, handle, form.saved, residuals)
     return handle
 
 
-def _mark_saved(prim: Primitive, handle: Any, saved: tuple[str, ...], residuals: Mapping[str, Any]) -> None:
-    """Outputs that the record holds, by a name of their own or as a residual that shares their memory: a write
-    copies first."""
-    for k, part in enumerate(handle if prim.outputs else (handle,)):
-        if not isinstance(part, Handle):
-            continue
-        held = prim.outputs and not {"out", prim.outputs[k]}.isdisjoint(saved)
-        if held or any(type(r) is np.ndarray and _shares(part._value, r) for r in residuals.values()):
-            part._flag = SAVED
-
-
-def _split_residuals(prim: Primitive, out: Any) -> tuple[Any, Mapping[str, Any]]:
-    if not prim.residuals:
-        return out, NO_PARAMS
-    if not isinstance(out, tuple) or len(out) != 2 or not isinstance(out[1], Mapping):
-        message = (
-            f"the forward of {prim.name} declares residuals {prim.residuals} and must return (out, {{name: "
-            f"value}}), got {type(out).__name__}"
-        )
-        raise RuleError(message)
-    return out
-
-
-def _own_output(prim: Primitive, values: tuple[Any, ...], out: Any) -> Any:
-    """The output, copied where it is or shares memory with an operand though the primitive declares no view."""
-    if prim.view or type(out) is not np.ndarray:
-        return out
+def _own_output(values: tuple[Any, ...], out: np.ndarray[Any, Any]) -> Any:
+    """The output of a primitive that declares no view, copied where it is an operand or shares memory with one."""
     for value in values:
         if type(value) is np.ndarray and (out is value or (out.base is not None and np.may_share_memory(out, value))):
             return out.copy(order="K")
@@ -201,73 +167,11 @@ def _same_spec(out: Any, value: Any) -> bool:
     )
 
 
-def make_form(
-    prim: Primitive, active: tuple[int, ...], arity: int, held: frozenset[int], *, exact: bool, site: int
-) -> Form:
-    """A new form in the opcode table, with its generated pull."""
-    rules = rules_for(prim, active, held, site)
-    served = tuple(sorted(p for _, positions in rules for p in positions))
-    saved, specs, has_params = layout(prim, rules, exact=exact)
-
-    def build(opcode: int) -> tuple[Form, Any]:
-        form = Form(opcode, prim, served, arity, rules, saved, specs, exact, has_params)
-        return form, make_pull(form)
-
-    return new_form(build)
-
-
-class _Named:
-    """The values of a call by the names rules use."""
-
-    def __init__(
-        self, prim: Primitive, operands: Any, values: Any, out: Any, residuals: Mapping[str, Any], tape: Tape
-    ) -> None:
-        self.prim, self.operands, self.values, self.out, self.residuals, self.tape = (
-            prim,
-            operands,
-            values,
-            out,
-            residuals,
-            tape,
-        )
-
-    def hold(self, name: str) -> Any:
-        """What a record keeps for a saved name."""
-        prim = self.prim
-        if name == "out":
-            return tuple(self.out) if prim.outputs else self.out
-        if name in prim.operands:
-            k = prim.operands.index(name)
-            value = self.values[k]
-            if type(value) in (float, complex) and not prim.elementwise:
-                value = np.asarray(value)[()]  # a rule that is no table line may ask for its shape
-            return hold(self.operands[k], value, self.tape)
-        if name == prim.family:
-            first = len(prim.operands)
-            return tuple(hold(o, v, self.tape) for o, v in zip(self.operands[first:], self.values[first:], strict=True))
-        if name in prim.outputs:
-            return self.out[prim.outputs.index(name)]
-        if name not in self.residuals:
-            message = (
-                f"the forward of {prim.name} did not return the residual {name!r} it declares; it returned "
-                f"{tuple(self.residuals)}"
-            )
-            raise RuleError(message)
-        return self.residuals[name]
-
-    def spec(self, name: str) -> Any:
-        """The spec for ``@position``, ``x_spec``, ``arrays_spec`` or ``out_spec``; None for what is no array."""
-        prim = self.prim
-        if name.startswith("@"):
-            return shared_spec(self.values[int(name[1:])])
-        stem = name.removesuffix("_spec")
-        if stem in prim.operands:
-            return shared_spec(self.values[prim.operands.index(stem)])
-        if stem == prim.family:
-            return tuple(shared_spec(v) for v in self.values[len(prim.operands) :])
-        if stem in prim.outputs:
-            return shared_spec(self.out[prim.outputs.index(stem)])
-        return tuple(map(shared_spec, self.out)) if prim.outputs else shared_spec(self.out)
+def saved_value(
+    name: str, prim: Primitive, operands: Any, values: Any, out: Any, residuals: Mapping[str, Any], tape: Tape
+) -> Any:
+    """What a record keeps for the name of a value that a rule reads."""
+    return read(prim, name, lambda k: hold(operands[k], values[k], tape), len(operands), out, residuals)
 
 
 def hold(operand: Any, value: Any, tape: Tape) -> Any:
@@ -276,13 +180,7 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
     if isinstance(operand, Handle) and operand._tape is tape:
         root = root_of(operand)
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
-            return (
-                faithful_copy(value)
-                if type(value) is np.ndarray
-                else freeze(value)
-                if isinstance(value, Handle)
-                else value
-            )
+            return twin_of(value)
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value
@@ -291,92 +189,8 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
     return keep(tape, value) if type(value) is np.ndarray else value
 
 
-def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, params: Mapping[str, Any]) -> Any:
-    """The result of a call no operand of which depends on the inputs: a traced buffer that may still be written to,
-    or a plain value."""
-    if type(out) in (float, complex, tape.kinds.weak):
-        return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
-    if type(out) is tuple and prim.outputs:
-        buffers = (type(part) is np.ndarray and part.dtype.kind in INEXACT for part in out)
-        return tuple(
-            make(tape.kinds.buffer, part, None, tape) if is_buffer else part
-            for part, is_buffer in zip(out, buffers, strict=True)
-        )
-    if not isinstance(out, np.ndarray | Handle) or prim.outputs:
-        return out
-    source = operands[0]
-    if prim.view and isinstance(source, Handle) and source._tape is tape and looks_at(out, source._value):
-        return view_of(source, prim, params, out, None)
-    return make(tape.kinds.buffer, out, None, tape, FREE)
-
-
-def wrap(
-    tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], out: Any, ident: int, flag: int
-) -> Any:
-    """The handle, or handles, of a recorded output."""
-    kinds = tape.kinds
-    if prim.outputs:
-        handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
-        return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-    if prim.view and looks_at(out, operands[0]._value):
-        return view_of(operands[0], prim, params, out, ident)
-    handle = make(kinds.weak if type(out) in (float, complex, kinds.weak) else kinds.tracer, out, ident, tape, flag)
-    if tape.mode:
-        tape.chain.watch(handle)
-    return handle
-
-
-def looks_at(out: Any, value: Any) -> bool:
-    """Whether the output of a view function, which may copy, looks at its operand; of a handle of an outer trace,
-    whether it is a view."""
-    return type(out) is out._tape.kinds.view if isinstance(out, Handle) else _shares(out, value)
-
-
-def _shares(out: Any, value: Any) -> bool:
-    return type(out) is np.ndarray and np.may_share_memory(out, value)
-
-
-def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, ident: int | None) -> Any:
-    """A view handle: it derives itself again from its parent when the parent has been written."""
-    tape = parent._tape
-    view = make(tape.kinds.view, out, ident, tape)
-    view._parent = parent
-    view._parent_id = parent._id
-    view._parent_value = parent._value
-    view._primitive = prim
-    view._params = dict(params)
-    view._written_in = None
-    if tape.mode and ident is not None:
-        tape.chain.watch(view)
-    return view
-
-
-def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> Any:
-    """The handle of one of several outputs, by a record of its own."""
-    ident = len(tape.records)
-    site = site_here(2)
-    tape.records.append((COMPONENT.opcode, parent, place, count, site))
-    handle = make(kind_of(tape, value), value, ident, tape)
-    if tape.mode:
-        tape.chain.note_component(ident, parent, place)
-        tape.chain.watch(handle)
-    return handle
-
-
-def _pull_component(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """Gather the cotangents of several outputs in one list, None where an output is unused."""
-    _, parent, place, count, _ = record
-    gathered = cts[parent]
-    if gathered is None:
-        gathered = cts[parent] = [None] * count
-    gathered[place] = ct
-
-
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
     """An input has nobody to pass its cotangent to."""
-
-
-COMPONENT = special_form("component", _pull_component, lambda outputs, place: outputs[place])
 
 
 INPUT = special_form("input", _pull_nothing, n_ids=0)

@@ -112,9 +112,9 @@ def expression(site: int) -> tuple[str, str]:
     return operation, b"".join(parts).decode(errors="replace")
 
 
-def refusal(handle: Any, wanted: str, *, scipy: bool = False, depth: int = 2) -> ConversionError:
+def refusal(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
     """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
-    site = site_here(depth)
+    site = site_here()
     instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "

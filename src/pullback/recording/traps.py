@@ -25,7 +25,8 @@ from pullback.words.specs import spec_of
 
 FAULTS: Mapping[str, Callable[[Any], Any]] = {"nan": np.isnan, "inf": np.isinf}
 WORDS = {"nan": "NaN", "inf": "inf"}
-_KINDS: ContextVar[tuple[str, ...]] = ContextVar("pullback_trap", default=())
+TRAPPED: ContextVar[tuple[str, ...]] = ContextVar("pullback_trap", default=())
+"""What the traps in force in this context look for; empty where none is."""
 
 
 @contextmanager
@@ -44,22 +45,17 @@ def trap(*kinds: str) -> Iterator[None]:
         given = ", ".join(map(repr, wrong)) or "nothing"
         message = f"trap takes 'nan', 'inf' or both, got {given}; write trap('nan') or trap('nan', 'inf')"
         raise PolicyError(message)
-    token = _KINDS.set(tuple(kind for kind in FAULTS if kind in kinds or kind in _KINDS.get()))
+    token = TRAPPED.set(tuple(kind for kind in FAULTS if kind in kinds or kind in TRAPPED.get()))
     try:
         yield
     finally:
-        _KINDS.reset(token)
-
-
-def trapped() -> tuple[str, ...]:
-    """What the traps in force in this context look for; empty where none is."""
-    return _KINDS.get()
+        TRAPPED.reset(token)
 
 
 def sentinel(place: str = "", around: "Sentinel | None" = None) -> "Sentinel | None":
     """What looks at the values of a trace that begins now, None where no trap is in force. ``place`` says which step
     the trace is."""
-    kinds = _KINDS.get()
+    kinds = TRAPPED.get()
     outer = around.where_now() if around is not None else ""
     return Sentinel(kinds, ", ".join(filter(None, (outer, place)))) if kinds else None
 
@@ -171,7 +167,7 @@ class Sentinel:
     def _refuse(self, name: str, which: str, kind: str, found: Any, given: list[str]) -> None:
         step = self.where_now()
         message = (
-            f"forward: {name}, called at {site_text(site_here(2))}{f' in {step}' if step else ''}, produced "
+            f"forward: {name}, called at {site_text(site_here())}{f' in {step}' if step else ''}, produced "
             f"{counted(found, kind, which)}, from {', '.join(given)}; keep its operands where the result is finite, as "
             "in np.where(ok, x, 1.0) before the call"
         )

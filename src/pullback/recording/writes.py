@@ -7,18 +7,18 @@ zeroed in place; of an increment: the region is read, the rest passes untouched.
 """
 
 from sys import getrefcount
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pullback.recording.copies import keep, twin_of
-from pullback.recording.crossing import captured, present, standing_for
+from pullback.recording.crossing import entered, left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
     FROZEN,
-    SHARED,
     WRITTEN,
     Handle,
+    activate,
     freeze,
     make,
     plain_value,
@@ -30,8 +30,9 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import form_of
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
+from pullback.rules.cotangent_sums import PULLED, send
 from pullback.rules.forms import Form, special_form
-from pullback.rules.unbroadcast import PULLED, join, settle
+from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.specs import shared_spec
@@ -39,15 +40,9 @@ from pullback.words.specs import shared_spec
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
     """``handle[key] = value`` as NumPy does it, recorded."""
-    value = standing_for(value)
-    tape = tape_of((handle, value), "an assignment")
-    if tape.captures is not None:
-        handle, value = captured(handle, tape), captured(value, tape)
-    resolve(handle)
+    handle, value = _meeting(handle, value, "an assignment")
     if _is_own_region(handle, key, value):
         return
-    if handle._tape is not tape:
-        _refuse_outer(handle)
     if not isinstance(handle._value, np.ndarray | Handle):
         message = f"{type(handle._value).__name__!r} object does not support item assignment"
         raise TypeError(message)
@@ -58,17 +53,28 @@ def set_item(handle: Any, key: Any, value: Any) -> None:
 def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
     """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at``
     does."""
-    value = standing_for(value)
-    tape = tape_of((handle, value), "an increment")
-    if tape.captures is not None:
-        handle, value = captured(handle, tape), captured(value, tape)
-    resolve(handle)
-    if handle._tape is not tape:
-        _refuse_outer(handle)
+    handle, value = _meeting(handle, value, "an increment")
     region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
     if region.repeats and not repeats:
         region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)
     _write(handle, region, value, add=True)
+
+
+def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
+    """The target of a write, and what is written, as they are to the trace that records the write, which is the
+    target's."""
+    if isinstance(value, Handle) and value._tape is not handle._tape:
+        value = standing_for(value)
+    tape, target = tape_of((handle, value), doing), handle
+    if handle._tape is not tape:
+        if left_alone(handle):
+            _refuse_body()
+        target = present(handle, tape)
+        if target._tape is not tape:
+            _refuse_outer()
+    if isinstance(value, Handle) and value._tape is not tape:
+        value = present(value, tape)
+    return resolve(target), value
 
 
 def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
@@ -111,20 +117,13 @@ def kept_key(key: Any, tape: Any) -> Any:
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
+    source = value
     if isinstance(value, Handle):
-        resolve(value)
-    if isinstance(value, Handle) and value._tape is tape:
-        source = value._value
-    elif isinstance(source := present(value, tape), Handle):
-        tape.meet(source._tape)
-        source = freeze(source)
+        source = resolve(value)._value if value._tape is tape else entered(value, tape)
     if tape.mode == PAUSED:
-        message = (
-            f"a body writes to a value it captures (at {site_text(site_here(2))}); make it part of the loop's state"
-        )
-        raise WriteError(message)
+        _refuse_body()
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
-        require_writable(handle._value, "the target of a write", site_text(site_here(2)))
+        require_writable(handle._value, "the target of a write", site_text(site_here()))
     if tape.mode == REPLAYABLE:
         if root._id is None:
             _create(root)
@@ -136,7 +135,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if not _fits(region, source, root._value):
         source = np.array(source)
     if isinstance(source, Handle):
-        root._value = risen(root._value, source._tape)
+        root._value = raised(root._value, source._tape)
     root._flag = WRITTEN
     before = tape.trap.seen(root._value) if tape.mode and tape.trap is not None else None
     (region.add if add else region.write)(root._value, source)
@@ -149,14 +148,6 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         _record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
         handle._written_in = _stamp(root)
-
-
-def risen(value: Any, tape: Any) -> Any:
-    """The value as one of ``tape``, an outer trace, so that a value of that trace can be written into it; it may be
-    so already."""
-    if isinstance(value, np.ndarray):
-        return make(tape.kinds.buffer, value, None, tape, FREE)
-    return make(tape.kinds.buffer, value, None, tape, SHARED) if value._tape.level < tape.level else value
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -180,8 +171,8 @@ def takes_over(handle: Any, result: Any) -> bool:
         return False
     if handle._flag not in (FREE, WRITTEN):
         _refuse_captured(handle)
-    handle._value, handle._id, handle._flag = new, result._id, result._flag
-    handle.__class__ = tape.kinds.tracer
+    handle._value, handle._flag = new, result._flag
+    activate(handle, result._id)
     return True
 
 
@@ -198,21 +189,23 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 def _refuse_captured(root: Any) -> None:
     if root._id in root._tape.overlapping:
         message = (
-            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): NumPy would "
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): NumPy would "
             "change both; pass copies, or write to a copy"
         )
         raise WriteError(message)
     captures = root._tape.captures
     if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
-        message = (
-            f"a body writes to a value it captures (at {site_text(site_here(3))}); make it part of the loop's state"
-        )
-        raise WriteError(message)
+        _refuse_body()
 
 
-def _refuse_outer(handle: Any) -> None:
+def _refuse_body() -> NoReturn:
+    message = f"a body writes to a value it captures (at {site_text(site_here())}); make it part of the loop's state"
+    raise WriteError(message)
+
+
+def _refuse_outer() -> NoReturn:
     message = (
-        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here(2))}); "
+        f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here())}); "
         "return the value from the inner function and assign it outside"
     )
     raise WriteError(message)
@@ -221,7 +214,7 @@ def _refuse_outer(handle: Any) -> None:
 def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
     tape = root._tape
-    site = site_here(3)
+    site = site_here()
     ident = len(tape.records)
     tape.masks |= region.fancy and not add
     form = _FORMS[add, root._id is not None, value is not None]
@@ -231,9 +224,7 @@ def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bo
     if tape.mode:
         amount = value if value is not None else source
         tape.chain.note(ident, (root, amount), (root._value, source), {"region": region})
-    root._id = ident
-    if type(root) is tape.kinds.buffer:
-        root.__class__ = tape.kinds.tracer
+    activate(root, ident)
 
 
 def _create(root: Any) -> None:
@@ -246,14 +237,13 @@ def _create(root: Any) -> None:
             value
         )._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
     ident = len(tape.records)
-    tape.records.append((CREATE.opcode, site_here(4)))
+    tape.records.append((CREATE.opcode, site_here()))
     fill = 0 if _is_blank(value) else None
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
     if fill is None:
         params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
     tape.chain.note(ident, (), (), params)
-    root._id = ident
-    root.__class__ = tape.kinds.tracer
+    activate(root, ident)
 
 
 def _is_blank(value: Any) -> bool:
@@ -356,19 +346,14 @@ def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: list[Any], 
     if len(spec.shape) > len(g.shape):  # an assignment drops leading axes of length 1 of the value
         g = g.reshape((1,) * (len(spec.shape) - len(g.shape)) + g.shape)
     g = settle(g, spec, form, 0, site, g)
-    before = cts[ident]
-    cts[ident] = g if before is None else join(before, g, ident, sweep)
+    send(cts, ident, g, sweep)
 
 
 def _pass_on(buffer: Any, ident: int, cts: list[Any], sweep: Any, *, ours: bool = True) -> None:
     """``ours`` says that nothing else looks at the buffer; otherwise whoever wants to write to it asks again."""
-    before = cts[ident]
-    if before is None:
-        cts[ident] = buffer
-        if ours:
-            sweep.owned.add(ident)
-    else:
-        cts[ident] = join(before, buffer, ident, sweep)
+    if ours and cts[ident] is None:
+        sweep.owned.add(ident)
+    send(cts, ident, buffer, sweep)
 
 
 def _run_set(root: Any, value: Any, region: Region) -> Any:

@@ -1,53 +1,20 @@
 """A primitive: name, operands, forward, residuals and VJP rules, declared in one place and checked when built.
 
-The names of a rule's parameters after ``ct`` *are* the declaration of what it reads. Each is an operand (``x``), the
-output (``out``, or the name of one of several outputs), a residual (``lu``), a static parameter (``axis``), or
-``x_spec`` / ``out_spec`` for shape and dtype without bytes. Values are saved; specs and parameters are not arrays and
-cost nothing.
+The names of a rule's parameters after ``ct`` *are* the declaration of what it reads (see ``rule_names``).
 """
 
-import dis
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from types import CodeType
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from attrs import define, field, frozen
 
+from pullback.rules.declaration_checks import build_rule, check_names, require_known, signature_of
+from pullback.rules.rule_names import Names, Rule
 from pullback.words.errors import DeclarationError
 
-RESERVED = ("ct", "out", "needed", "index")
-SPEC = "_spec"
 
-
-@frozen
-class Rule:
-    """One VJP rule: what it reads, in the order in which it is called, and which operands it gives cotangents for."""
-
-    fn: Callable[..., Any] = field(repr=False)
-    operands: tuple[str, ...]
-    reads: tuple[str, ...]
-    values: tuple[str, ...]
-    """The part of ``reads`` that names arrays: what is saved."""
-
-    @property
-    def joint(self) -> bool:
-        """True when one call yields the cotangents of several operands."""
-        return len(self.operands) > 1
-
-
-@frozen
-class Output:
-    """How an output is to be treated: ``view`` may share memory with an operand; ``nbytes`` prices an output that is
-    no array."""
-
-    view: bool = False
-    nbytes: Callable[[Any], int] | None = field(default=None, repr=False)
-
-
-@define(eq=False, slots=False)
-class Primitive:
+@define(eq=False, slots=False, kw_only=True)
+class Primitive(Names):
     """A differentiable operation: what authors build with :func:`primitive` and the executor calls.
 
     ``operands`` are positional arrays, ``params`` keyword-only metadata. A primitive with a ``family`` takes any number
@@ -55,19 +22,10 @@ class Primitive:
     arrays runs the forward; with a tracer among the operands, records it.
     """
 
-    name: str
     forward: Callable[..., Any] = field(repr=False)
-    operands: tuple[str, ...]
-    family: str | None = None
-    params: tuple[str, ...] = ()
-    residuals: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    nondiff: tuple[str, ...] = ()
     serves: tuple[Callable[..., Any], ...] = field(default=(), repr=False)
     view: bool = False
     symbol: str = ""
-    opaque: Mapping[str, Callable[[Any], int]] = field(factory=dict, repr=False)
-    elementwise: bool = False
     linear: tuple[str, ...] = ()
     """The operands in which the primitive is linear together, the others held fixed: its tangent is the forward at
     their tangents."""
@@ -89,7 +47,7 @@ class Primitive:
 
     def __attrs_post_init__(self) -> None:
         self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it
-        _check_names(self)
+        check_names(self)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         if len(params) < len(self.defaults):
@@ -110,7 +68,7 @@ class Primitive:
         """
 
         def declare(rule_fn: Callable[..., Any]) -> Callable[..., Any]:
-            rule = _build_rule(self, rule_fn, operands, saves)
+            rule = build_rule(self, rule_fn, operands, saves)
             for operand in operands:
                 self.rules[operand] = (*self.rules.get(operand, ()), rule)
             self.forms.clear()
@@ -137,26 +95,11 @@ class Primitive:
         """
 
         def declare(rule_fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.jvps[operand] = _build_rule(self, rule_fn, (operand,), saves)
+            self.jvps[operand] = build_rule(self, rule_fn, (operand,), saves)
             return rule_fn
 
-        _require_known(self, "jvp", (operand,), self.operand_names)
+        require_known(self, "jvp", (operand,), self.operand_names)
         return declare if fn is None else declare(fn)
-
-    @property
-    def operand_names(self) -> tuple[str, ...]:
-        """The operand names; for a family its one name stands last."""
-        return (*self.operands, self.family) if self.family else self.operands
-
-    def name_of(self, position: int) -> str:
-        """The name of the operand at a position; ``arrays[3]`` inside a family."""
-        if position < len(self.operands):
-            return self.operands[position]
-        return f"{self.family}[{position - len(self.operands)}]"
-
-    def rule_name(self, position: int) -> str:
-        """The name under which the rule of the operand at ``position`` is declared."""
-        return self.operands[position] if position < len(self.operands) else str(self.family)
 
 
 @frozen
@@ -195,7 +138,7 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if forward is None:
         return lambda fn: primitive(fn, **options)
-    operands, family, params, defaults = _signature(forward, options)
+    operands, family, params, defaults = signature_of(forward, options)
     name = options.pop("name", None) or getattr(forward, "__name__", type(forward).__name__)
     rules, tangent_rules = options.pop("vjps", {}), options.pop("jvps", {})
     built = Primitive(
@@ -240,153 +183,3 @@ def _plain(x: Any) -> Any:
     if look is not None:
         return look(x)
     return type(x)(map(_plain, x)) if type(x) in (list, tuple) else x
-
-
-def _signature(
-    forward: Callable[..., Any], options: dict[str, Any]
-) -> tuple[tuple[str, ...], str | None, tuple[str, ...], dict[str, Any]]:
-    """Operands, family, params and their defaults: as given in the options, else as the signature says."""
-    if "operands" in options:
-        return tuple(options.pop("operands")), options.pop("family", None), tuple(options.pop("params", ())), {}
-    try:
-        parameters = inspect.signature(forward).parameters.values()
-    except (TypeError, ValueError):
-        message = (
-            f"the signature of {forward!r} cannot be read; name its operands: primitive(fn, operands=('x', 'y'), "
-            "params=('axis',))"
-        )
-        raise DeclarationError(message) from None
-    kinds = inspect.Parameter
-    operands = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD))
-    family = next((p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL), None)
-    params = tuple(p.name for p in parameters if p.kind is kinds.KEYWORD_ONLY)
-    defaults = {p.name: p.default for p in parameters if p.kind is kinds.KEYWORD_ONLY and p.default is not kinds.empty}
-    return operands, family, params, defaults
-
-
-def _check_names(prim: Primitive) -> None:
-    """Refuse reserved names, names used twice, and names in options that are no operand."""
-    kinds = {
-        "operand": prim.operand_names,
-        "residual": prim.residuals,
-        "parameter": prim.params,
-        "output": prim.outputs,
-    }
-    seen: dict[str, str] = {}
-    for kind, names in kinds.items():
-        for name in names:
-            if name in RESERVED or name.endswith(SPEC):
-                message = (
-                    f"{prim.name}: {kind} {name!r} has a reserved name ({', '.join(RESERVED)}, *{SPEC}); rename it"
-                )
-                raise DeclarationError(message)
-            if name in seen:
-                message = (
-                    f"{prim.name}: {name!r} is both {seen[name]} and {kind}; the names of a primitive are disjoint"
-                )
-                raise DeclarationError(message)
-            seen[name] = kind
-    if not prim.operand_names:
-        message = (
-            f"{prim.name} has no operand; arrays are positional parameters of the forward, metadata is keyword-only"
-        )
-        raise DeclarationError(message)
-    _require_known(prim, "nondiff", prim.nondiff, prim.operand_names)
-    _require_known(prim, "opaque", prim.opaque, (*prim.operand_names, *prim.residuals, *prim.outputs, "out"))
-
-
-def _require_known(prim: Primitive, option: str, names: Iterable[str], known: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in known:
-            message = f"{prim.name}: {option}= names {name!r}, which is none of {known}"
-            raise DeclarationError(message)
-
-
-def _build_rule(
-    prim: Primitive, fn: Callable[..., Any], operands: tuple[str, ...], saves: tuple[str, ...] | None
-) -> Rule:
-    reads = tuple(saves) if saves is not None else _rule_reads(prim, fn)
-    values = (*prim.operand_names, *prim.residuals, *prim.outputs, "out")
-    specs = tuple(f"{name}{SPEC}" for name in (*prim.operand_names, *prim.outputs, "out"))
-    known = (*values, *specs, *prim.params, "needed", "index")
-    for name in reads:
-        if name not in known:
-            message = (
-                f"the rule of {prim.name} for {', '.join(operands)} reads {name!r}, which is none of its operands "
-                f"{prim.operand_names}, out, residuals {prim.residuals}, parameters {prim.params}, or a *{SPEC} of "
-                "these"
-            )
-            raise DeclarationError(message)
-    if len(operands) > 1 and "needed" not in reads and len(set(operands)) != len(operands):
-        message = f"the joint rule of {prim.name} names an operand twice: {operands}"
-        raise DeclarationError(message)
-    _refuse_captured_arrays(prim, fn, operands)
-    return Rule(fn, operands, reads, tuple(n for n in reads if n in values))
-
-
-def _rule_reads(prim: Primitive, fn: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        parameters = list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        message = (
-            f"the signature of the rule of {prim.name} cannot be read; say what it reads: {prim.name}.vjp('x', "
-            "saves=('x',), fn=rule)"
-        )
-        raise DeclarationError(message) from None
-    if not parameters or parameters[0].kind in (
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.VAR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-    ):
-        message = (
-            f"the rule of {prim.name} takes no cotangent; its first parameter is ct, the names after it are what is "
-            "saved"
-        )
-        raise DeclarationError(message)
-    if any(p.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for p in parameters):
-        message = (
-            f"the rule of {prim.name} has *args or **kwargs, which declare nothing; name what it reads, or pass "
-            "saves=(...)"
-        )
-        raise DeclarationError(message)
-    return tuple(p.name for p in parameters[1:])
-
-
-def _refuse_captured_arrays(prim: Primitive, fn: Callable[..., Any], operands: tuple[str, ...]) -> None:
-    """A rule may read only what it declares: no array in a closure cell, a global it names, or a default."""
-    function = inspect.unwrap(fn)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return
-    found = dict(zip(code.co_freevars, _cell_contents(function), strict=True))
-    suspects = {name: function.__globals__[name] for name in code.co_names if _is_array(function.__globals__.get(name))}
-    if suspects:  # rarely: reading the instructions takes longer than all the rest of a declaration
-        found |= {name: value for name, value in suspects.items() if name in global_names(code)}
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    found |= {f"a default ({position})": value for position, value in enumerate(defaults)}
-    for name, value in found.items():
-        if _is_array(value):
-            message = (
-                f"the rule of {prim.name} for {', '.join(operands)} captures the array {name!r}; nothing counts, "
-                "guards or recomputes it. Make it an operand, a residual of the forward, or a keyword parameter"
-            )
-            raise DeclarationError(message)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__")
-
-
-def global_names(code: CodeType) -> set[str]:
-    """The global names a code object reads; ``co_names`` would add its attribute names."""
-    return {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
-
-
-def _cell_contents(function: Any) -> list[Any]:
-    contents = []
-    for cell in function.__closure__ or ():
-        try:
-            contents.append(cell.cell_contents)
-        except ValueError:  # an empty cell: a name bound later
-            contents.append(None)
-    return contents

@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.declaration import Primitive
+from pullback.rules.rule_names import SPEC, Rule
 from pullback.words.call_sites import site_text
 from pullback.words.errors import MissingRuleError
 
@@ -38,7 +39,8 @@ class Form:
     rules: tuple[tuple[Rule, tuple[int, ...]], ...] = field(repr=False)
     """Each rule with the active positions it serves."""
     saved: tuple[str, ...]
-    specs: tuple[str, ...] = ()
+    specs: tuple[int | str, ...] = ()
+    """The specs that a record holds: of an operand by its position, of anything else by its name."""
     exact: bool = False
     """The output has shape and dtype of every active operand: cotangents need no projection."""
     has_params: bool = False
@@ -145,15 +147,21 @@ def _choose(prim: Primitive, alternatives: tuple[Rule, ...], held: frozenset[int
 
 def layout(
     prim: Primitive, rules: tuple[tuple[Rule, tuple[int, ...]], ...], *, exact: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+) -> tuple[tuple[str, ...], tuple[int | str, ...], bool]:
     """Names of the saved values and specs of a record, and whether it carries params; each value once, however many
     rules read it."""
     saved = tuple(dict.fromkeys(name for rule, _ in rules for name in rule.values))
-    read = [name for rule, _ in rules for name in rule.reads if name.endswith(SPEC)]
-    own = [] if exact else [f"@{position}" for _, positions in rules for position in positions]
+    read = [spec_key(prim, name) for rule, _ in rules for name in rule.reads if name.endswith(SPEC)]
+    own = [] if exact else [position for _, positions in rules for position in positions]
     specs = tuple(dict.fromkeys((*own, *read)))
     has_params = any(name in prim.params for rule, _ in rules for name in rule.reads)
     return saved, specs, has_params
+
+
+def spec_key(prim: Primitive, name: str) -> int | str:
+    """What stands in :attr:`Form.specs` for ``x_spec``."""
+    stem = name.removesuffix(SPEC)
+    return prim.operands.index(stem) if stem in prim.operands else stem
 
 
 def release_records(records: Iterable[Any]) -> None:

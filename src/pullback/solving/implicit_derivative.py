@@ -24,13 +24,15 @@ from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy, same_bits
-from pullback.recording.crossing import CAPTURE, captured
-from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, plain_value, resolve
-from pullback.recording.recorder import component, form_of
+from pullback.recording.copies import faithful_copy, same_bits, twin_of
+from pullback.recording.crossing import CAPTURE, by_value, present
+from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve
+from pullback.recording.recorder import form_of
+from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
+from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
-from pullback.rules.unbroadcast import join, settle
+from pullback.rules.unbroadcast import settle
 from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
 from pullback.words.call_sites import site_here
@@ -54,8 +56,8 @@ def custom_linear_solve(
     transposed = solve if symmetric else transpose_solve
 
     def compute() -> Any:
-        right_side = map_leaves(lambda leaf: writable(plain_value(leaf)), b)
-        x = map_leaves(in_c_order, solve(lambda v: map_leaves(lowered_now, matvec(v)), right_side))
+        right_side = map_leaves(lambda leaf: twin_of(plain_value(leaf)), b)
+        x = map_leaves(in_c_order, solve(lambda v: map_leaves(by_value, matvec(v)), right_side))
         require_finite("custom_linear_solve", x)
         (leaves, definition), (sides, like) = flatten(x), flatten(b)
         if definition != like or any(np.shape(u) != np.shape(v) for u, v in zip(leaves, sides, strict=True)):
@@ -166,12 +168,11 @@ def _pull_solution(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None
         settle(g, spec, form, 0, record[-1], g)
         for g, spec in zip(system.pull(ct, run.masks), system.specs, strict=True)
     ]
-    inner = Sweep(_Sparse(), outer=run.outer, masks=run.masks, place=run.place, told=run.told, step=run.step)
-    inner.gathered, inner.own_gathered = run.gathered, run.own_gathered
-    sums = system.swept(leaves, inner)
-    for ident in sorted(i for i, ct in sums.items() if i < system.unknowns[0] and ct is not None):
-        before = cts[ident]
-        cts[ident] = sums[ident] if before is None else join(before, sums[ident], ident, run)
+    own = Sweep(_Sparse(), outer=run.outer, masks=run.masks, place=run.place, told=run.told, step=run.step)
+    own.gathered, own.own_gathered = run.gathered, run.own_gathered
+    sent = system.swept(leaves, own)
+    for ident in sorted(i for i, g in sent.items() if i < system.unknowns[0] and g is not None):
+        send(cts, ident, sent[ident], run)
 
 
 @cache
@@ -211,7 +212,9 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
     ]
     residual = equation.residual(unflatten(definition, unknowns))
     require_alike(equation.name, x, residual)
-    residual_tangents = [leaf._id.value if _active(leaf, tape) else None for leaf in flatten(residual)[0]]
+    residual_tangents = [
+        None if t is None else t.value for t in (active_id(leaf, tape) for leaf in flatten(residual)[0])
+    ]
     if all(t is None for t in residual_tangents):
         return x
     with paused(tape):
@@ -227,8 +230,7 @@ def _pushed(equation: Equation, tape: Tape, x: Any) -> Any:
 
         tangents = tape.tangents.solution(leaves, residual_tangents, matvec, solve)
     handles = [
-        make(kind_of(tape, leaf), freeze(leaf) if isinstance(leaf, Handle) else writable(leaf), tangent, tape)
-        for leaf, tangent in zip(leaves, tangents, strict=True)
+        make(kind_of(tape, leaf), twin_of(leaf), tangent, tape) for leaf, tangent in zip(leaves, tangents, strict=True)
     ]
     return unflatten(definition, handles)
 
@@ -245,10 +247,8 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     finally:
         tape.repeatable = repeatable
     require_alike(equation.name, x, residual)
-    residuals = [captured(leaf, tape) for leaf in flatten(residual)[0]]
-    reached = tuple(
-        resolve(leaf)._id if isinstance(leaf, Handle) and leaf._tape is tape else None for leaf in residuals
-    )
+    residuals = (present(leaf, tape) for leaf in flatten(residual)[0])
+    reached = tuple(active_id(resolve(leaf) if isinstance(leaf, Handle) else leaf, tape) for leaf in residuals)
     if not ids or not _depends(tape, ids):
         return x
     # What the solvers close over may be rebound before the reverse, hence the copies. The equation is not stored: the
@@ -263,9 +263,9 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     )
     sources = [ident for ident in reached if ident is not None]
     ident = len(tape.records)
-    tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here(2)))
+    tape.records.append((_solution_form(len(sources)).opcode, *sources, system, site_here()))
     return unflatten(
-        definition, [component(tape, ident, k, writable(leaf), len(leaves)) for k, leaf in enumerate(leaves)]
+        definition, [component(tape, ident, k, twin_of(leaf), len(leaves)) for k, leaf in enumerate(leaves)]
     )
 
 
@@ -295,10 +295,6 @@ def _depends(tape: Tape, unknowns: tuple[int, ...]) -> bool:
     return False
 
 
-def _active(leaf: Any, tape: Tape) -> bool:
-    return isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
-
-
 @contextmanager
 def paused(tape: Tape) -> Iterator[None]:
     """Within the block, operations on handles of the tape run on the values alone, and are not recorded."""
@@ -309,27 +305,15 @@ def paused(tape: Tape) -> Iterator[None]:
         tape.mode = before
 
 
-def lowered_now(leaf: Any) -> Any:
-    """The value of a handle whose trace is paused; a handle of a trace that the solver itself has opened stays."""
-    while isinstance(leaf, Handle) and leaf._tape.mode == PAUSED:
-        leaf = resolve(leaf)._value
-    return leaf
-
-
 def in_c_order(leaf: Any) -> Any:
     """A leaf of a solution as an array in C order or a NumPy scalar, so that a replay has it in the same strides."""
     leaf = plain_value(leaf)
     return np.array(leaf, order="C")[()] if isinstance(leaf, np.ndarray | int | float | complex) else leaf
 
 
-def writable(leaf: Any) -> Any:
-    """A copy of an array, so that a function of the user may write to it; any other leaf as it is."""
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-
-
 def writable_copy(x: Any) -> Any:
     """A copy of the solution: a function of the user that writes to it does not change the solution."""
-    return map_leaves(lambda leaf: freeze(leaf) if isinstance(leaf, Handle) else writable(leaf), x)
+    return map_leaves(twin_of, x)
 
 
 def leafwise(name: str, operation: Function, a: Any, b: Any) -> Any:

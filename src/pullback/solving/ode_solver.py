@@ -16,8 +16,9 @@ from attrs import frozen
 
 from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
+from pullback.recording.copies import twin_of
 from pullback.recording.handles import Handle, plain_value
-from pullback.solving.implicit_derivative import paused, writable
+from pullback.solving.implicit_derivative import paused
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten
@@ -263,7 +264,7 @@ def everything_paused() -> Iterator[None]:
 
 def _plain(leaf: Any) -> Any:
     """The value of a leaf, as a copy that a function may write to."""
-    return writable(plain_value(leaf))
+    return twin_of(plain_value(leaf))
 
 
 def _times(t: Any) -> Any:
@@ -293,7 +294,7 @@ def _like(y: Any, dy: Any) -> Any:
                 f"odeint: f returned {spec_of(b)} for a leaf {spec_of(a)} of the state; start from a complex y0 "
                 "(y0 + 0j)"
             )
-    return map_leaves(writable, dy)  # a copy: f may fill the same buffer at each call
+    return map_leaves(twin_of, dy)  # a copy: f may fill the same buffer at each call
 
 
 def _joined(start: Any, rest: Any) -> Any:

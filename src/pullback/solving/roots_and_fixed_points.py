@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from pullback.recording.copies import twin_of
+from pullback.recording.crossing import by_value
 from pullback.recording.handles import plain_value
 from pullback.solving.implicit_derivative import (
     Equation,
     Function,
     in_c_order,
     leafwise,
-    lowered_now,
     require_alike,
     require_finite,
     solution,
-    writable,
     writable_copy,
 )
 from pullback.words.errors import ConvergenceError, StructureError
@@ -48,7 +48,7 @@ def custom_root(
     aux: list[Any] = []
 
     def compute() -> Any:
-        x = solve(lambda v: map_leaves(lowered_now, f(v)), map_leaves(writable, guess))
+        x = solve(lambda v: map_leaves(by_value, f(v)), map_leaves(twin_of, guess))
         if has_aux:
             if not isinstance(x, tuple) or len(x) != 2:
                 raise StructureError(
@@ -91,7 +91,7 @@ def fixed_point(
         return leafwise("fixed_point", np.subtract, x, f(params, x))
 
     def iterate(_: Any, x: Any) -> Any:
-        return _iterated(lambda v: map_leaves(lowered_now, f(params, v)), x, far, bound, max_steps, "fixed_point")
+        return _iterated(lambda v: map_leaves(by_value, f(params, v)), x, far, bound, max_steps, "fixed_point")
 
     def neumann(g: Function, y: Any) -> Any:
         scale = max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in flatten(y)[0]), default=0.0)

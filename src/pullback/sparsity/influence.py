@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from pullback.memory.in_force import Tracing, next_level
 from pullback.primitives.selecting.indexing import GETITEM
-from pullback.recording.handles import FREE, SHARED, Handle, kind_of, make, plain_value
-from pullback.recording.recorder import inactive, wrap
+from pullback.recording.handles import FREE, SHARED, Handle, activate, kind_of, make, plain_value
 from pullback.recording.regions import Region
+from pullback.recording.results import inactive, wrap
 from pullback.recording.tape import FORWARD, Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
@@ -99,7 +99,7 @@ class Influence:
         """A value marked by ``name``: from here on its own elements are followed, too, beside what reaches them."""
         if not self.follows_named:
             return leaf
-        kinds, value = self.tape.kinds, leaf._value if isinstance(leaf, Handle) else leaf
+        value = leaf._value if isinstance(leaf, Handle) else leaf
         first, shape = self.sets.n_sources, np.shape(value)
         own = self.sets.sources(int(np.size(value))).reshape(shape)
         self.marks.setdefault(tag, []).append(np.arange(first, self.sets.n_sources))
@@ -107,9 +107,7 @@ class Influence:
         ident: Any = Tangent(self.sets.union(names_in(leaf), own) if known else own)
         if not isinstance(leaf, Handle):
             return make(kind_of(self.tape, value), value, ident, self.tape, SHARED)
-        leaf._id = ident
-        if type(leaf) is kinds.buffer:
-            leaf.__class__ = kinds.tracer
+        activate(leaf, ident)
         return leaf
 
     def _part(self, value: Any, names: Names) -> Any:
@@ -132,10 +130,7 @@ class Influence:
             region.write(names, new)
         elif value is not None:
             self._add(names, region, new)
-        ident: Any = Tangent(names)
-        root._id = ident
-        if type(root) is self.tape.kinds.buffer:
-            root.__class__ = self.tape.kinds.tracer
+        activate(root, Tangent(names))
 
     def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Tangents.solution
         """The names of the leaves of an implicit solution, given those of its equations: an unknown depends on what
@@ -204,7 +199,7 @@ class Influence:
                 parts.append(self._along_axes(prim, k, shape, params, given[k]))
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
-            self.coarse.setdefault((prim.name, site_text(site_here(1))))
+            self.coarse.setdefault((prim.name, site_text(site_here())))
             every = np.unique(np.concatenate([names.reshape(-1) for names in given.values()]))
             return np.full(shape, self.sets.union_of_rows(np.array([0, len(every)]), every)[0])
         return self.sets.union(*known)

@@ -59,7 +59,7 @@ def sparse_jacobian(
 
     @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        site = site_here(0)
+        site = site_here()
         called, args, kwargs, where = which.call(f, args, kwargs)
         for number in where:
             _require_floating(args[number], number, site_text(site))

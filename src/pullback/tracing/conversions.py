@@ -53,7 +53,7 @@ def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:
     """``kind`` of the value, while a loop's body runs plainly; raises what :func:`refusal` says otherwise."""
     if left_alone(handle):
         return kind(standing_for(handle))
-    raise refusal(handle, wanted, depth=3)
+    raise refusal(handle, wanted)
 
 
 class Unconverted(Handle):

@@ -10,12 +10,12 @@ import numpy as np
 from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
 from pullback.recording.crossing import left_alone, standing_for
+from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out
-from pullback.recording.recorder import make_form
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
-from pullback.rules.generated import make_caller
+from pullback.rules.generated_pulls import make_form
 from pullback.tracing.ufuncs import found
 from pullback.words.structures import flatten, map_leaves
 
@@ -47,14 +47,14 @@ SUMMED_IN_OUT = (
 """NumPy functions that compute in the dtype of ``out=``, where they are told none."""
 
 
-def build_caller(key: Any, names: dict[str, Any]) -> Callable[..., Any]:
+def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
     """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
     entry = registry.named(key) if isinstance(key, str) else found(key)
     made: Callable[..., Any] = entry
     if isinstance(entry, Primitive) and _is_simple(entry):
         patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
         forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
-        made = make_caller(entry, forms, names)
+        made = make_caller(entry, forms, classes)
     CALLERS[key] = made
     if key in OPERATORS:
         setattr(registry.operators, OPERATORS[key], made)

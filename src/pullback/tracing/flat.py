@@ -59,7 +59,7 @@ def set_shape(handle: Any, shape: Any) -> None:
     to write to.
     """
     if handle._tape.mode in (CAPTURED, PAUSED):
-        where = site_text(site_here(2))
+        where = site_text(site_here())
         message = (
             f"a body sets the shape of a value it captures (at {where}); use reshape, or make it part of the "
             "loop's state"

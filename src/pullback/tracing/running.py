@@ -8,8 +8,8 @@ import numpy as np
 from attrs import define, frozen
 
 from pullback.memory.in_force import Tracing, next_level, using
-from pullback.recording.crossing import plain_array, present
-from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve
+from pullback.recording.crossing import entered
+from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
 from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import BUFFER, rewrite
 from pullback.recording.tape import REPLAYABLE, Tape
@@ -207,14 +207,9 @@ def overlapping(leaves: list[Any]) -> frozenset[int]:
 def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
-    tape.records.append((INPUT.opcode, site_here(2)))
-    if isinstance(leaf, Handle):
-        leaf = present(leaf, None)
-    if isinstance(leaf, Handle):
-        tape.meet(leaf._tape)
-        leaf = freeze(leaf)
-    if isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray:
-        leaf = plain_array(leaf)
+    tape.records.append((INPUT.opcode, site_here()))
+    if isinstance(leaf, Handle | np.ndarray) and type(leaf) is not np.ndarray:
+        leaf = entered(leaf, tape)
     leaf = native(leaf)
     handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
     if tape.mode:

@@ -6,18 +6,14 @@ written out here and go straight to generated callers; everything else dispatche
 """
 
 from collections.abc import Callable, Iterator
-from sys import _getframe
-from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.reshaping import python_number
-from pullback.recording.copies import keep
-from pullback.recording.crossing import captured
-from pullback.recording.handles import Handle, Kinds, plain_value, resolve, spec_of_handle, value
-from pullback.recording.recorder import call, finish, hold
+from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
+from pullback.recording.recorder import call
 from pullback.recording.regions import is_basic, is_mask
 from pullback.recording.writes import set_item
 from pullback.rules.catalogue import registry
@@ -26,12 +22,11 @@ from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, m
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
-from pullback.words.call_sites import find_site
 
 
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
-    return CALLERS.get(key) or build_caller(key, _CALLER_NAMES)
+    return CALLERS.get(key) or build_caller(key, _CALLED_WITH)
 
 
 ABSENT, OPERATORS = object(), registry.operators
@@ -364,9 +359,4 @@ class Weak(Tracer):
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
-_CALLER_NAMES = {
-    "Tracer": Tracer, "served": frozenset((Tracer, View)), "ndarray": np.ndarray, "float64": np.float64,
-    "get_ident": get_ident, "getframe": _getframe, "find_site": find_site, "call": call, "captured": captured,
-    "finish": finish, "keep": keep, "hold": hold, "resolve": resolve, "spec_of_handle": spec_of_handle, "plain":
-    frozenset((float, int, np.ndarray, np.float64)),
-}  # fmt: skip
+_CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View))}

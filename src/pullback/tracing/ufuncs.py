@@ -37,7 +37,7 @@ def found(function: Callable[..., Any]) -> Any:
     try:
         return registry.find(function)
     except UnknownFunctionError as error:
-        message = f"{error.args[0]} (called at {site_text(site_here(2))})"
+        message = f"{error.args[0]} (called at {site_text(site_here())})"
         raise UnknownFunctionError(message) from None
 
 
@@ -93,7 +93,7 @@ def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], targets: 
     if where is not True and all(target is None for target in targets):
         message = (
             f"numpy.{ufunc.__name__} with where= and no out= leaves the other elements uninitialised (at "
-            f"{site_text(site_here(3))}); use np.where(mask, f(x), other), or pass out="
+            f"{site_text(site_here())}); use np.where(mask, f(x), other), or pass out="
         )
         raise NotDifferentiableError(message)
     if ufunc.signature is not None:
@@ -141,7 +141,7 @@ def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
         dtypes = _loop(ufunc, inputs, **kwargs)
         if any(d.hasobject for d in dtypes):
             message = (
-                f"numpy.{ufunc.__name__} with objects would drop the derivative (at {site_text(site_here(3))}); "
+                f"numpy.{ufunc.__name__} with objects would drop the derivative (at {site_text(site_here())}); "
                 "use a floating dtype"
             )
             raise ConversionError(message)

@@ -7,12 +7,12 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.in_force import innermost
-from pullback.recording.crossing import captured
-from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, resolve, tape_of
+from pullback.recording.crossing import present
+from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
-from pullback.rules.unbroadcast import join
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
@@ -47,7 +47,7 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if tape is None or tape.mode == PAUSED:
         return leaf
     if isinstance(leaf, Handle):
-        leaf = resolve(captured(leaf, tape) if tape.captures is not None else leaf)
+        leaf = resolve(present(leaf, tape))
         if isinstance(leaf._value, Handle):
             leaf._value = _marked(
                 freeze(leaf._value), tag, step
@@ -70,7 +70,7 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     specs = _marks_of(tape).specs.setdefault(tag, [])
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here(3)))
+    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here()))
     specs.append(spec_of(handle._value))
     outer = tape.enclosing
     while outer is not None:
@@ -78,9 +78,7 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
         outer = outer.enclosing
     if tape.mode:
         tape.chain.note(ident, (handle,), (handle._value,), {})
-    handle._id = ident
-    if type(handle) is tape.kinds.buffer:
-        handle.__class__ = tape.kinds.tracer
+    activate(handle, ident)
 
 
 @define(eq=False)
@@ -116,8 +114,7 @@ def _pull_named_of_several(record: tuple[Any, ...], given: Any, runs: Any) -> No
 
 def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
     for i in record[1:-3]:
-        before = run.cts[i]
-        run.cts[i] = ct if before is None else join(before, ct, i, run)
+        send(run.cts, i, ct, run)
 
 
 def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.loops.body import separate
 from pullback.memory.in_force import Tracing, next_level
-from pullback.recording.crossing import plain_array, present
+from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
 from pullback.tracing.running import lowered, overlapping, run_function
@@ -33,7 +33,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Forward accumulation (Wengert, A simple automatic derivative evaluation program, Commun. ACM 7(8), 1964). For
     complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
-    site = site_here(0)
+    site = site_here()
     one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
@@ -94,16 +94,11 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
 
 def _entered(tape: Tape, leaf: Any, tangent: Any) -> Any:
     """A leaf of a primal as a handle with its tangent; None stands for the tangent 0."""
-    primal = present(leaf, None)
-    if isinstance(primal, Handle):
-        primal = freeze(primal)  # safe from later writes
-        tape.meet(primal._tape)
-    elif isinstance(primal, np.ndarray) and type(primal) is not np.ndarray:
-        primal = plain_array(primal)
+    primal = native(entered(leaf, tape))
     ident: Any = None if tangent is None else Tangent(native(tangent))
     kind = kind_of(tape, leaf)
     kind = KINDS.buffer if tangent is None and kind is KINDS.tracer else kind
-    return make(kind, native(primal), ident, tape, SHARED)
+    return make(kind, primal, ident, tape, SHARED)
 
 
 def _checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
@@ -142,7 +137,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     ``has_aux`` the result is ``(out, f_jvp, aux)``. The derivative is recorded as the pull of the pull (Christianson,
     Automatic Hessians by reverse accumulation, IMA J. Numer. Anal. 12, 1992, section 2).
     """
-    site = site_here(0)
+    site = site_here()
     out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
     # The pull is linear: it may be recorded at any cotangent, but for 0, at which rules with a pole send 0.
     anywhere = map_leaves(lambda leaf: np.ones_like(leaf) if carries_derivative(leaf) else None, out)

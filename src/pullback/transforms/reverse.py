@@ -16,7 +16,7 @@ from pullback.memory.sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
-from pullback.recording.traps import trapped
+from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS, release_records
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
@@ -300,7 +300,7 @@ def forward(
     ledger = Ledger(heard=repeatable or bool(watchers()))
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
-    chain = None if saves_all and not trapped() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
+    chain = None if saves_all and not TRAPPED.get() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(
         f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable
     )

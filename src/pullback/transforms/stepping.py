@@ -13,7 +13,7 @@ from pullback.memory.ledger import Ledger
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import detached
+from pullback.recording.crossing import detached
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
 from pullback.words.structures import map_leaves
 

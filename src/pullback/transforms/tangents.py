@@ -14,18 +14,20 @@ import numpy as np
 from attrs import define
 
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import FREE, Handle, freeze, kind_of, make, plain_value
-from pullback.recording.recorder import inactive, looks_at, wrap
+from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value
 from pullback.recording.regions import Region
+from pullback.recording.results import inactive, looks_at, wrap
 from pullback.recording.tape import Tape
 from pullback.recording.writes import blank
-from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.cotangent_sums import added, alone, takes
+from pullback.rules.declaration import Primitive
 from pullback.rules.forms import rules_for
-from pullback.rules.unbroadcast import added, alone, takes
+from pullback.rules.rule_names import Rule, meaning, read, read_spec
+from pullback.rules.unbroadcast import project
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import site_here
 from pullback.words.errors import NotDifferentiableError
-from pullback.words.specs import ArraySpec, carries_derivative, project, shared_spec, spec_of
+from pullback.words.specs import ArraySpec, carries_derivative, shared_spec, spec_of
 
 
 class Tangent:
@@ -92,7 +94,7 @@ class Tangents:
 
     def joined(self, p: Any, g: Any) -> Any:
         """``p + g`` for cotangents that are values here, where nobody but the sweep holds ``p``: in place, as
-        ``settle.join``, where nobody else can see its value and its tangent either."""
+        ``cotangent_sums.join``, where nobody else can see its value and its tangent either."""
         tracer = self.tape.kinds.tracer
         if type(p) is tracer and type(g) is tracer and p._tape is self.tape is g._tape and p._flag == FREE:
             value, tangent, more = p._value, p._id.value, g._id.value
@@ -119,9 +121,7 @@ class Tangents:
             region.add(buffer, new)
         elif not add:
             region.write(buffer, 0 if new is None else new)
-        root._id = Tangent(buffer)
-        if type(root) is self.tape.kinds.buffer:
-            root.__class__ = self.tape.kinds.tracer
+        activate(root, Tangent(buffer))
 
     def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Influence.solution
         """The tangents of the leaves of an implicit solution, given those of its equation: ``solve`` solves with the
@@ -217,22 +217,16 @@ class Call:
 
     def read(self, name: str, needed: frozenset[str], index: int) -> Any:
         """What a rule gets for one of its parameters."""
-        prim = self.prim
-        if name in ("needed", "index"):
-            return needed if name == "needed" else index
-        if name in prim.params:
-            return self.params[name]
-        if name.endswith(SPEC) and name not in prim.residuals:
-            found = self.read(name.removesuffix(SPEC), needed, index)
-            return tuple(map(shared_spec, found)) if isinstance(found, tuple) else shared_spec(found)
-        if name == "out":
-            return tuple(self.out) if prim.outputs else self.out
-        if name in prim.operands:
-            value = self.values[prim.operands.index(name)]
-            return np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value
-        if name == prim.family:
-            return self.values[len(prim.operands) :]
-        return self.out[prim.outputs.index(name)] if name in prim.outputs else self.residuals[name]
+        prim, values = self.prim, self.values
+        return meaning(
+            prim,
+            name,
+            needed=needed,
+            index=index,
+            param=self.params.__getitem__,
+            spec=lambda name: read_spec(prim, name, values, self.out),
+            value=lambda name: read(prim, name, values.__getitem__, len(values), self.out, self.residuals),
+        )
 
     def apply(self, rule: Rule, first: Any, needed: frozenset[str] = frozenset(), index: int = 0) -> Any:
         """A rule's answer to a cotangent or tangent."""
@@ -281,7 +275,7 @@ class Call:
         prim = self.prim
         active = tuple(given)
         held = frozenset(range(len(self.values)) if prim.residuals and not self.residuals else ())
-        rules = rules_for(prim, active, held, site_here(3))
+        rules = rules_for(prim, active, held, site_here())
         specs = {k: shared_spec(self.values[k]) for k in active}
 
         def send(ct: Any) -> list[Any]:

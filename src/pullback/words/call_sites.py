@@ -53,9 +53,9 @@ def find_site(tape: Any, frame: FrameType) -> int:
     return sites[frame.f_lasti]
 
 
-def site_here(depth: int) -> int:
-    """The site of the caller ``depth`` frames above this function's caller."""
-    return intern_site(sys._getframe(depth + 1))
+def site_here() -> int:
+    """The user's call site that led here: whoever asks is a library's, and passed over."""
+    return intern_site(sys._getframe(1))
 
 
 def _sites_of(code: CodeType) -> Sequence[int]:

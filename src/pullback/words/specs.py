@@ -78,45 +78,12 @@ def carries_derivative(value: Any) -> bool:
     return bool(dtype.kind in INEXACT)
 
 
-def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
-    """``ct`` summed over the axes along which NumPy broadcast an operand of ``shape``; its own shape must be a
-    broadcast of ``shape``."""
-    if ct.shape == shape:
-        return ct
-    extra = len(ct.shape) - len(shape)
-    axes = tuple(range(extra)) + tuple(extra + k for k, n in enumerate(shape) if n == 1 and ct.shape[extra + k] != 1)
-    return ct.sum(axis=axes).reshape(shape) if axes else ct.reshape(shape)
-
-
-def project(ct: Any, spec: ArraySpec) -> Any:
-    """``ct`` with the shape, dtype and realness of the primal described by ``spec``.
-
-    Sum over broadcast axes, then drop the imaginary part where the primal is real (C as R^2: a real operand sees the
-    real part of its cotangent), then cast to the primal's dtype.
-    """
-    if ct.shape != spec.shape:
-        ct = unbroadcast(ct, spec.shape)
-    if ct.dtype != spec.dtype:
-        if ct.dtype.kind == "c" and spec.dtype.kind != "c":
-            ct = ct.real
-        if ct.dtype != spec.dtype:
-            ct = ct.astype(spec.dtype)
-    return ct
-
-
 def native(value: Any) -> Any:
     """An array of another machine's byte order in that of this one, in which everything is computed; anything else
     as it is."""
     if not isinstance(value, np.ndarray) or value.dtype.isnative:
         return value
     return value.astype(value.dtype.newbyteorder("="))
-
-
-def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """True when an operand of ``shape`` may have been broadcast to ``target``."""
-    if len(shape) > len(target):
-        return False
-    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False))
 
 
 def buffer_of(array: np.ndarray[Any, Any]) -> Any:

@@ -13,7 +13,8 @@ from pullback.primitives.reducing.convolution import adjoint
 from pullback.primitives.shaping.as_array import as_array, as_line
 from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-from pullback.words.specs import ArraySpec, unbroadcast
+from pullback.rules.unbroadcast import unbroadcast
+from pullback.words.specs import ArraySpec
 
 
 def _coefficients(p: Any) -> Any:

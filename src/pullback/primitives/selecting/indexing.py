@@ -17,9 +17,9 @@ from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, 
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_basic, is_fancy, names_twice
 from pullback.recording.writes import copied, empty_with_strides
+from pullback.rules.cotangent_sums import alone
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.rules.forms import Form, new_form
-from pullback.rules.unbroadcast import alone
 from pullback.words.call_sites import find_site
 
 
@@ -161,7 +161,7 @@ def _add_repeated(line: Any, before: int, extent: int, after: int, places: Any, 
 
 
 def _build(opcode: int) -> tuple[Form, Any]:
-    return Form(opcode, getitem, (0,), 1, (), (), ("@0",), has_params=True), _pull_getitem
+    return Form(opcode, getitem, (0,), 1, (), (), (0,), has_params=True), _pull_getitem
 
 
 GETITEM: Primitive = getitem

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.crossing import captured
-from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, resolve, tape_of
+from pullback.recording.crossing import entered
+from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, tape_of
 from pullback.recording.nested_lists import converted, holds_tracer
 from pullback.recording.tape import PAUSED, REPLAYABLE
 from pullback.recording.writes import set_item
@@ -39,8 +39,7 @@ def _like(function: Callable[..., Any]) -> Composite:
 
     def create(a: Any, *args: Any, **kwargs: Any) -> Any:
         tape = tape_of((a,), function.__name__)
-        a = captured(a, tape)
-        return traced_buffer(a, function(resolve(a)._value, *args, **kwargs), blank=function is np.empty_like)
+        return traced_buffer(a, function(entered(a, tape), *args, **kwargs), blank=function is np.empty_like)
 
     return Composite(function.__name__, create, (function,))
 
@@ -87,7 +86,7 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
         return _full(*args, **kwargs)
     if function in CONVERTED_BY_LIKE and args and holds_tracer(args[0]):
         return converted(function, args[0], args[1:], kwargs)
-    below = resolve(captured(handle, tape_of((handle,), function.__name__)))._value
+    below = entered(handle, tape_of((handle,), function.__name__))
     array = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
     if not isinstance(array, np.ndarray | Handle) or (isinstance(array, Handle) and not isinstance(below, Handle)):
         return array  # the result of the user's own function, through np.fromfunction
@@ -118,7 +117,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not isinstance(dst, Handle):
         raise ConversionError(
             f"np.copyto would write a traced value into a plain array of shape {np.shape(dst)} (at "
-            f"{site_text(site_here(1))}), which would drop the derivative; make the target with np.zeros_like(x)"
+            f"{site_text(site_here())}), which would drop the derivative; make the target with np.zeros_like(x)"
         )
     target: Any = dst
     if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse

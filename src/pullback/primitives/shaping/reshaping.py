@@ -268,7 +268,7 @@ def np_astype(
         return x
     if np.dtype(dtype).hasobject:
         raise ConversionError(
-            f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here(1))}); use a "
+            f"an array of objects made of a tracer would drop the derivative (at {site_text(site_here())}); use a "
             "floating dtype"
         )
     return astype(plain_value(x) if integral(dtype) else x, dtype=np.dtype(dtype), order=order, casting=casting)

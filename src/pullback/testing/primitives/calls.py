@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from pullback.rules.declaration import SPEC, Primitive, Rule
+from pullback.rules.declaration import Primitive
+from pullback.rules.rule_names import SPEC, Rule
+from pullback.rules.unbroadcast import broadcasts_to
 from pullback.testing.comparing.bits import same_bits, twin, twins
 from pullback.testing.comparing.differences import random_like
-from pullback.words.specs import INEXACT, broadcasts_to, carries_derivative, spec_of
+from pullback.words.specs import INEXACT, carries_derivative, spec_of
 
 SEED = 20250704
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback.rules.declaration import global_names
+from pullback.rules.declaration_checks import global_names
 from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault

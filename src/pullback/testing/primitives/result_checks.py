@@ -7,6 +7,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from pullback.rules.unbroadcast import project
 from pullback.testing.comparing.bits import describe, same_bits, twins
 from pullback.testing.comparing.differences import (
     Derivative,
@@ -22,7 +23,7 @@ from pullback.testing.comparing.differences import (
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.gradients.jacobian_check import TRUSTED
 from pullback.testing.primitives.calls import SEED, Call, Use, WrongCountError, fits_shape
-from pullback.words.specs import carries_derivative, project, spec_of
+from pullback.words.specs import carries_derivative, spec_of
 
 ALL_ELEMENTS = 48
 """Up to this many elements every partial derivative is formed; above, six random directions."""

@@ -1,154 +1,23 @@
-"""Specialised code for the hot path, generated on first use from the one declaration of a primitive.
+"""The fast way to call a primitive, generated: it records a call of one or two operands without going through the
+general recorder."""
 
-Two kinds of function are written here: a *pull* per form (it takes a record and a cotangent, calls the rules and
-accumulates), and a *caller* per elementwise primitive (it records a call of one or two operands without going through
-the general recorder). The sources are put into ``linecache``, so a traceback shows them.
-"""
-
-import linecache
-import re
 from collections.abc import Callable
-from itertools import count
+from sys import _getframe
+from threading import get_ident
 from typing import Any
 
+import numpy as np
 from attrs import define
 
-from pullback.rules.declaration import SPEC, Primitive, Rule
-from pullback.rules.forms import FORMS, PULLS, Form
-from pullback.rules.unbroadcast import join, settle, settle_several, summed, without_nan
-
-_serial = count()
-
-
-def compile_function(name: str, source: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """The function ``name`` of ``source``, whose lines tracebacks can show."""
-    filename = f"<pullback {name} {next(_serial)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), namespace)  # noqa: S102 - generated from declarations, never from user text
-    function: Callable[..., Any] = namespace[name]
-    return function
-
-
-def identifier(prim: Primitive) -> str:
-    """The primitive's name as a Python identifier."""
-    return re.sub(r"\W", "_", prim.name)
-
-
-class MaskedPulls(dict[int, Callable[..., None]]):
-    """Opcode to pull, as :data:`pullback.rules.forms.PULLS`, for traces in which something was masked (``Tape.masks``):
-    elementwise rules make no NaN of a cotangent of 0. Kept apart because that costs a pass over every cotangent."""
-
-    def __missing__(self, opcode: int) -> Callable[..., None]:
-        form = FORMS[opcode]
-        plain = not form.primitive.elementwise or not form.rules or bool(form.primitive.outputs)
-        self[opcode] = pull = PULLS[opcode] if plain else make_pull(form, masked=True)
-        return pull
-
-
-MASKED_PULLS = MaskedPulls()
-
-
-def make_pull(form: Form, *, masked: bool = False) -> Callable[..., None]:
-    """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and joined to what is
-    there."""
-    name = f"pull_{identifier(form.primitive)}"
-    namespace: dict[str, Any] = {
-        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "without_nan": without_nan,
-        "summed": summed,
-    }  # fmt: skip
-    lines = [f"def {name}(record, ct, cts, sweep):"]
-    if form.primitive.outputs:
-        lines.append("    ct = tuple(ct)")
-    for number, (rule, positions) in enumerate(form.rules):
-        namespace[f"rule{number}"] = rule.fn
-        if rule.joint:
-            lines += _joint_lines(form, rule, number, positions, namespace)
-        elif len(positions) > 1:
-            lines += _family_lines(form, rule, number, positions, namespace)
-        else:
-            lines += _single_lines(form, rule, number, positions[0], masked)
-    lines.append("    return None")
-    return compile_function(name, "\n".join(lines) + "\n", namespace)
-
-
-def _single_lines(form: Form, rule: Rule, number: int, position: int, masked: bool) -> list[str]:
-    at = form.active.index(position) + 1
-    index = position - len(form.primitive.operands) if form.primitive.family else None
-    if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
-        # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
-        lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, f'@{position}')}]))"]
-    else:
-        lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
-    if masked and rule.reads:  # a number makes no NaN of a 0
-        lines.append("    g = without_nan(g, ct)")
-    if not form.exact:
-        lines.append(
-            f"    g = settle(g, record[{_spec_place(form, f'@{position}')}], form, {position}, record[-1], ct)"
-        )
-    return [*lines, *_join_lines(at)]
-
-
-def _join_lines(at: int) -> list[str]:
-    return [f"    i = record[{at}]", "    p = cts[i]", "    cts[i] = g if p is None else join(p, g, i, sweep)"]
-
-
-def _joint_lines(
-    form: Form, rule: Rule, number: int, positions: tuple[int, ...], namespace: dict[str, Any]
-) -> list[str]:
-    namespace[f"needed{number}"] = frozenset(form.primitive.rule_name(p) for p in positions)
-    lines = [
-        (
-            f"    gs = settle_several(rule{number}({_arguments(form, rule, None, number)}), {len(rule.operands)}, "
-            "form, record[-1])"
-        )
-    ]
-    for position in positions:
-        place = rule.operands.index(form.primitive.rule_name(position))
-        spec = _spec_place(form, f"@{position}")
-        lines.append(f"    g = settle(gs[{place}], record[{spec}], form, {position}, record[-1], ct)")
-        lines += _join_lines(form.active.index(position) + 1)
-    return lines
-
-
-def _family_lines(
-    form: Form, rule: Rule, number: int, positions: tuple[int, ...], namespace: dict[str, Any]
-) -> list[str]:
-    """One rule for many operands of a family: a loop instead of a line each."""
-    first = len(form.primitive.operands)
-    namespace[f"places{number}"] = tuple(
-        (p, p - first, form.active.index(p) + 1, _spec_place(form, f"@{p}")) for p in positions
-    )
-    return [
-        f"    for position, index, at, spec in places{number}:",
-        f"        g = rule{number}({_arguments(form, rule, None)})",
-        "        g = settle(g, record[spec], form, position, record[-1], ct)",
-        "        i = record[at]",
-        "        p = cts[i]",
-        "        cts[i] = g if p is None else join(p, g, i, sweep)",
-    ]
-
-
-def _spec_place(form: Form, name: str) -> int:
-    return form.first_spec + form.specs.index(name)
-
-
-def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> str:
-    """The text of a rule call's arguments: where in the record each declared name is."""
-    prim = form.primitive
-    words = ["ct"]
-    for name in rule.reads:
-        if name == "needed":
-            words.append(f"needed{number}")
-        elif name == "index":
-            words.append("index" if index is None else str(index))
-        elif name in prim.params:
-            words.append(f"record[-2][{prim.params.index(name)}]")
-        elif name.endswith(SPEC):
-            words.append(f"record[{_spec_place(form, name)}]")
-        else:
-            words.append(f"record[{1 + len(form.active) + form.saved.index(name)}]")
-    return ", ".join(words)
-
+from pullback.recording.copies import keep
+from pullback.recording.crossing import present
+from pullback.recording.handles import FREE, SAVED, resolve, spec_of_handle
+from pullback.recording.recorder import call, finish, hold
+from pullback.recording.tape import CAPTURED
+from pullback.rules.declaration import Primitive
+from pullback.rules.forms import Form
+from pullback.rules.generated_code import compile_function, identifier
+from pullback.words.call_sites import find_site
 
 _SITE = """{pad}frame = getframe({depth})
 {pad}site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
@@ -164,8 +33,20 @@ _SITE = """{pad}frame = getframe({depth})
 """
 
 
-# A handle of a trace whose loop records a step is replaced by what stands for it in that step.
-_CAPTURED = "    if type({0}) in served and {0}._tape.mode == 4:\n        {0} = captured({0}, None)\n"
+_CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
+        {{0}} = present({{0}}, None)
+        if type({{0}}) not in served:
+            return prim({{1}})
+"""
+"""A handle of a trace whose loop records a step is replaced by what stands for it in that step."""
+_BY_OPERATOR, _BY_VARIANT = 2, 3
+"""How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
+_NAMES = {
+    "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
+    "find_site": find_site, "call": call, "present": present, "finish": finish, "keep": keep, "hold": hold,
+    "resolve": resolve, "spec_of_handle": spec_of_handle, "plain": frozenset((float, int, np.ndarray, np.float64)),
+}  # fmt: skip
+"""What the generated text refers to, besides the classes of handles."""
 
 
 @define
@@ -189,21 +70,21 @@ class Variant:
 
     def keeping(self, pad: str, handle: str, value: str) -> str:
         """The line that makes an operand's value safe to be held."""
-        return f"{pad}{value} = hold({handle}, {value}, tape)\n" if self.wide else f"{pad}{handle}._flag = 2\n"
+        return f"{pad}{value} = hold({handle}, {value}, tape)\n" if self.wide else f"{pad}{handle}._flag = {SAVED}\n"
 
     def leave(self, pad: str) -> str:
         """The line that hands over to whoever can do more."""
         return f"{pad}return {self.fallback}\n"
 
 
-def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) -> Callable[..., Any]:
+def make_caller(prim: Primitive, forms: dict[str, Form], classes: dict[str, Any]) -> Callable[..., Any]:
     """The fast way to call an elementwise primitive of one or two operands, in two variants of one text.
 
     The first serves tracers, the second also views; whatever is not plain falls through to ``call``. ``forms`` maps an
-    activity pattern to its exact form; ``names`` are what the generated code refers to.
+    activity pattern to its exact form; ``classes`` are those of handles: ``Tracer``, and all that are ``served``.
     """
     operands = "x" if len(prim.operands) == 1 else "x, y"
-    namespace = dict(names, prim=prim, forward=prim.forward)
+    namespace = {**_NAMES, **classes, "prim": prim, "forward": prim.forward}
     name = f"call_{identifier(prim)}"
     body = _unary_text if len(prim.operands) == 1 else _binary_text
     wide, narrow = f"{name}_views", name
@@ -212,7 +93,7 @@ def make_caller(prim: Primitive, forms: dict[str, Form], names: dict[str, Any]) 
         (Variant(prim, forms, True, last), wide),
         (Variant(prim, forms, False, f"{wide}({operands})"), narrow),
     ):
-        opening = "".join(map(_CAPTURED.format, operands.split(", "))) if variant.wide else ""
+        opening = "".join(_CAPTURED.format(x, operands) for x in operands.split(", ")) if variant.wide else ""
         source = f"def {called}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
         namespace[called] = compile_function(called, source, namespace)
     made: Callable[..., Any] = namespace[name]
@@ -236,7 +117,7 @@ def _unary_text(variant: Variant) -> str:
     prim, form, pad = variant.prim, variant.forms["1"], " " * 12
     text = _opening(variant, "x")
     if any(len(rules) > 1 for rules in prim.rules.values()):
-        text += f"{pad}if x._flag == 2:\n{pad}    return call(prim, (x,), {{}})\n"
+        text += f"{pad}if x._flag == {SAVED}:\n{pad}    return call(prim, (x,), {{}})\n"
     text += f"{pad}out = {_forward_text(prim, 'xv')}\n"
     if prim.name.endswith("absolute"):  # the one unary ufunc whose complex result is real
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
@@ -249,7 +130,8 @@ def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]
     named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
     parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
     masks = f"{pad}tape.masks = True\n" if form.primitive.masks else ""
-    flag, depth = 2 if "out" in form.saved else 0, 3 if variant.wide else 2
+    flag = SAVED if "out" in form.saved else FREE
+    depth = _BY_VARIANT if variant.wide else _BY_OPERATOR
     return _SITE.format(pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks)
 
 

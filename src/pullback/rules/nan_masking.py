@@ -1,0 +1,46 @@
+"""Where NaN is masked: a rule that makes a NaN of a cotangent of 0 gives 0, in traces in which something was left out.
+
+``where(x > 0, x * log(x), 0)`` sends 0 to the product wherever it left it out, and there 0 * log(0) is NaN though
+nothing depends on it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.rules.forms import FORMS, PULLS
+from pullback.rules.generated_pulls import make_pull
+
+
+class MaskedPulls(dict[int, Callable[..., None]]):
+    """Opcode to pull, as :data:`pullback.rules.forms.PULLS`, for traces in which something was masked (``Tape.masks``):
+    elementwise rules make no NaN of a cotangent of 0. Kept apart because that costs a pass over every cotangent."""
+
+    def __missing__(self, opcode: int) -> Callable[..., None]:
+        form = FORMS[opcode]
+        plain = not form.primitive.elementwise or not form.rules or bool(form.primitive.outputs)
+        self[opcode] = pull = PULLS[opcode] if plain else make_pull(form, without_nan)
+        return pull
+
+
+MASKED_PULLS = MaskedPulls()
+
+
+def without_nan(g: Any, ct: Any) -> Any:
+    """The cotangent ``g`` that an elementwise rule made of ``ct``, with 0 in the place of every NaN that it made of a
+    0. One pass without a temporary where there is no NaN."""
+    if isinstance(g, np.ndarray):
+        if not g.size:
+            return g
+        least = g.min() if g.dtype.kind == "f" else g.ravel("K").dot(g.ravel("K"))
+        if least == least:  # noqa: PLR0124 - only a NaN differs from itself
+            return g
+    mask = (concrete(ct) == 0) & np.isnan(concrete(g))
+    return np.where(mask, 0, g) if mask.any() else g
+
+
+def concrete(x: Any) -> Any:
+    """The value behind a handle, told by its class; anything else as it is."""
+    look = getattr(type(x), "__pullback_value__", None)
+    return x if look is None else look(x)
