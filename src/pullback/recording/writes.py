@@ -31,9 +31,10 @@ from pullback.recording.recorder import form_of
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
 from pullback.rules.forms import Form, special_form
-from pullback.rules.unbroadcast import PULLED, join, settle
+from pullback.rules.unbroadcast import join, settle
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
+from pullback.words.sniffs import PULLED
 from pullback.words.specs import shared_spec
 
 

@@ -6,16 +6,15 @@ output (``out``, or the name of one of several outputs), a residual (``lu``), a 
 cost nothing.
 """
 
-import dis
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import CodeType
 from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
 from pullback.words.errors import DeclarationError
+from pullback.words.sniffs import global_names
 
 RESERVED = ("ct", "out", "needed", "index")
 SPEC = "_spec"
@@ -375,11 +374,6 @@ def _refuse_captured_arrays(prim: Primitive, fn: Callable[..., Any], operands: t
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__")
-
-
-def global_names(code: CodeType) -> set[str]:
-    """The global names a code object reads; ``co_names`` would add its attribute names."""
-    return {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
 
 
 def _cell_contents(function: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from pullback.words.errors import PullbackError
+from pullback.words.sniffs import column_groups
 
 Names = NDArray[np.int64]
 LinearMap = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -46,15 +47,12 @@ def groups_of_columns(pattern: Any) -> NDArray[np.int64]:
     whichever takes fewer groups.
     """
     sparse_library()
-    # The function behind jac_sparsity= of scipy.optimize.least_squares; it has kept its name and place since SciPy
-    # 0.17.
-    group_columns = import_module("scipy.optimize._numdiff").group_columns
     n = pattern.shape[1]
     if not n or not pattern.nnz:
         return np.zeros(n, np.int64)
     counts = np.bincount(pattern.indices, minlength=n) if pattern.format == "csr" else np.diff(pattern.indptr)
     plain = import_module("scipy.sparse").csr_matrix(pattern)
-    found = [group_columns(plain, order) for order in (np.arange(n), np.argsort(-counts, kind="stable"))]
+    found = [column_groups(import_module, plain, order) for order in (np.arange(n), np.argsort(-counts, kind="stable"))]
     best: NDArray[np.int64] = min(found, key=np.max)
     return best
 

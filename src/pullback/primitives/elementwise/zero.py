@@ -5,14 +5,11 @@ NumPy's plain value.
 is its second operand (see ``elementwise``), nor ``np.histogram_bin_edges``, which moves with its data.
 """
 
-from typing import Any
-
 import numpy as np
 
 from pullback.primitives.shared.versions import available
 from pullback.rules.declaration import Composite, zero_derivative
-
-ONES_LIKE: Any = np._core.umath._ones_like  # type: ignore[attr-defined]  # noqa: SLF001 - a ufunc without a public name
+from pullback.words.sniffs import UNNAMED
 
 ROUNDING: tuple[Composite, ...] = (
     zero_derivative(np.ceil),
@@ -25,7 +22,7 @@ ROUNDING: tuple[Composite, ...] = (
     zero_derivative(np.floor_divide),
     zero_derivative(np.nextafter),
     zero_derivative(np.spacing),
-    zero_derivative(ONES_LIKE),
+    *map(zero_derivative, UNNAMED),
 )
 QUESTIONS: tuple[Composite, ...] = (
     zero_derivative(np.signbit),

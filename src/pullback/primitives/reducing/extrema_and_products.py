@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.reducing.sums import (
-    ABSENT,
     ADD,
     cast_to,
     is_true,
@@ -20,6 +19,7 @@ from pullback.primitives.shared.axes import Axis, keep
 from pullback.primitives.shared.factors import is_ordinary, loses_nothing, products_of_others
 from pullback.primitives.shared.picking import put
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 MULTIPLY: Any = np.multiply.reduce

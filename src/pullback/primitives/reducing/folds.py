@@ -26,9 +26,8 @@ from pullback.primitives.shared.picking import put
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # -------------------------------------------------------------------------------------------------- partial derivatives

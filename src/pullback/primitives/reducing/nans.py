@@ -15,9 +15,8 @@ from pullback.primitives.reducing.variances import about_mean, halved_over
 from pullback.primitives.shared.axes import Axis, count, keep
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 # ------------------------------------------------------------------------------------------------ sums, products, scans

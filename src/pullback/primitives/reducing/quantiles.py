@@ -23,9 +23,9 @@ from pullback.primitives.shared.masked import times
 from pullback.primitives.shared.picking import pick, put
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 MANY = 32
 """From so many ranks on, a sort finds the elements sooner than a partition."""
 

@@ -12,9 +12,8 @@ from pullback.primitives.shared.masked import silent, times
 from pullback.primitives.shared.versions import available, served
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
 
 
 def _cumsum_rule(ct: Any, x_spec: ArraySpec, axis: int) -> Any:

@@ -10,8 +10,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
+from pullback.words.sniffs import ABSENT
 
 
 # --------------------------------------------------------------------------------------------------------- ptp, average

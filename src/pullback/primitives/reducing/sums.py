@@ -7,10 +7,8 @@ import numpy as np
 from pullback.primitives.shared.axes import Axis, count, extent, integral, keep, spread
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures; it differs from None for initial=
-
 
 ADD: Any = np.add.reduce
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.reducing.sums import (
-    ABSENT,
     is_true,
 )
 from pullback.primitives.shared.axes import Axis, count, extent, keep
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 

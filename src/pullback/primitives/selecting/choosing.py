@@ -14,9 +14,7 @@ from pullback.primitives.shared.masked import where_true
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - the default in NumPy's own signatures
-CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - the ufunc behind np.clip and ndarray.clip has no public name
+from pullback.words.sniffs import ABSENT, CLIP
 
 # ---------------------------------------------------------------------------------------------------- where and its kin
 where = primitive(

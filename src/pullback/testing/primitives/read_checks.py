@@ -4,7 +4,6 @@ The second is found by overwriting: run the forward, copy what the rule declares
 compare bits.
 """
 
-import dis
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
@@ -17,6 +16,7 @@ from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoi
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, stable
+from pullback.words.sniffs import global_names
 
 LARGE = 1e4
 """Larger than what rules compare with, and still a float16."""
@@ -151,10 +151,7 @@ def _of_function(path: str, function: Any) -> Iterator[tuple[str, Any]]:
             yield f"the closure variable {name}{within}", cell.cell_contents
         except ValueError:  # an empty cell: a name bound later
             continue
-    named = {
-        step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
-    }  # co_names has attributes, too
-    for name in sorted(named & function.__globals__.keys()):
+    for name in sorted(global_names(code) & function.__globals__.keys()):
         yield f"the global {name}{within}", function.__globals__[name]
     for inner in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         yield f"a default{within}", inner
