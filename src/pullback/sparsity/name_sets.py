@@ -52,9 +52,8 @@ def groups_of_columns(pattern: Any) -> NDArray[np.int64]:
         return np.zeros(n, np.int64)
     counts = np.bincount(pattern.indices, minlength=n) if pattern.format == "csr" else np.diff(pattern.indptr)
     plain = import_module("scipy.sparse").csr_matrix(pattern)
-    found = [column_groups(import_module, plain, order) for order in (np.arange(n), np.argsort(-counts, kind="stable"))]
-    best: NDArray[np.int64] = min(found, key=np.max)
-    return best
+    groups: NDArray[np.int64] = column_groups(import_module, plain, (np.arange(n), np.argsort(-counts, kind="stable")))
+    return groups
 
 
 @define(eq=False)
