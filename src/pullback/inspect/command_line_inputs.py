@@ -20,6 +20,7 @@ from attrs import frozen
 
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import InputFileError, PolicyError
+from pullback.words.sniffs import of_pickles
 
 
 @frozen(eq=False)
@@ -123,7 +124,7 @@ def load_array(text: str) -> np.ndarray[Any, Any]:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
-        if "pickle" in str(error).lower() or "object arrays" in str(error).lower():
+        if of_pickles(error):
             raise InputFileError(
                 f"{text} holds pickled Python objects, which are not loaded because loading them may run code; "
                 "save a numeric array with numpy.save"

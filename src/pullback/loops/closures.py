@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.recording.handles import Handle, freeze, plain_value, read_only
 from pullback.recording.tape import PAUSED
-from pullback.rules.declaration_checks import global_names
+from pullback.words.sniffs import global_names
 from pullback.words.structures import flatten, map_leaves
 
 MAX_DEPTH = 8

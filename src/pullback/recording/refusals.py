@@ -2,14 +2,12 @@
 source is at hand."""
 
 import ast
-import dis
-import linecache
 import re
-from itertools import islice
 from typing import Any
 
 from pullback.words.call_sites import site_code, site_here, site_text
 from pullback.words.errors import ConversionError
+from pullback.words.sniffs import instruction, source
 
 PNP = "from pullback import numpy as pnp"
 BUFFER = "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), or collect the parts and call np.stack"
@@ -101,15 +99,7 @@ def expression(site: int) -> tuple[str, str]:
     """The name of the instruction at a call site and the source of the expression that it is part of; empty where
     there is no source."""
     code, offset = site_code(site)
-    operation = dis.opname[code.co_code[offset]] if offset < len(code.co_code) else ""
-    line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None, None, None, None))
-    lines = linecache.getlines(code.co_filename)
-    if line is None or end_line is None or column is None or end_column is None or end_line > len(lines):
-        return operation, ""
-    parts = [part.encode() for part in lines[line - 1 : end_line]]  # columns count bytes
-    parts[-1] = parts[-1][:end_column]
-    parts[0] = parts[0][column:]
-    return operation, b"".join(parts).decode(errors="replace")
+    return instruction(code, offset), source(code, offset)
 
 
 def refusal(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:

@@ -30,11 +30,12 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import form_of
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
-from pullback.rules.cotangent_sums import PULLED, send
+from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
+from pullback.words.sniffs import PULLED
 from pullback.words.specs import shared_spec
 
 

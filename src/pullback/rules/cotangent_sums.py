@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.sniffs import JOINED
+
 
 def _in_c_order(g: Any) -> bool:
     """True where a sum of ``g`` and a C-contiguous array is C-contiguous."""
@@ -13,36 +15,6 @@ def _in_c_order(g: Any) -> bool:
         return True
     strides = g.strides
     return all(s > 0 for s in strides) and all(s >= t for s, t in pairwise(strides))
-
-
-def _seen_in_join(p: Any, _g: Any, _i: int, _sweep: Any) -> int:
-    return getrefcount(p)
-
-
-def _seen_in_pull(_record: Any, ct: Any) -> int:
-    return _seen_below(ct)
-
-
-def _seen_below(ct: Any) -> int:
-    return getrefcount(ct)
-
-
-def _joined() -> int:
-    """The count of references that ``join`` sees of an array which only ``cts`` holds; an interpreter's own
-    business, hence measured."""
-    cts = [np.empty(1)]
-    p = cts[0]
-    return _seen_in_join(p, None, 0, None)
-
-
-def _pulled() -> int:
-    """The same for a cotangent that a sweep has taken out of ``cts`` and handed to a pull, seen one function below
-    the pull."""
-    ct = np.empty(1)
-    return _seen_in_pull(None, ct)
-
-
-JOINED, PULLED = _joined(), _pulled()
 
 
 def alone(p: Any) -> bool:

@@ -1,15 +1,14 @@
 """What is checked when a primitive or a rule is declared: names, signatures, and that a rule captures no array."""
 
-import dis
 import inspect
 from collections.abc import Callable, Iterable
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from pullback.rules.rule_names import RESERVED, SPEC, Names, Rule
 from pullback.words.errors import DeclarationError
+from pullback.words.sniffs import global_names
 
 
 def signature_of(
@@ -144,11 +143,6 @@ def _refuse_captured_arrays(prim: Names, fn: Callable[..., Any], operands: tuple
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__")
-
-
-def global_names(code: CodeType) -> set[str]:
-    """The global names a code object reads; ``co_names`` would add its attribute names."""
-    return {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
 
 
 def _cell_contents(function: Any) -> list[Any]:

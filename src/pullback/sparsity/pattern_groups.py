@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pullback.words.optional_libraries import optional_library
+from pullback.words.sniffs import column_groups
 
 
 def sparse_library() -> Any:
@@ -22,17 +23,13 @@ def groups_of_columns(pattern: Any) -> NDArray[np.int64]:
     whichever takes fewer groups.
     """
     sparse_library()
-    # The function behind jac_sparsity= of scipy.optimize.least_squares; it has kept its name and place since SciPy
-    # 0.17.
-    group_columns = import_module("scipy.optimize._numdiff").group_columns
     n = pattern.shape[1]
     if not n or not pattern.nnz:
         return np.zeros(n, np.int64)
     counts = np.bincount(pattern.indices, minlength=n) if pattern.format == "csr" else np.diff(pattern.indptr)
     plain = import_module("scipy.sparse").csr_matrix(pattern)
-    groupings = [group_columns(plain, order) for order in (np.arange(n), np.argsort(-counts, kind="stable"))]
-    best: NDArray[np.int64] = min(groupings, key=np.max)
-    return best
+    groups: NDArray[np.int64] = column_groups(import_module, plain, (np.arange(n), np.argsort(-counts, kind="stable")))
+    return groups
 
 
 def coupled(structure: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.handles import Handle
 from pullback.recording.refusals import refusal
+from pullback.words.sniffs import by_sparse_product, is_of
 
 
 class Unsupported:
@@ -39,14 +40,10 @@ def made_plain(handle: Any) -> Any:
     captured is converted."""
     if left_alone(handle):
         return np.asarray(standing_for(handle))
-    frame: Any = _getframe(2)
-    asked = frame.f_code
-    while frame.f_code.co_name in ("_matmul_dispatch", "_rmatmul_dispatch"):
-        frame = frame.f_back
-    by_product = frame.f_code is not asked and frame.f_code.co_name in ("__matmul__", "__rmatmul__")
-    if by_product and "-packages/scipy/sparse/" in asked.co_filename:
+    frame = _getframe(2)
+    if by_sparse_product(frame):
         return NO_ARRAY
-    raise refusal(handle, "a plain array", scipy="-packages/scipy/" in asked.co_filename)
+    raise refusal(handle, "a plain array", scipy=is_of("scipy", frame.f_code.co_filename))
 
 
 def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:

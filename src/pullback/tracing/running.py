@@ -1,6 +1,5 @@
 """Running the user's function on tracers: the inputs become handles, the outputs values again."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from pullback.words.errors import (
     PullbackError,
     say_where,
 )
+from pullback.words.sniffs import of_a_tracer
 from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
 
@@ -140,17 +140,10 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
             raise refused from None
-        if re.search(_OF_A_TRACER, str(error)):
+        if of_a_tracer(error):
             say_where(error, _advice(error))
         raise
     return out
-
-
-_OF_A_TRACER = (
-    r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting "
-    r"single item of array|Iterator operand is flagged as writeable, but is an object"
-)
-"""What NumPy and Python say, by themselves, of a tracer that they cannot use and have not asked."""
 
 
 def _advice(error: Exception) -> str:

@@ -7,7 +7,6 @@ What NumPy computes is split into what has rules: operands cast to the dtypes of
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dis import opmap
 from sys import _getframe
 from typing import Any
 
@@ -23,13 +22,13 @@ from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
+from pullback.words.sniffs import by_operator
 from pullback.words.specs import INEXACT
 
 PYTHON_NUMBERS = (int, float, complex)
 SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128, np.clongdouble})
 OPERATORS_APART = {np.multiply: "operator_multiply", np.divide: "operator_divide", np.power: "operator_power"}
 """Ufuncs whose operator NumPy computes otherwise for scalars; of real ones the power alone."""
-BINARY_OP = opmap["BINARY_OP"]
 
 
 def found(function: Callable[..., Any]) -> Any:
@@ -52,8 +51,7 @@ def meant(ufunc: Any, x: Any, y: Any) -> Any:
     name = OPERATORS_APART.get(ufunc)
     if name is None or (ufunc is not np.power and x.dtype.kind != "c") or isinstance(plain_value(y), np.ndarray):
         return ufunc
-    frame = _getframe(2)
-    return name if frame.f_code.co_code[frame.f_lasti] == BINARY_OP else ufunc
+    return name if by_operator(_getframe(2)) else ufunc
 
 
 def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

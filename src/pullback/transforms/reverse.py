@@ -24,6 +24,7 @@ from pullback.transforms.argnums import chosen
 from pullback.transforms.seed_checks import checked_seed, conjugate, require_complex_linear
 from pullback.words.call_sites import site_text
 from pullback.words.errors import NotDifferentiableError, StructureError, TracerError
+from pullback.words.sniffs import HELD
 from pullback.words.specs import spec_of
 from pullback.words.structures import flatten, map_leaves, matched, unflatten
 
@@ -359,6 +360,6 @@ def _given_out(cts: list[Any], k: int, given: Any) -> Any:
     if type(ct) is np.ndarray and not given.spec.shape:
         return ct[()]
     if type(ct) is np.ndarray:
-        alone = ct.base is None and ct.flags.writeable and sys.getrefcount(ct) <= 2
+        alone = ct.base is None and ct.flags.writeable and sys.getrefcount(ct) <= HELD
         return ct if alone else ct.copy(order="K")
     return ct

@@ -4,7 +4,6 @@ A record holds an integer, which stands for a code object and the offset of an i
 when somebody asks. Frames of pullback, of its plugins, of NumPy and of the standard library are passed over.
 """
 
-import ast
 import sys
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.sniffs import is_of, is_standard
+
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
 _STARTS: list[int] = []
@@ -23,8 +24,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 instruction offset."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(f"{sep}words{sep}")[0]
-_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/", "-packages/scipy/")
-_STANDARD = ast.__file__.rpartition(sep)[0] + sep
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/")
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
 
@@ -78,7 +78,7 @@ def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
-        inside = inside or (filename.startswith(_STANDARD) and "-packages" not in filename)
+        inside = inside or is_standard(filename) or is_of("scipy", filename)
         known = _KNOWN_FILES[filename] = inside and not any(part in filename for part in _USER)
     return known
 

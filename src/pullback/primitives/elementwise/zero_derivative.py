@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.numpy_names import ONES_LIKE, available
+from pullback.primitives.shared.numpy_names import available
 from pullback.rules.declaration import Composite, zero_derivative
+from pullback.words.sniffs import UNNAMED
 
 
 def _each(*functions: Callable[..., Any]) -> tuple[Composite, ...]:
@@ -19,7 +20,7 @@ def _each(*functions: Callable[..., Any]) -> tuple[Composite, ...]:
 
 
 ROUNDING = _each(
-    *(np.ceil, np.floor, np.trunc, np.rint, np.round, np.around, np.floor_divide, np.nextafter, np.spacing, ONES_LIKE),
+    *(np.ceil, np.floor, np.trunc, np.rint, np.round, np.around, np.floor_divide, np.nextafter, np.spacing, *UNNAMED),
     *available("fix"),  # deprecated since NumPy 2.5
 )
 QUESTIONS = _each(

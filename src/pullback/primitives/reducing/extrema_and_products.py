@@ -12,9 +12,9 @@ import numpy as np
 from pullback.primitives.reducing.sums import ADD, is_true, reduce_by, sum_, sum_where
 from pullback.primitives.shared.axes import Axis, keep
 from pullback.primitives.shared.gather_scatter import put
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.primitives.shared.products_of_others import is_ordinary, loses_nothing, products_of_others
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 MULTIPLY: Any = np.multiply.reduce

@@ -14,9 +14,9 @@ import numpy as np
 from pullback.primitives.reducing.sums import is_true, to_mean
 from pullback.primitives.reducing.variances import about_mean, correct_ddof, halved_over
 from pullback.primitives.shared.axes import Axis, count
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 

@@ -22,9 +22,9 @@ from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
 from pullback.primitives.shared.gather_scatter import pick, put
 from pullback.primitives.shared.masked_arithmetic import times
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 MANY = 32

@@ -8,10 +8,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.primitives.shared.axes import BACKWARDS, Shape, cut, integral
 from pullback.primitives.shared.masked_arithmetic import silent, times
-from pullback.primitives.shared.numpy_names import ABSENT, available, served
+from pullback.primitives.shared.numpy_names import available, served
 from pullback.primitives.shared.products_of_others import is_ordinary
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 

@@ -12,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from pullback.primitives.reducing.variances import conjugate
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 
 
 # --------------------------------------------------------------------------------------------------------- ptp, average

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shared.axes import Axis, Shape, count, extent, integral, keep, kept_shape
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 ADD: Any = np.add.reduce

@@ -23,10 +23,10 @@ from pullback.primitives.reducing.scans import from_the_end
 from pullback.primitives.shared.axes import BACKWARDS, Axis, cut, integral, keep
 from pullback.primitives.shared.gather_scatter import put
 from pullback.primitives.shared.masked_arithmetic import over, times
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from pullback.primitives.reducing.sums import is_true
 from pullback.primitives.shared.axes import Axis, count, extent, keep
-from pullback.primitives.shared.numpy_names import ABSENT
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
 

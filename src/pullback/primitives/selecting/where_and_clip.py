@@ -11,10 +11,10 @@ import numpy as np
 from pullback.primitives.elementwise.ufunc_rules import is_complex
 from pullback.primitives.shaping.as_array import as_array, promoting
 from pullback.primitives.shared.masked_arithmetic import where_true
-from pullback.primitives.shared.numpy_names import ABSENT, CLIP
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
+from pullback.words.sniffs import ABSENT, CLIP
 
 # ---------------------------------------------------------------------------------------------------- where and its kin
 where = primitive(

@@ -1,4 +1,4 @@
-"""What NumPy has without a public name, or not in every version that is served: 2.0 is the oldest.
+"""What NumPy has not in every version that is served: 2.0 is the oldest.
 
 It is asked for here alone, so that a raised minimum shows what may be simplified.
 """
@@ -9,12 +9,6 @@ from typing import Any
 import numpy as np
 
 from pullback.rules.declaration import Composite, Primitive
-
-ABSENT: Any = np._NoValue  # noqa: SLF001 - private
-"""The default of an argument in NumPy's own signatures; for ``initial=`` it differs from None."""
-CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # noqa: SLF001 - private
-"""The ufunc behind np.clip and ndarray.clip."""
-ONES_LIKE: Any = np._core.umath._ones_like  # type: ignore[attr-defined]  # noqa: SLF001 - private
 
 
 def available(*names: str) -> tuple[Callable[..., Any], ...]:

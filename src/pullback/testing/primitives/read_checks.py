@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback.rules.declaration_checks import global_names
 from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, stable
+from pullback.words.sniffs import global_names
 
 LARGE = 1e4
 """Larger than what rules compare with, and still a float16."""

@@ -1,0 +1,231 @@
+"""What pullback looks at though nobody promises it: reference counts, instructions, files of frames, texts of messages,
+private names of NumPy and SciPy. All of it is here, but for plain comparisons with a constant that is made here.
+
+Each entry says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
+what happens then: a slower way, a poorer message or a named refusal, never a wrong number.
+
+Seen on CPython 3.11.7, 3.12.1, 3.13.0 and 3.14.10 with NumPy 2.0.2 (on 3.12), 2.4.6 (on 3.11) and 2.5.5, and SciPy
+1.17.1 and 1.18.1. One of them has changed: CPython 3.14 lends a local to the function it calls without counting that
+(LOAD_FAST_BORROW), so that an array that nobody else has is seen with 2, 1 and 1 references where there were 4, 4 and
+2. An array that somebody has still shows one more than one that nobody has, which is all that is asked for, and it is
+asked when pullback is imported. Builds without the global lock, and other interpreters, have not been tried.
+
+What has to stand elsewhere: ``vectorize`` of pullback.numpy overrides ``numpy.vectorize._vectorize_call``. Should NumPy
+call it no more, its own way meets the tracer, and that is refused (``ConversionError``).
+Test: test_vectorize_calls_what_is_overridden.
+"""
+
+import ctypes
+import dis
+import linecache
+import re
+import sys
+from collections.abc import Callable
+from functools import cache, lru_cache
+from itertools import islice
+from os import sep
+from sys import getrefcount
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+# --------------------------------------------------------------------------------------------------- reference counts
+# How many references to an array are there where nobody else has it: it may then be written in place, or handed out.
+# Test: test_counts_tell_a_lone_array_from_a_shared_one, and those beside it for the places where the counts are asked.
+# Where they do not tell them apart, the limit is 0, which no array has: sums are made anew, gradients copied.
+
+
+def _limit(seen: Callable[[list[Any]], int], holders: int) -> int:
+    """The count that ``seen`` shows for an array that only the given list has; 0 where one that somebody else has, too,
+    shows no more. Never above the number of ``holders``: a debugger adds its own while pullback is imported."""
+    other = np.empty(1)
+    alone, shared = seen([np.empty(1)]), seen([other])
+    return min(alone, holders) if alone < shared else 0
+
+
+def _in_join(cts: list[Any]) -> int:
+    p = cts[0]
+    return _below(p, None)
+
+
+def _in_pull(cts: list[Any]) -> int:
+    ct = cts.pop()
+    return _one_below(None, ct)
+
+
+def _one_below(_record: Any, ct: Any) -> int:
+    return _below(ct, None)
+
+
+def _below(ct: Any, _: Any) -> int:
+    return getrefcount(ct)
+
+
+def _in_hand(cts: list[Any]) -> int:
+    ct = cts.pop()
+    return getrefcount(ct)
+
+
+JOINED = _limit(_in_join, 4)
+"""For an element of a list, a local of the caller, and a parameter: held by these three, and by ``getrefcount``."""
+PULLED = _limit(_in_pull, 4)
+"""For a local of a sweep that is handed to a pull, and by it to another function."""
+HELD = _limit(_in_hand, 2)
+"""For a local that nothing but its own function has."""
+
+
+# -------------------------------------------------------------------------------------------------------- instructions
+BINARY_OP = dis.opmap.get("BINARY_OP", -1)
+"""The instruction of a binary operator."""
+LOAD_GLOBAL = "LOAD_GLOBAL"
+
+
+def by_operator(frame: FrameType) -> bool:
+    """Whether the frame is at an operator, ``s * x``, and not at a call, ``np.multiply(s, x)``: for two scalars these
+    differ in their last bits. Test: test_an_operator_is_told_from_a_call. Else False: the ufunc's bits are taken, and a
+    loop whose steps do not repeat bit for bit says so."""
+    return frame.f_code.co_code[frame.f_lasti] == BINARY_OP
+
+
+@lru_cache(256)
+def global_names(code: CodeType) -> frozenset[str]:
+    """The global names that a code object reads, also in functions and comprehensions within, to find the arrays and
+    generators that it uses. Test: test_global_names_are_read. Where they cannot be told from names of attributes, both:
+    more is refused, and more kept."""
+    within = (global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    own = _loaded(code) if _loaded(_probe.__code__) == {"np"} else code.co_names
+    return frozenset(own).union(*within)
+
+
+def _probe(x: Any) -> Any:
+    return np.ndim(x)
+
+
+def _loaded(code: CodeType) -> set[str]:
+    return {step.argval for step in dis.get_instructions(code) if step.opname == LOAD_GLOBAL}
+
+
+def instruction(code: CodeType, offset: int) -> str:
+    """The name of an instruction, by which a write is told from a read. Test: test_a_write_is_told_from_a_read. Else
+    the advice in an error message is more general."""
+    return dis.opname[code.co_code[offset]] if offset < len(code.co_code) else ""
+
+
+def source(code: CodeType, offset: int) -> str:
+    """The source of the expression that an instruction is part of; empty where it is not at hand, and the advice in an
+    error message general. Test: test_the_expression_of_an_instruction_is_found."""
+    line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None, None, None, None))
+    lines = linecache.getlines(code.co_filename)
+    if line is None or end_line is None or column is None or end_column is None or end_line > len(lines):
+        return ""
+    parts = [part.encode() for part in lines[line - 1 : end_line]]  # columns count bytes
+    parts[-1] = parts[-1][:end_column]
+    parts[0] = parts[0][column:]
+    return b"".join(parts).decode(errors="replace")
+
+
+# ----------------------------------------------------------------------------------------------------- files of frames
+_STANDARD = dis.__file__.rpartition(sep)[0] + sep
+SPARSE_DISPATCH, SPARSE_PRODUCTS = ("_matmul_dispatch", "_rmatmul_dispatch"), ("__matmul__", "__rmatmul__")
+
+
+def is_of(package: str, filename: str) -> bool:
+    """Whether a file is the source of a package that is imported. Test: test_files_are_told_by_their_package. Else
+    errors name a line of that package in the place of the user's, and advise less well."""
+    home = getattr(sys.modules.get(package), "__file__", None)
+    return home is not None and filename.startswith(home.rpartition(sep)[0] + sep)
+
+
+def is_standard(filename: str) -> bool:
+    """Whether a file is Python's own; installed packages may lie in a folder below. Test and else as for
+    :func:`is_of`."""
+    return filename.startswith(_STANDARD) and "-packages" not in filename
+
+
+def by_sparse_product(frame: Any) -> bool:
+    """Whether a SciPy sparse array asks for an array in ``A @ x``: SciPy leaves the product to ``x`` when told that
+    this is none. Test: test_a_sparse_array_leaves_the_product_to_a_tracer. Else the tracer is refused, as in any other
+    call of SciPy's."""
+    asks = frame.f_code
+    while frame.f_code.co_name in SPARSE_DISPATCH:
+        frame = frame.f_back
+    by_product = frame.f_code is not asks and frame.f_code.co_name in SPARSE_PRODUCTS
+    return by_product and is_of("scipy.sparse", asks.co_filename)
+
+
+# --------------------------------------------------------------------------------------------------- texts of messages
+_OF_A_TRACER = (
+    r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting "
+    r"single item of array|Iterator operand is flagged as writeable, but is an object"
+)
+
+
+def of_a_tracer(error: Exception) -> bool:
+    """Whether NumPy or Python say, by themselves, that they cannot use a tracer, which they have not asked. Test:
+    test_errors_about_a_tracer_are_known. Else the error goes up as it is, without advice."""
+    return re.search(_OF_A_TRACER, str(error)) is not None
+
+
+def of_pickles(error: Exception) -> bool:
+    """Whether ``numpy.load`` refused pickled objects. Test: test_errors_about_pickles_are_known. Else the command line
+    says that the file is no array's, and quotes NumPy."""
+    text = str(error).lower()
+    return "pickle" in text or "object arrays" in text
+
+
+# ------------------------------------------------------------------------------------------------------- private names
+_UMATH: Any = getattr(getattr(np, "_core", None), "umath", None)
+
+ABSENT: Any = getattr(np, "_NoValue", object())
+"""The default in NumPy's own signatures; it differs from None for initial=. Test: test_absent_is_numpys_own. Else a
+value of our own, which no caller can pass."""
+
+
+def _clip(x: Any, low: Any, high: Any, **options: Any) -> Any:
+    return np.minimum(np.maximum(x, low, **options), high, **options)
+
+
+CLIP: Any = getattr(_UMATH, "clip", _clip)
+"""The ufunc behind np.clip and ndarray.clip. Test: test_clip_calls_the_private_ufunc. Else the two ufuncs of which it
+is made; ``clip`` of a plain array with traced bounds is then refused (``UnknownFunctionError``)."""
+UNNAMED: tuple[Any, ...] = tuple(getattr(_UMATH, name) for name in ("_ones_like",) if hasattr(_UMATH, name))
+"""Ufuncs without a public name whose derivative is zero. Test: test_absent_is_numpys_own. Else they are unknown, and so
+refused."""
+
+
+@cache
+def legacy_bytes() -> int:
+    """How many bytes at its address are the state of an MT19937, 624 words of 32 bits and the position among them, by
+    which a loop sees at each step whether it was drawn from. Test: test_the_state_of_the_legacy_generator_is_found.
+    Else 0, and the state is saved at each step."""
+    bits = np.random.MT19937(0)
+    state: Any = bits.state["state"]
+    wanted = state["key"].astype(np.uint32).tobytes() + np.int32(state["pos"]).tobytes()
+    found = ctypes.string_at(bits.ctypes.state_address, len(wanted))
+    return len(wanted) if found == wanted else 0
+
+
+def column_groups(load: Callable[[str], Any], pattern: Any, orders: tuple[Any, ...]) -> Any:
+    """For each column of a sparse pattern, in rows, its group, no row having entries in two columns of one group: by
+    the function behind ``jac_sparsity=`` of ``scipy.optimize.least_squares``, whose module ``load`` imports, in the
+    order of columns that takes the fewest groups. Test: test_scipy_groups_columns. Where it is gone, or its groups are
+    none, each column is a group of its own, at the price of a derivative each."""
+    own = np.arange(pattern.shape[1])
+    try:
+        group = load("scipy.optimize._numdiff").group_columns
+    except (ImportError, AttributeError):
+        return own
+    best = min((np.asarray(group(pattern, order)) for order in orders), key=np.max)
+    return best if best.shape == own.shape and _apart(pattern, best) else own
+
+
+def _apart(pattern: Any, groups: Any) -> bool:
+    """Whether no row of a sparse pattern has entries in two columns of one group."""
+    shape = (pattern.shape[0], int(groups.max()) + 1)
+    counts: list[int] = []
+    for columns, extent in ((pattern.indices, pattern.shape), (groups[pattern.indices], shape)):
+        entries = type(pattern)((np.ones(len(columns), bool), columns, pattern.indptr), shape=extent, copy=True)
+        entries.sum_duplicates()
+        counts.append(entries.nnz)
+    return counts[0] == counts[1]
