@@ -19,6 +19,7 @@ from pullback.words.errors import DeclarationError
 
 RESERVED = ("ct", "out", "needed", "index")
 SPEC = "_spec"
+REACHES = {"": (), "place": (), "moved": (), "reduced": ("axis", "keepdims"), "before": ("axis",), "line": ("axis",)}
 
 
 @frozen
@@ -73,6 +74,11 @@ class Primitive:
     their tangents."""
     bilinear: tuple[str, ...] = ()
     """The operands in each of which the primitive is linear, all others held fixed, as both of a matrix product."""
+    reach: str = ""
+    """On which elements of the operands an element of the output depends, for sparse Jacobians: on those at its own
+    ``"place"`` after broadcasting; on one of them, which was ``"moved"``; on those that ``np.sum`` with this ``axis``
+    and ``keepdims`` adds up there (``"reduced"``); on its ``"line"`` along ``axis``; on what stands ``"before"`` it
+    there, and itself. Empty: on all, unless ``elementwise``, ``linear`` or ``view`` tells more."""
     masks: bool = False
     """Its rules send a cotangent of exactly 0 to what was not taken: what happened to that before must not make a
     NaN of it."""
@@ -189,6 +195,7 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     Options: ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward``
     then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without
     derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand),
+    ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse Jacobians; the class explains them),
     ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules
     send exact zeros to what was not taken, as those of ``where`` do). Raises :class:`DeclarationError` naming what is
     wrong.
@@ -276,22 +283,21 @@ def _check_names(prim: Primitive) -> None:
     for kind, names in kinds.items():
         for name in names:
             if name in RESERVED or name.endswith(SPEC):
-                message = (
+                raise DeclarationError(
                     f"{prim.name}: {kind} {name!r} has a reserved name ({', '.join(RESERVED)}, *{SPEC}); rename it"
                 )
-                raise DeclarationError(message)
             if name in seen:
-                message = (
+                raise DeclarationError(
                     f"{prim.name}: {name!r} is both {seen[name]} and {kind}; the names of a primitive are disjoint"
                 )
-                raise DeclarationError(message)
             seen[name] = kind
     if not prim.operand_names:
-        message = (
+        raise DeclarationError(
             f"{prim.name} has no operand; arrays are positional parameters of the forward, metadata is keyword-only"
         )
-        raise DeclarationError(message)
     _require_known(prim, "nondiff", prim.nondiff, prim.operand_names)
+    _require_known(prim, "reach", (prim.reach,), tuple(REACHES))
+    _require_known(prim, "reach", REACHES[prim.reach], prim.params)
     _require_known(prim, "opaque", prim.opaque, (*prim.operand_names, *prim.residuals, *prim.outputs, "out"))
 
 

@@ -52,7 +52,7 @@ def _linear_map(
     """A primitive as a function of some of its operands, joined to a vector; other active operands are random,
     constants as they are."""
     random = np.random.default_rng(3)
-    linear = {k for k in range(len(values)) if prim.rule_name(k) in prim.linear or prim.name in MOVES}
+    linear = {k for k in range(len(values)) if prim.rule_name(k) in prim.linear or prim.reach == "moved"}
     fixed = [
         _fixed(plain_value(v), k in linear and places[0] in linear, k in active, random) for k, v in enumerate(values)
     ]
@@ -91,7 +91,3 @@ def _key(x: Any) -> Any:
     if isinstance(x, slice):
         return "slice", x.start, x.stop, x.step
     return (type(x), x) if isinstance(x, int | float | complex | str | np.generic | type(None)) else id(x)
-
-
-MOVES = frozenset(("join_concatenate", "join_stack"))
-"""Linear in all operands together, though they declare a rule of their own."""

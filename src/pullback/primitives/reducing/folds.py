@@ -74,6 +74,7 @@ def _accumulation(step: Primitive, ufunc: Any) -> Primitive:
     made: Primitive = primitive(
         lambda x, *, axis, dtype: ufunc.accumulate(x, axis, dtype),
         name=f"{ufunc.__name__}_accumulate",
+        reach="before",
         vjps={"x": rule},
     )
     return made
@@ -99,6 +100,7 @@ def _running(ufunc: Any) -> Primitive:
     made: Primitive = primitive(
         lambda x, *, axis, dtype: ufunc.accumulate(x, axis, dtype),
         name=f"{ufunc.__name__}_accumulate",
+        reach="before",
         masks=True,
         vjps={"x": _to_leaders},
     )
@@ -180,7 +182,7 @@ def _reduction(step: Primitive, ufunc: Any) -> Primitive:
             _require_fold(ufunc, x, axis, dtype, out)
         return out
 
-    made: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", vjps={"x": rule})
+    made: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", reach="reduced", vjps={"x": rule})
     return made
 
 
@@ -248,6 +250,7 @@ def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
     plain = primitive(
         lambda x, *, axis, dtype, keepdims: ufunc.reduce(x, axis, dtype, None, keepdims),
         name=f"{ufunc.__name__}_reduce",
+        reach="reduced",
         masks=True,
         vjps={"x": _to_few},
     )
@@ -256,6 +259,7 @@ def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
             x, axis, dtype, None, keepdims, initial, where
         ),
         name=f"{ufunc.__name__}_reduce_where",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={"x": _to_extremes, "initial": _to_initial},

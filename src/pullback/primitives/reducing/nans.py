@@ -29,7 +29,7 @@ def _replaced(x: Any, *, number: float) -> Any:
 
 
 replace_nan = primitive(
-    _replaced, name="replace_nan", masks=True, vjps={"x": lambda ct, x: np.where(np.isnan(x), 0, ct)}
+    _replaced, name="replace_nan", reach="place", masks=True, vjps={"x": lambda ct, x: np.where(np.isnan(x), 0, ct)}
 )
 
 
@@ -94,6 +94,7 @@ def _to_mean(ct: Any, x: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
 mean = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.nanmean(x, axis, dtype, keepdims=keepdims, where=where),
     name="nan_mean",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={"x": _to_mean},
@@ -123,6 +124,7 @@ def _spreadness(name: str, function: Any, of_var: Any) -> tuple[Primitive, Primi
     own = primitive(
         lambda x, where, *, axis, dtype, ddof, keepdims: function(x, axis, dtype, None, ddof, keepdims, where=where),
         name=f"nan_{name}",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={
@@ -136,6 +138,7 @@ def _spreadness(name: str, function: Any, of_var: Any) -> tuple[Primitive, Primi
             x, axis, dtype, None, ddof, keepdims, where=where, mean=mean
         ),
         name=f"nan_{name}_about",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={

@@ -23,6 +23,7 @@ def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
 sum_ = primitive(
     lambda x, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims),
     name="reduce_sum",
+    reach="reduced",
     linear=("x",),
     vjps={"x": lambda ct, x_spec, axis: spread(ct, x_spec.shape, axis)},
 )
@@ -31,6 +32,7 @@ sum_ = primitive(
 sum_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims, initial, where),
     name="reduce_sum_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={"x": lambda ct, where, x_spec, axis: masked_spread(ct, x_spec, axis, where), "initial": lambda ct: ct},
@@ -40,6 +42,7 @@ sum_where = primitive(
 mean = primitive(
     lambda x, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims),
     name="reduce_mean",
+    reach="reduced",
     linear=("x",),
     vjps={"x": lambda ct, x_spec, out_spec, axis: spread(ct / (extent(x_spec, out_spec) or 1), x_spec.shape, axis)},
 )
@@ -48,6 +51,7 @@ mean = primitive(
 mean_where = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims, where=where),
     name="reduce_mean_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={
