@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.plugins import package_roots
+
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
 _STARTS: list[int] = []
@@ -23,7 +25,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 instruction offset."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(f"{sep}words{sep}")[0]
-_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/", "-packages/scipy/")
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "-packages/scipy/")
 _STANDARD = ast.__file__.rpartition(sep)[0] + sep
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
@@ -79,8 +81,17 @@ def _is_library(filename: str) -> bool:
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
         inside = inside or (filename.startswith(_STANDARD) and "-packages" not in filename)
-        known = _KNOWN_FILES[filename] = inside and not any(part in filename for part in _USER)
+        known = _KNOWN_FILES[filename] = (
+            not any(part in filename for part in _USER) if inside else _is_of_plugin(filename)
+        )
     return known
+
+
+def _is_of_plugin(filename: str) -> bool:
+    """Whether a file stands in the package of a plugin. A script or a prompt does not, which is known without a look
+    at what is installed: that takes longer than the import of pullback."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return not filename.startswith("<") and filename != script and filename.startswith(package_roots())
 
 
 def site_code(site: int) -> tuple[CodeType, int]:

@@ -55,7 +55,7 @@ class UnknownFunctionError(PullbackError, TypeError):
 
 
 class PluginError(PullbackError, ImportError):
-    """A plugin found through its entry point could not be imported or handed over something that is no primitive."""
+    """A plugin could not be imported, handed over something that is no primitive, or is not installed."""
 
     code = "PB305"
 
