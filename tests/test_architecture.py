@@ -300,6 +300,21 @@ def test_plugins_import_only_public_names() -> None:
     )
 
 
+def test_the_core_knows_no_plugin_by_name() -> None:
+    """Prose may name one, and the table that says what to install does; no other text of a program, and no import."""
+    table = PACKAGE / "rules" / "catalogue.py"
+    names = {name for plugin in PLUGINS for name in (plugin.name, plugin.name.replace("-", "_"))}
+    faults = []
+    for path in (p for p in package_files().values() if p != table):
+        prose = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+        texts = [
+            (n.value, n.lineno) for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and id(n) not in prose
+        ]
+        texts += [(module, line) for module, _, line in imports(path, {})]
+        faults += [f"{at(path, line)} names {name}" for text, line in texts for name in names if name in str(text)]
+    report(faults, "take it from the entry points (words/plugins.py), or declare it on the primitive")
+
+
 def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
     """(name, line) of every ``pb.name`` where ``import pullback as pb`` stands in the file."""
     names = [alias for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names]

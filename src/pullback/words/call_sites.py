@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.words.plugins import package_roots
+from pullback.words.plugins import is_of_plugin
 
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
@@ -82,16 +82,9 @@ def _is_library(filename: str) -> bool:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
         inside = inside or (filename.startswith(_STANDARD) and "-packages" not in filename)
         known = _KNOWN_FILES[filename] = (
-            not any(part in filename for part in _USER) if inside else _is_of_plugin(filename)
+            not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
         )
     return known
-
-
-def _is_of_plugin(filename: str) -> bool:
-    """Whether a file stands in the package of a plugin. A script or a prompt does not, which is known without a look
-    at what is installed: that takes longer than the import of pullback."""
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    return not filename.startswith("<") and filename != script and filename.startswith(package_roots())
 
 
 def site_code(site: int) -> tuple[CodeType, int]:

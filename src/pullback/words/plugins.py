@@ -4,6 +4,7 @@ A group says what its entries are: ``pullback.primitives`` tuples of primitives,
 staged steps, ``pullback.namespaces`` modules that stand for others. Nothing here knows a plugin by its name.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -71,6 +72,13 @@ def stand_in(module: str) -> Any:
         return None
     with loading(point):
         return import_module(point.value + module.removeprefix(longest))
+
+
+def is_of_plugin(filename: str) -> bool:
+    """Whether a file stands in the package of a plugin. A script or a prompt does not, which is known without a look
+    at what is installed: that takes longer than the import of pullback."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return not filename.startswith("<") and filename != script and filename.startswith(package_roots())
 
 
 @cache
