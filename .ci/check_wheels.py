@@ -18,6 +18,7 @@ NEEDED = {
         ),
         *("pullback/error_pages/index.md", "pullback/error_pages/PB201.md"),
     ),
+    "pullback_autograd-": ("pullback_autograd/scipy/stats/norm.py", "pullback_autograd/py.typed", "points.txt"),
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
 }
@@ -43,8 +44,8 @@ def contents(folder: str) -> None:
 
 
 def gradients() -> None:
-    """Exit unless a two-line gradient of the core and one through each plugin, of matmul and of fft, equal the exact
-    ones."""
+    """Exit unless a two-line gradient of the core and one through each plugin, of matmul, of fft and by autograd's
+    names, equal the exact ones."""
     import numpy as np  # noqa: PLC0415 - `contents` runs in an environment without pullback
 
     import pullback as pb  # noqa: PLC0415 - as above
@@ -63,6 +64,13 @@ def gradients() -> None:
     got = pb.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(x)
     print("gradient of sum(abs(fft(x))**2) at", x, "is", got)
     np.testing.assert_allclose(got, 2 * x.size * x, atol=1e-13)
+
+    import pullback_autograd.numpy as anp  # noqa: PLC0415 - as above
+    from pullback_autograd import elementwise_grad  # noqa: PLC0415 - as above
+
+    got = elementwise_grad(anp.tanh)(x)
+    print("autograd's elementwise_grad(tanh) at", x, "is", got)
+    np.testing.assert_allclose(got, 1 - np.tanh(x) ** 2, rtol=1e-14)
 
 
 def bare(program: str) -> None:

@@ -97,10 +97,8 @@ def arrows() -> tuple[tuple[str, str, int], ...]:
 @cache
 def rooms() -> dict[str, Path]:
     """Room to folder: every folder below src/pullback that is a package: ``recording``, ``primitives.shaping``."""
-    folders = (
-        p.parent for p in sorted(PACKAGE.rglob("__init__.py")) if p.parent != PACKAGE and "compat" not in p.parts
-    )
-    return {".".join(folder.relative_to(PACKAGE).parts): folder for folder in folders if "compat" not in folder.parts}
+    folders = (p.parent for p in sorted(PACKAGE.rglob("__init__.py")) if p.parent != PACKAGE)
+    return {".".join(folder.relative_to(PACKAGE).parts): folder for folder in folders}
 
 
 def room_of(module: str) -> str | None:
@@ -217,7 +215,7 @@ def defined(module: str) -> set[str]:
 def test_nobody_comes_in_by_the_back_door() -> None:
     """A name is imported from the file that makes it; rooms and files do not hand on what others made."""
     files, faults = package_files(), []
-    for path in (p for p in files.values() if "compat" not in p.parts):
+    for path in files.values():
         for target, name, line in imports(path, files):
             if name is None or target not in files or target == "pullback":
                 continue
@@ -300,6 +298,21 @@ def test_plugins_import_only_public_names() -> None:
         "a plugin uses pullback.__all__, pullback.testing and pullback.schedules only: use one of them, or make the "
         "name public",
     )
+
+
+def test_the_core_knows_no_plugin_by_name() -> None:
+    """Prose may name one, and the table that says what to install does; no other text of a program, and no import."""
+    table = PACKAGE / "rules" / "catalogue.py"
+    names = {name for plugin in PLUGINS for name in (plugin.name, plugin.name.replace("-", "_"))}
+    faults = []
+    for path in (p for p in package_files().values() if p != table):
+        prose = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+        texts = [
+            (n.value, n.lineno) for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and id(n) not in prose
+        ]
+        texts += [(module, line) for module, _, line in imports(path, {})]
+        faults += [f"{at(path, line)} names {name}" for text, line in texts for name in names if name in str(text)]
+    report(faults, "take it from the entry points (words/plugins.py), or declare it on the primitive")
 
 
 def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
@@ -510,14 +523,20 @@ def test_configured_paths_exist() -> None:
 
 
 def test_every_plugin_is_type_checked() -> None:
-    checked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
-    faults = [f"{plugin.name} is not type checked" for plugin in PLUGINS if f"plugins/{plugin.name}/src" not in checked]
-    report(faults, "add plugins/NAME/src to files and mypy_path in [tool.mypy] of pyproject.toml")
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]
+    checked = {path for pattern in mypy["files"] for path in ROOT.glob(pattern)}
+    sources = [plugin / "src" for plugin in PLUGINS]
+    faults = [
+        f"{source.parent.name} is not type checked"
+        for source in sources
+        if source not in checked or source.relative_to(ROOT).as_posix() not in mypy["mypy_path"]
+    ]
+    report(faults, "add plugins/NAME/src to mypy_path in [tool.mypy] of pyproject.toml")
 
 
 # ---------------------------------------------------------------------------------------------------------------- tests
 
-ACROSS = ("adbench", "compat", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
+ACROSS = ("adbench", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
 
 
 def test_a_test_is_found_by_the_name_of_what_it_tests() -> None:

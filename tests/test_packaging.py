@@ -14,7 +14,12 @@ import pullback
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-PLUGINS = ("fft", "linalg")
+PLUGINS = {
+    "autograd": ("pullback.namespaces", "autograd"),
+    "fft": ("pullback.primitives", "fft"),
+    "linalg": ("pullback.primitives", "linalg"),
+}
+"""The group and the name of each plugin's entry point."""
 
 # What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps
 # numpy.random's state.
@@ -81,14 +86,14 @@ def test_console_script_exists() -> None:
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_plugin_is_found_through_its_entry_point(plugin: str) -> None:
     project = tomllib.loads((ROOT / "plugins" / f"pullback-{plugin}" / "pyproject.toml").read_text("utf-8"))["project"]
-    (found,) = (e for e in entry_points(group="pullback.primitives") if e.name == plugin)
-    assert found.value == project["entry-points"]["pullback.primitives"][plugin]
+    group, point = PLUGINS[plugin]
+    (found,) = (e for e in entry_points(group=group) if e.name == point)
+    assert found.value == project["entry-points"][group][point]
     assert found.dist is not None
     assert found.dist.name == project["name"] == f"pullback-{plugin}"
     assert found.dist.version == project["version"]
-    module, _, name = found.value.partition(":")
-    assert isinstance(getattr(import_module(module), name), tuple)
-    assert (Path(import_module(module).__file__ or "").parent / "py.typed").is_file()
+    assert group != "pullback.primitives" or isinstance(found.load(), tuple)
+    assert (Path(import_module(found.module).__file__ or "").parent / "py.typed").is_file()
 
 
 def test_every_plugin_of_the_repository_is_tested_here() -> None:

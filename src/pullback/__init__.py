@@ -16,6 +16,7 @@ from pullback.recording.handles import value
 from pullback.recording.traps import trap
 from pullback.rules.catalogue import Registry, register, registry
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.tracing.tracer import Tracer
 from pullback.transforms.adjoint_fields import name
 from pullback.transforms.reverse import grad, value_and_grad, vjp
 from pullback.transforms.stepping import checkpoint, steps, stop_gradient
@@ -43,6 +44,7 @@ from pullback.words.errors import (
     UnknownFunctionError,
     WriteError,
 )
+from pullback.words.structures import map_leaves
 
 __version__ = "0.1.0"
 
@@ -141,6 +143,7 @@ __all__ = [
     "SaveAll",
     "ScheduleError",
     "StructureError",
+    "Tracer",
     "TracerError",
     "UnknownFunctionError",
     "WriteError",
@@ -160,6 +163,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "linearize",
+    "map_leaves",
     "name",
     "odeint",
     "plan",

@@ -1,6 +1,7 @@
 """``coverage``: every name of the installed NumPy that dispatches, and what it means on tracers. The page
 docs/coverage.md is its text."""
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
@@ -85,6 +86,8 @@ class Coverage:
 
     numpy_version: str
     rows: tuple[Row, ...]
+    others: tuple[Row, ...] = ()
+    """Functions of other libraries that installed plugins serve."""
 
     def counts(self) -> dict[str, int]:
         """How many names have each status."""
@@ -93,7 +96,7 @@ class Coverage:
     def of(self, name: str) -> tuple[Row, ...]:
         """The rows of a name, with or without its module: ``"fft"``, ``"linalg.norm"``, ``"numpy.linalg.norm"``."""
         ending = "." + name.removeprefix("np.")
-        return tuple(row for row in self.rows if f".{row.module}.{row.name}".endswith(ending))
+        return tuple(row for row in (*self.rows, *self.others) if f".{row.module}.{row.name}".endswith(ending))
 
     def __str__(self) -> str:
         counts = {status: n for status, n in self.counts().items() if n}
@@ -104,7 +107,8 @@ class Coverage:
                 "meaning", tuple(MEANINGS.get(s, "nobody has said yet").replace("`", "") for s in counts), text=True
             ),
         )
-        return str(Table(f"The {len(self.rows)} names of NumPy {self.numpy_version} that dispatch", columns))
+        besides = f", and {len(self.others)} of other libraries by plugins" if self.others else ""
+        return str(Table(f"The {len(self.rows)} names of NumPy {self.numpy_version} that dispatch{besides}", columns))
 
     def markdown(self) -> str:
         """The counts and all rows as tables of a document."""
@@ -122,14 +126,31 @@ class Coverage:
 
 
 def coverage() -> Coverage:
-    """Every function and ufunc of the installed NumPy that dispatches, classed, plugins included."""
+    """Every function and ufunc of the installed NumPy that dispatches, classed, plugins included; and what else these
+    serve."""
     for module in LAZY_MODULES:
         import_module(module)
     registry.complete()
     ufuncs = [_row(f"{u.__name__}", "numpy (ufuncs)", u) for u in get_overridable_numpy_ufuncs()]
     functions = [_row(f.__name__, f.__module__ or "numpy", f) for f in get_overridable_numpy_array_functions()]
     rows = {(row.module, row.name): row for row in (*ufuncs, *functions)}  # variants for like= come twice
-    return Coverage(np.__version__, tuple(rows[key] for key in sorted(rows)))
+    listed = {*get_overridable_numpy_ufuncs(), *get_overridable_numpy_array_functions()}
+    strangers = [f for f in registry.functions if f not in listed and not isinstance(_owner(f), np.ufunc)]
+    others = sorted((_row(f.__name__, _public_module(f), f) for f in strangers), key=lambda row: (row.module, row.name))
+    return Coverage(np.__version__, tuple(rows[key] for key in sorted(rows)), tuple(others))
+
+
+def _owner(function: Callable[..., Any]) -> Any:
+    """The ufunc of which a function is a method, such as ``np.add.reduce``."""
+    return getattr(function, "__self__", None)
+
+
+def _public_module(function: Callable[..., Any]) -> str:
+    """The shortest name of an imported module that holds the function under its name: a ufunc does not say its own."""
+    name = function.__name__
+    holders = [m for m, module in list(sys.modules.items()) if getattr(module, "__dict__", {}).get(name) is function]
+    own = str(getattr(function, "__module__", None) or "")
+    return min((m for m in holders if "._" not in m), key=len, default=own)
 
 
 def _row(name: str, module: str, function: Callable[..., Any]) -> Row:
@@ -169,9 +190,7 @@ def _home(entry: Primitive | Composite) -> str:
         modules = [entry.function.__module__]
     else:
         modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
-    found = next((m for m in modules if m and m.startswith("pullback")), "")
-    return (
-        "elementwise.zero_derivative"
-        if found == "pullback.rules.declaration"
-        else found.removeprefix("pullback.primitives.")
-    )
+    home = next((m for m in modules if m and not m.startswith("numpy")), "")
+    if home == "pullback.rules.declaration":  # what zero_derivative makes
+        return "elementwise.zero_derivative"
+    return home.removeprefix("pullback.primitives.")

@@ -8,9 +8,9 @@ from typing import Any
 from attrs import define, field
 
 from pullback.rules.declaration import Composite, Primitive
+from pullback.words import plugins
 from pullback.words.errors import PluginError, RegistrationError, UnknownFunctionError
 
-ENTRY_POINTS = "pullback.primitives"
 PLUGIN_OF = {
     "pullback-linalg": (
         "matmul dot inner outer vdot vecdot matvec vecmat tensordot einsum kron trace cross multi_dot matrix_power "
@@ -151,26 +151,14 @@ class Registry:
         if not self.plugins or self.searched:
             return False
         self.searched = True
-        for point in entry_points(group=ENTRY_POINTS):
-            try:
-                self.extend(point.load())
-            except RegistrationError:
-                raise
-            except Exception as error:
-                self.searched = False
-                message = (
-                    f"plugin {point.name!r} ({point.value}) failed to import: {type(error).__name__}: {error}; "
-                    "reinstall or remove it"
-                )
-                raise PluginError(message) from error
+        try:
+            for point in plugins.entry_points(plugins.PRIMITIVES):
+                with plugins.loading(point):
+                    self.extend(point.load())
+        except PluginError:
+            self.searched = False  # the next look-up says so again
+            raise
         return True
-
-
-def entry_points(group: str) -> Any:
-    """The entry points of a group."""
-    from importlib.metadata import entry_points as found  # noqa: PLC0415 - a tenth of the import, for programs that need a plugin only
-
-    return found(group=group)
 
 
 def _qualified(function: Callable[..., Any]) -> str:

@@ -12,6 +12,9 @@ from pullback.rules.declaration_checks import build_rule, check_names, require_k
 from pullback.rules.rule_names import Names, Rule
 from pullback.words.errors import DeclarationError
 
+REACHES = {"": (), "place": (), "moved": (), "reduced": ("axis", "keepdims"), "before": ("axis",), "line": ("axis",)}
+"""What ``Primitive.reach`` may say, and the parameters that it needs."""
+
 
 @define(eq=False, slots=False, kw_only=True)
 class Primitive(Names):
@@ -31,6 +34,11 @@ class Primitive(Names):
     their tangents."""
     bilinear: tuple[str, ...] = ()
     """The operands in each of which the primitive is linear, all others held fixed, as both of a matrix product."""
+    reach: str = ""
+    """On which elements of the operands an element of the output depends, for sparse Jacobians: on those at its own
+    ``"place"`` after broadcasting; on one of them, which was ``"moved"``; on those that ``np.sum`` with this ``axis``
+    and ``keepdims`` adds up there (``"reduced"``); on its ``"line"`` along ``axis``; on what stands ``"before"`` it
+    there, and itself. Empty: on all, unless ``elementwise``, ``linear`` or ``view`` tells more."""
     masks: bool = False
     """Its rules send a cotangent of exactly 0 to what was not taken: what happened to that before must not make a
     NaN of it."""
@@ -48,6 +56,8 @@ class Primitive(Names):
     def __attrs_post_init__(self) -> None:
         self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it
         check_names(self)
+        require_known(self, "reach", (self.reach,), tuple(REACHES))
+        require_known(self, "reach", REACHES[self.reach], self.params)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         if len(params) < len(self.defaults):
@@ -132,6 +142,7 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     Options: ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward``
     then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without
     derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand),
+    ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse Jacobians; the class explains them),
     ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules
     send exact zeros to what was not taken, as those of ``where`` do). Raises :class:`DeclarationError` naming what is
     wrong.

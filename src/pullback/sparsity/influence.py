@@ -6,8 +6,9 @@ It may be too much:
 
 - an elementwise operation passes on what reaches its operands, even where its derivative happens to be 0;
 - views, indices and what else only moves elements are followed exactly, writes too;
-- reductions and scans are followed along their axes; the structure of any other linear operation (sums with given
-  weights, products with a matrix) is found by products with random vectors, with the constants that it has in this run;
+- what declares its ``reach``, as reductions and scans do, is followed along its axes; the structure of any other linear
+  operation (sums with given weights, products with a matrix) is found by products with random vectors, with the
+  constants that it has in this run;
 - in any other operation every element of the result depends on every element of the operands. Where that is so is
   noted (``coarse``).
 """
@@ -27,7 +28,7 @@ from pullback.recording.results import inactive, wrap
 from pullback.recording.tape import FORWARD, Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
-from pullback.sparsity.linear_structure import MOVES, _key, _linear_map, _structure, _units
+from pullback.sparsity.linear_structure import _key, _linear_map, _structure, _units
 from pullback.sparsity.pattern_groups import coupled, sparse_library
 from pullback.tracing.running import Input, run_function
 from pullback.tracing.tracer import KINDS
@@ -35,24 +36,6 @@ from pullback.transforms.tangents import Tangent
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, paths, unflatten
-
-POINTWISE = frozenset(
-    "real imag nan_to_num replace_nan complex_sqrt complex_log complex_log2 complex_log10 "
-    "complex_arcsin complex_arccos complex_arctanh complex_power".split()
-)
-"""Primitives of the core that work element by element, besides those of the table that say so, and ufuncs."""
-IN_ORDER = frozenset(("scan_sum", "scan_prod"))
-WITHIN_LINES = frozenset(("sorted", "partitioned"))
-
-
-def is_ours(prim: Primitive) -> bool:
-    """Whether a primitive is one of those that ship with pullback, whose names and parameters say what it does; a
-    user's may not."""
-    return str(getattr(prim.forward, "__module__", "")).startswith((
-        "pullback.primitives.",
-        "pullback_linalg.",
-        "numpy",
-    ))
 
 
 def is_pointwise(function: Any) -> bool:
@@ -175,19 +158,17 @@ class Influence:
         given: Mapping[int, Names],
     ) -> Names:
         """The names of the sets that reach each element of a result."""
-        if prim.elementwise or is_pointwise(prim.forward) or (prim.name in POINTWISE and is_ours(prim)):
+        if prim.elementwise or prim.reach == "place" or is_pointwise(prim.forward):
             return self.sets.union(*(np.broadcast_to(names, shape) for names in given.values()))
         if prim.view:  # a view hands on elements; what is no view may have added some
             (names,) = given.values()
             part = np.asarray(prim.forward(names, **params))
             if np.may_share_memory(part, names) or prim is GETITEM:
                 return part
-        ours = is_ours(prim)
-        moves, scans = ours and prim.name in MOVES, ours and prim.name in IN_ORDER
         together = {
             k: names
             for k, names in given.items()
-            if moves or prim.view or (prim.rule_name(k) in prim.linear and not scans)
+            if prim.reach == "moved" or prim.view or (prim.rule_name(k) in prim.linear and prim.reach != "before")
         }
         parts: list[Names | None] = []
         if together:
@@ -214,11 +195,8 @@ class Influence:
     def _along_axes(
         self, prim: Primitive, k: int, shape: tuple[int, ...], params: Mapping[str, Any], names: Names
     ) -> Names | None:
-        """Through a reduction, a scan or a sort of the core, along its axis; None for any other operation."""
-        name = prim.name.removesuffix("_where").removesuffix("_about")
-        if not is_ours(prim) or "axis" not in params:
-            return None
-        if "keepdims" in params and (name.startswith(("reduce_", "nan_", "norm_")) or name.endswith("_reduce")):
+        """Through a reduction, a scan or a sort, along its axis; None for any other operation."""
+        if prim.reach == "reduced":
             if k:
                 return np.full(shape, names.reshape(-1)[0]) if names.size == 1 else None
             kept = np.sum(names, axis=params["axis"], keepdims=True).shape
@@ -228,10 +206,9 @@ class Influence:
                     shape
                 )
             return None
-        ordered = name in IN_ORDER or name.endswith("_accumulate")
-        if k or not (ordered or name in WITHIN_LINES) or params["axis"] is None or names.shape != shape:
+        if k or prim.reach not in {"before", "line"} or params["axis"] is None or names.shape != shape:
             return None
-        return self._along_lines(names, params["axis"], ordered=ordered)
+        return self._along_lines(names, params["axis"], ordered=prim.reach == "before")
 
     def _along_lines(self, names: Names, axis: int, *, ordered: bool) -> Names:
         """Each element of a line depends on those before it and itself, or on the whole line."""

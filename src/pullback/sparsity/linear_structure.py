@@ -24,8 +24,6 @@ TRIALS = 2
 PROBES = 4096
 """The most calls of a primitive that finding its structure may take. A primitive that needs more is taken to let every
 result depend on every operand."""
-MOVES = frozenset(("join_concatenate", "join_stack"))
-"""Linear in all operands together, though they declare a rule of their own."""
 
 
 def selected(apply: LinearMap, n: int, units: Any = 1.0) -> NDArray[np.int64] | None:
@@ -124,7 +122,7 @@ def _linear_map(
     """A primitive as a function of one vector, which holds the operands at ``places``. Other active operands are
     random numbers; constants keep their values."""
     random = np.random.default_rng(3)
-    linear = {k for k in range(len(values)) if prim.rule_name(k) in prim.linear or prim.name in MOVES}
+    linear = {k for k in range(len(values)) if prim.rule_name(k) in prim.linear or prim.reach == "moved"}
     fixed = [
         _fixed(plain_value(v), k in linear and places[0] in linear, k in active, random) for k, v in enumerate(values)
     ]

@@ -1,4 +1,4 @@
-"""What everything speaks: exceptions, array specs, digests, structures, byte sizes, call sites.
+"""What everything speaks: exceptions, array specs, digests, structures, byte sizes, call sites, entry points.
 
 May import: NumPy, attrs and optree alone.
 May be imported by: rules, policies, recording, primitives.shared, primitives.shaping, primitives.elementwise,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.plugins import is_of_plugin
 from pullback.words.sniffs import is_of, is_standard
 
 _SITES: list[tuple[CodeType, int]] = []
@@ -24,7 +25,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 instruction offset."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(f"{sep}words{sep}")[0]
-_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0], "/pullback_linalg/", "/pullback_fft/")
+_LIBRARY = (_HERE, np.__file__.rpartition(sep)[0])
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
 
@@ -79,7 +80,9 @@ def _is_library(filename: str) -> bool:
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
         inside = inside or is_standard(filename) or is_of("scipy", filename)
-        known = _KNOWN_FILES[filename] = inside and not any(part in filename for part in _USER)
+        known = _KNOWN_FILES[filename] = (
+            not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
+        )
     return known
 
 

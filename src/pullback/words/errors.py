@@ -49,7 +49,7 @@ class UnknownFunctionError(PullbackError, TypeError, code="PB102"):
 
 
 class PluginError(PullbackError, ImportError, code="PB305"):
-    """A plugin found through its entry point could not be imported or handed over something that is no primitive."""
+    """A plugin could not be imported, handed over something that is no primitive, or is not installed."""
 
 
 class RegistrationError(PullbackError, ValueError, code="PB304"):

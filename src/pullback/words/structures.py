@@ -5,11 +5,13 @@ changes.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 import optree
+
+from pullback.words.errors import StructureError
 
 NAMESPACE = "pullback"
 _registered: set[type] = set()
@@ -46,10 +48,24 @@ def paths(tree: Any) -> list[str]:
     return [optree.PyTreeAccessor(accessor).codify("") for accessor in optree.tree_accessors(tree, namespace=NAMESPACE)]
 
 
-def map_leaves(function: Any, tree: Any) -> Any:
-    """The structure with ``function`` applied to every leaf."""
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """The structure of ``tree``, each leaf replaced by what ``function`` makes of it and of what ``others`` hold in its
+    place.
+
+    A structure is nested dicts, lists, tuples, namedtuples, dataclasses, attrs classes and None, as every transform
+    takes and returns them: ``map_leaves(lambda p, g: p - 0.1 * g, params, grads)`` is a step against a gradient. Where
+    one of ``others`` has None for a leaf, as a gradient has for an integer, the function gets None. Raises
+    :class:`StructureError` where one has another structure.
+    """
     leaves, definition = flatten(tree)
-    return unflatten(definition, [function(leaf) for leaf in leaves])
+    return unflatten(definition, list(map(function, leaves, *(_of_form(definition, other) for other in others))))
+
+
+def _of_form(definition: Any, tree: Any) -> list[Any]:
+    leaves = matched(tree, definition)
+    if leaves is None:
+        raise StructureError(f"map_leaves got the structures {definition} and {flatten(tree)[1]}; give two of one form")
+    return leaves
 
 
 def _register_classes(leaves: list[Any]) -> bool:

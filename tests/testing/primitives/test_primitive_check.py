@@ -9,7 +9,7 @@ import pytest
 
 from pullback.rules.declaration import Primitive, elementwise, primitive
 from pullback.testing import check_primitive
-from pullback.words.errors import CheckError
+from pullback.words.errors import CheckError, DeclarationError
 
 X = np.array([0.1, 0.5, -2.0])
 Y = np.array([[1.5], [-0.7]])
@@ -465,6 +465,49 @@ def test_the_message_shows_no_array():
     with pytest.raises(CheckError) as caught:
         check_primitive(sine(lambda ct, x: ct), np.linspace(0, 1, 10_000))
     assert len(str(caught.value)) < 1500
+
+
+REACHES = {  # each leaves what is said of it; a rule with the same reach is right for another
+    "place": (lambda x, *, axis: -np.flip(x, axis), lambda ct, axis: -np.flip(ct, axis)),
+    "moved": (lambda x, *, axis: x + np.flip(x, axis), lambda ct, axis: ct + np.flip(ct, axis)),
+    "before": (lambda x, *, axis: np.flip(np.cumsum(x, axis), axis), lambda ct, axis: _suffix(np.flip(ct, axis), axis)),
+    "line": (lambda x, *, axis: np.cumsum(x, 1 - axis), lambda ct, axis: _suffix(ct, 1 - axis)),
+}
+
+
+def _suffix(ct, axis):
+    return np.flip(np.cumsum(np.flip(ct, axis), axis), axis)
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_wrong_reach(reach):
+    forward, rule = REACHES[reach]
+    x = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]])
+    check_primitive(primitive(forward, name="mine", vjps={"x": rule}), x, axis=0)
+    with pytest.raises(CheckError, match=rf"wrong reach: the rule of mine for 'x' .* element \(.*'{reach}' does not"):
+        check_primitive(primitive(forward, name="mine", reach=reach, vjps={"x": rule}), x, axis=0)
+
+
+def test_wrong_reach_of_a_reduction():
+    of_columns = primitive(
+        lambda x, *, axis, keepdims: np.sum(x, 1 - axis, keepdims=keepdims), name="mine", reach="reduced",
+        vjps={"x": lambda ct, x_spec, axis: np.broadcast_to(np.expand_dims(ct, 1 - axis), x_spec.shape)},
+    )  # fmt: skip
+    with pytest.raises(CheckError, match="wrong reach"):
+        check_primitive(of_columns, np.arange(9.0).reshape(3, 3), axis=0, keepdims=False)
+
+
+def test_wrong_elementwise():
+    turned = primitive(lambda x: x[::-1] * 2, name="mine", elementwise=True, vjps={"x": lambda ct: ct[::-1] * 2})
+    with pytest.raises(CheckError, match="wrong reach"):
+        check_primitive(turned, np.arange(3.0))
+
+
+def test_a_reach_that_nobody_knows_is_refused():
+    with pytest.raises(DeclarationError, match=r"mine: reach= names 'far', which is none of"):
+        primitive(lambda x: x, name="mine", reach="far")
+    with pytest.raises(DeclarationError, match=r"mine: reach= names 'axis', which is none of \(\)"):
+        primitive(lambda x: x, name="mine", reach="line")
 
 
 def test_only_primitives():

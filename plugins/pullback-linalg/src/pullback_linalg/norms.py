@@ -49,7 +49,7 @@ def _unit_conjugate_rule(ct: Any, x: Any, out: Any) -> Any:
     return -1j * np.imag(ct * out) / np.where(x == 0, 1, x)
 
 
-unit_conjugate = pb.primitive(_unit_conjugate, name="unit_conjugate", vjps={"x": _unit_conjugate_rule})
+unit_conjugate = pb.primitive(_unit_conjugate, name="unit_conjugate", reach="place", vjps={"x": _unit_conjugate_rule})
 
 
 def _phase(x: Any) -> Any:
@@ -61,6 +61,7 @@ def _norm(name: str, rule: Callable[..., Any]) -> Any:
     return pb.primitive(
         lambda x, *, ord, axis, keepdims: np.linalg.norm(x, ord, axis, keepdims),  # noqa: A006 - NumPy's name
         name=f"norm_{name}",
+        reach="reduced",
         vjps={"x": rule},
     )
 
@@ -128,6 +129,7 @@ extreme = _norm("extreme", _extreme)
 power = pb.primitive(
     lambda x, ord, *, axis, keepdims: np.linalg.norm(x, ord, axis, keepdims),  # noqa: A006 - as above
     name="norm_power",
+    reach="reduced",
     vjps={"x": _power, "ord": _power_ord},
 )
 

@@ -15,8 +15,10 @@ from pullback.primitives.shaping.as_array import as_array
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 
-real = primitive(lambda x: np.real(x), name="real", view=True, vjps={"x": lambda ct: ct})
-imag = primitive(lambda x: np.imag(x), name="imag", view=True, serves=(np.imag,), vjps={"x": lambda ct: -1j * ct})
+real = primitive(lambda x: np.real(x), name="real", reach="place", view=True, vjps={"x": lambda ct: ct})
+imag = primitive(
+    lambda x: np.imag(x), name="imag", reach="place", view=True, serves=(np.imag,), vjps={"x": lambda ct: -1j * ct}
+)
 conj = Composite("conj", np.conjugate, ())
 
 

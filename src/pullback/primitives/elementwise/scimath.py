@@ -62,7 +62,7 @@ def _arctanh(ct: Any, x: Any) -> Any:
 def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Primitive, Composite]:
     """The primitive, and the function itself, which also takes lists and its argument by name."""
     name = function.__name__
-    entry = primitive(function, name=f"complex_{name}", operands=("x",), vjps={"x": silent(rule)})
+    entry = primitive(function, name=f"complex_{name}", operands=("x",), reach="place", vjps={"x": silent(rule)})
     return entry, Composite(f"emath.{name}", lambda x: entry(as_array(x)), (function,))
 
 
@@ -105,7 +105,9 @@ def _power_p(ct: Any, x: Any, out: Any) -> Any:
     return times(times(ct, out), emath.log(np.where(x == 0, 1, x)))
 
 
-complex_power = primitive(emath.power, name="complex_power", operands=("x", "p"), vjps={"x": _power_x, "p": _power_p})
+complex_power = primitive(
+    emath.power, name="complex_power", operands=("x", "p"), reach="place", vjps={"x": _power_x, "p": _power_p}
+)
 
 
 @composite(emath.power, name="emath.power")

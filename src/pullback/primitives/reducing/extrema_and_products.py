@@ -55,11 +55,13 @@ def _others(ct: Any, x: Any, x_spec: ArraySpec, axis: Axis) -> Any:
 prod = primitive(
     lambda x, *, axis, dtype, keepdims: MULTIPLY(x, axis, dtype, None, keepdims),
     name="reduce_prod",
+    reach="reduced",
     vjps={"x": _prod_rule},
 )
 prod_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: MULTIPLY(x, axis, dtype, None, keepdims, initial, where),
     name="reduce_prod_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={
@@ -122,12 +124,14 @@ def _extremum(ufunc: Any, *functions: Any) -> tuple[Primitive, Primitive, Compos
     plain = primitive(
         lambda x, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims),
         name=f"reduce_{name}",
+        reach="reduced",
         masks=True,
         vjps={"x": _shared},
     )
     general = primitive(
         lambda x, initial, where, *, axis, keepdims: ufunc.reduce(x, axis, None, None, keepdims, initial, where),
         name=f"reduce_{name}_where",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={"x": _to_elements, "initial": _to_initial},
@@ -159,6 +163,7 @@ def softmax(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis, exp: Any) 
 logaddexp_reduce = primitive(
     lambda x, *, axis, dtype, keepdims: np.logaddexp.reduce(x, axis, dtype, keepdims=keepdims),
     name="reduce_logaddexp",
+    reach="reduced",
     vjps={"x": lambda ct, x, out, x_spec, axis: softmax(ct, x, out, x_spec, axis, np.exp)},
 )
 logaddexp_where = primitive(
@@ -166,6 +171,7 @@ logaddexp_where = primitive(
         x, axis, dtype, keepdims=keepdims, initial=initial, where=where
     ),
     name="reduce_logaddexp_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={

@@ -29,7 +29,7 @@ def _replaced(x: Any, *, number: float) -> Any:
 
 
 replace_nan = primitive(
-    _replaced, name="replace_nan", masks=True, vjps={"x": lambda ct, x: np.where(np.isnan(x), 0, ct)}
+    _replaced, name="replace_nan", reach="place", masks=True, vjps={"x": lambda ct, x: np.where(np.isnan(x), 0, ct)}
 )
 
 
@@ -75,6 +75,7 @@ def _present(x: Any, where: Any) -> Any:
 mean = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.nanmean(x, axis, dtype, keepdims=keepdims, where=where),
     name="nan_mean",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={"x": lambda ct, x, where, x_spec, axis: to_mean(ct, _present(x, where), x_spec, axis)},
@@ -105,6 +106,7 @@ def _var_or_std(name: str, function: Any, to_var: Callable[[Any, Any], Any]) -> 
     own = primitive(
         lambda x, where, *, axis, dtype, ddof, keepdims: function(x, axis, dtype, None, ddof, keepdims, where=where),
         name=f"nan_{name}",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={"x": to_x_about_own_mean},
@@ -114,6 +116,7 @@ def _var_or_std(name: str, function: Any, to_var: Callable[[Any, Any], Any]) -> 
             x, axis, dtype, None, ddof, keepdims, where=where, mean=mean
         ),
         name=f"nan_{name}_about",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={

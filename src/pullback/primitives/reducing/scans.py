@@ -25,6 +25,7 @@ def _cumsum_rule(ct: Any, x_spec: ArraySpec, axis: int) -> Any:
 cumsum = primitive(
     lambda x, *, axis, dtype: np.add.accumulate(x, axis, dtype),
     name="scan_sum",
+    reach="before",
     linear=("x",),
     vjps={"x": _cumsum_rule},
 )
@@ -104,6 +105,7 @@ def _cumprod_rule(ct: Any, x: Any, x_spec: ArraySpec, axis: int) -> Any:
 cumprod = primitive(
     lambda x, *, axis, dtype: np.multiply.accumulate(x, axis, dtype),
     name="scan_prod",
+    reach="before",
     vjps={"x": _cumprod_rule},
 )
 

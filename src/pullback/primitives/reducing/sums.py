@@ -51,6 +51,7 @@ def to_mean(ct: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
 sum_ = primitive(
     lambda x, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims),
     name="reduce_sum",
+    reach="reduced",
     linear=("x",),
     vjps={"x": lambda ct, x_spec, axis: spread(ct, x_spec.shape, axis)},
 )
@@ -59,6 +60,7 @@ sum_ = primitive(
 sum_where = primitive(
     lambda x, initial, where, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims, initial, where),
     name="reduce_sum_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={"x": lambda ct, where, x_spec, axis: masked_spread(ct, x_spec, axis, where), "initial": lambda ct: ct},
@@ -68,6 +70,7 @@ sum_where = primitive(
 mean = primitive(
     lambda x, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims),
     name="reduce_mean",
+    reach="reduced",
     linear=("x",),
     vjps={"x": lambda ct, x_spec, out_spec, axis: spread(ct / (extent(x_spec, out_spec) or 1), x_spec.shape, axis)},
 )
@@ -76,6 +79,7 @@ mean = primitive(
 mean_where = primitive(
     lambda x, where, *, axis, dtype, keepdims: np.mean(x, axis, dtype, keepdims=keepdims, where=where),
     name="reduce_mean_where",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={"x": to_mean},

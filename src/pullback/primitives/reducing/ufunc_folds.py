@@ -73,6 +73,7 @@ def _accumulate_by(ufunc: Any, rule: Callable[..., Any], *, masks: bool = False)
     fold: Primitive = primitive(
         lambda x, *, axis, dtype: ufunc.accumulate(x, axis, dtype),
         name=f"{ufunc.__name__}_accumulate",
+        reach="before",
         masks=masks,
         vjps={"x": rule},
     )
@@ -169,7 +170,7 @@ def _reduction(step: Primitive, ufunc: Any) -> Primitive:
             _require_fold(ufunc, x, axis, dtype, out)
         return out
 
-    fold: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", vjps={"x": rule})
+    fold: Primitive = primitive(forward, name=f"{ufunc.__name__}_reduce", reach="reduced", vjps={"x": rule})
     return fold
 
 
@@ -227,6 +228,7 @@ def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
     plain = primitive(
         lambda x, *, axis, dtype, keepdims: ufunc.reduce(x, axis, dtype, None, keepdims),
         name=f"{ufunc.__name__}_reduce",
+        reach="reduced",
         masks=True,
         vjps={"x": _to_few},
     )
@@ -235,6 +237,7 @@ def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
             x, axis, dtype, None, keepdims, initial, where
         ),
         name=f"{ufunc.__name__}_reduce_where",
+        reach="reduced",
         nondiff=("where",),
         masks=True,
         vjps={"x": _to_extremes, "initial": _to_initial},

@@ -51,6 +51,7 @@ def _std_rule(
 var = primitive(
     lambda x, *, axis, dtype, ddof, keepdims: np.var(x, axis, dtype, None, ddof, keepdims),
     name="reduce_var",
+    reach="reduced",
     vjps={"x": _var_rule},
 )
 
@@ -58,6 +59,7 @@ var = primitive(
 std = primitive(
     lambda x, *, axis, dtype, ddof, keepdims: np.std(x, axis, dtype, None, ddof, keepdims),
     name="reduce_std",
+    reach="reduced",
     vjps={"x": _std_rule},
 )
 
@@ -77,6 +79,7 @@ var_about = primitive(
         x, axis, dtype, None, ddof, keepdims, mean=mean, where=where
     ),
     name="reduce_var_about",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={
@@ -91,6 +94,7 @@ std_about = primitive(
         x, axis, dtype, None, ddof, keepdims, mean=mean, where=where
     ),
     name="reduce_std_about",
+    reach="reduced",
     nondiff=("where",),
     masks=True,
     vjps={

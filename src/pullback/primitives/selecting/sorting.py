@@ -50,7 +50,7 @@ def _sorted(x: Any, *, axis: int | None, options: tuple[tuple[str, Any], ...]) -
     return np.sort(x, axis, **dict(options)), {"places": places}
 
 
-sort = primitive(_sorted, name="sorted", residuals=("places",), vjps={"x": put_back})
+sort = primitive(_sorted, name="sorted", reach="line", residuals=("places",), vjps={"x": put_back})
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -69,7 +69,7 @@ def _partition(x: Any, *, kth: Any, axis: int | None, options: tuple[tuple[str, 
     return out, {"places": places_along(order, along)}
 
 
-partition = primitive(_partition, name="partitioned", residuals=("places",), vjps={"x": put_back})
+partition = primitive(_partition, name="partitioned", reach="line", residuals=("places",), vjps={"x": put_back})
 
 
 @composite(np.sort, name="sort")

@@ -164,6 +164,7 @@ def _finite_part(ct: Any, x: Any) -> Any:
 nan_to_num = primitive(
     lambda x, *, nan, posinf, neginf: np.nan_to_num(x, True, nan, posinf, neginf),
     name="nan_to_num",
+    reach="place",
     masks=True,
     vjps={"x": _finite_part},
 )

@@ -26,6 +26,7 @@ def _concatenate(*arrays: Any, axis: int, starts: Shape, dtype: Any, casting: st
 concatenate = primitive(
     _concatenate,
     name="join_concatenate",
+    reach="moved",
     vjps={
         "arrays": lambda ct, index, axis, starts: ct[cut(len(ct.shape), axis, slice(starts[index], starts[index + 1]))]
     },
@@ -33,6 +34,7 @@ concatenate = primitive(
 stack = primitive(
     lambda *arrays, axis, dtype, casting: np.stack(arrays, axis, dtype=dtype, casting=casting),
     name="join_stack",
+    reach="moved",
     vjps={"arrays": lambda ct, index, axis: ct[cut(len(ct.shape), axis, index)]},
 )
 

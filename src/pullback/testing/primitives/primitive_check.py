@@ -16,6 +16,7 @@ from pullback.testing.primitives.purity_checks import (
     read_only_operands,
     undeclared_aliases,
 )
+from pullback.testing.primitives.reach_check import wrong_reach
 from pullback.testing.primitives.read_checks import undeclared_reads, unneeded_values
 from pullback.testing.primitives.result_checks import (
     differing_alternatives,
@@ -42,6 +43,7 @@ FIRST_ORDER: Final[tuple[Check, ...]] = (
     undeclared_reads,
     unneeded_values,
     differing_alternatives,
+    wrong_reach,
 )
 """A new check is a function ``Call -> faults`` and a line here."""
 
@@ -62,9 +64,9 @@ def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None
     What is checked, each with its own message: missing rule; wrong count, None, wrong shape, dtype, value; inputs and
     cotangent not written; no alias of an input unless ``view=True``; determinism; read-only, strided, reversed,
     Fortran-ordered and broadcast arrays; nothing read but what is declared, and all of that needed; alternatives of one
-    rule equal bit for bit; the rule's own derivative (second order), unless an opaque residual or output says that
-    there is none. Opaque operands and outputs have no numeric derivative: check the function that uses them, with
-    ``check_grads``.
+    rule equal bit for bit; ``reach`` and ``elementwise`` as declared; the rule's own derivative (second order), unless
+    an opaque residual or output says that there is none. Opaque operands and outputs have no numeric derivative: check
+    the function that uses them, with ``check_grads``.
     """
     if not isinstance(primitive, Primitive):
         raise TypeError(

@@ -1,1 +1,0 @@
-"""Front ends for programs written for other libraries."""

@@ -1,2 +1,0 @@
-"""The part of ``autograd.scipy`` that programs use most. Its modules import SciPy, an extra:
-``pip install pullback[demo]``."""

@@ -1,0 +1,96 @@
+"""What installed distributions bring to pullback: their entry points, read when something needs one.
+
+A group says what its entries are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
+staged steps, ``pullback.namespaces`` modules that stand for others. Nothing here knows a plugin by its name.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from os import sep
+from typing import Any
+
+from pullback.words.errors import PluginError, RegistrationError
+
+PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "pullback.namespaces"
+
+
+def entry_points(group: str) -> Any:
+    """The entry points of a group."""
+    from importlib.metadata import entry_points as found  # noqa: PLC0415 - a tenth of the import, for programs that need a plugin only
+
+    return found(group=group)
+
+
+@contextmanager
+def loading(point: Any) -> Iterator[None]:
+    """Whatever goes wrong while a plugin is imported and handed over is its :class:`PluginError`; a name that is taken
+    is not."""
+    try:
+        yield
+    except RegistrationError:
+        raise
+    except Exception as error:
+        message = (
+            f"plugin {point.name!r} ({point.value}) failed to import: {type(error).__name__}: {error}; "
+            "reinstall or remove it"
+        )
+        raise PluginError(message) from error
+
+
+def _only(points: list[Any]) -> Any:
+    """The one of these entry points, which bear one name, or None; two raise :class:`RegistrationError`."""
+    if len(points) > 1:
+        name, group, values = points[0].name, points[0].group, " and by ".join(p.value for p in points)
+        raise RegistrationError(f"{name!r} of {group} is offered by {values}; uninstall all but one")
+    return points[0] if points else None
+
+
+def backend(name: str) -> Any:
+    """What the backend of that name hands over; raises :class:`PluginError` with the line that installs it."""
+    points = entry_points(BACKENDS)
+    point = _only([p for p in points if p.name == name])
+    if point is None:
+        known = ", ".join(sorted(p.name for p in points)) or "none"
+        raise PluginError(f"no backend {name!r} is installed (there is: {known}); pip install pullback-{name}")
+    with loading(point):
+        return point.load()
+
+
+def stand_in(module: str) -> Any:
+    """The module that stands for the one of that name, imported; None where no plugin offers one.
+
+    An entry holds for the submodules, too: where ``lib`` is ``other``, ``lib.inner`` is ``other.inner``; the entry of
+    the longest name counts.
+    """
+    points = [p for p in entry_points(NAMESPACES) if f"{module}.".startswith(f"{p.name}.")]
+    longest = max((p.name for p in points), key=len, default="")
+    point = _only([p for p in points if p.name == longest])
+    if point is None:
+        return None
+    with loading(point):
+        return import_module(point.value + module.removeprefix(longest))
+
+
+def is_of_plugin(filename: str) -> bool:
+    """Whether a file stands in the package of a plugin. A script or a prompt does not, which is known without a look
+    at what is installed: that takes longer than the import of pullback."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return not filename.startswith("<") and filename != script and filename.startswith(package_roots())
+
+
+@cache
+def package_roots() -> tuple[str, ...]:
+    """Where the packages of all plugins stand, as beginnings of file names; nothing of them is imported."""
+    from importlib.util import find_spec  # noqa: PLC0415 - as entry_points
+
+    points = [point for group in (PRIMITIVES, BACKENDS, NAMESPACES) for point in entry_points(group)]
+    roots: list[str] = []
+    for package in dict.fromkeys(point.module.partition(".")[0] for point in points):
+        spec = find_spec(package)
+        if spec is not None:
+            folders = spec.submodule_search_locations
+            roots += [str(spec.origin)] if folders is None else [f"{folder}{sep}" for folder in folders]
+    return tuple(roots)
