@@ -3,6 +3,7 @@
 import dis
 import inspect
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -146,9 +147,10 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(type(value), "__pullback_record__")
 
 
-def global_names(code: CodeType) -> set[str]:
+@lru_cache(maxsize=1024)
+def global_names(code: CodeType) -> frozenset[str]:
     """The global names a code object reads; ``co_names`` would add its attribute names."""
-    return {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    return frozenset(step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
 
 
 def _cell_contents(function: Any) -> list[Any]:
