@@ -1,5 +1,7 @@
 """The table of ``recording.crossing``: what a value of another trace is to this one."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,21 @@ def test_what_a_loop_within_a_loop_hands_on_of_the_trace_around_both(policy):
         return np.sum(pb.fori_loop(0, 3, outer, x, policy=policy))
 
     np.testing.assert_array_equal(pb.grad(program)(X), np.full(4, 3.0))
+
+
+def test_without_traces_in_traces_nothing_of_this_is_asked():
+    def program(x):
+        buffer = np.zeros_like(x)
+        buffer[1:] = x[:-1]
+        buffer += x
+        return np.sum(pb.fori_loop(0, 5, lambda _, u: np.sin(u) * X, buffer, policy=pb.Binomial(2)))
+
+    gradient, entered_files = pb.grad(program), set()
+    gradient(X)
+    sys.setprofile(lambda frame, *_: entered_files.add(frame.f_code.co_filename.rpartition("pullback")[2]))
+    try:
+        gradient(X)
+    finally:
+        sys.setprofile(None)
+    assert "/recording/writes.py" in entered_files
+    assert "/recording/crossing.py" not in entered_files

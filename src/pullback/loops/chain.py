@@ -17,7 +17,7 @@ from pullback.memory.sweep import sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import twin_of
 from pullback.recording.crossing import by_value, present
-from pullback.recording.handles import Handle, active_id, resolve
+from pullback.recording.handles import Handle, active_id, is_foreign, resolve
 from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.rules.forms import release_records
@@ -94,9 +94,9 @@ class LoopChain:
     def run_plain(self, k: int) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         new, ys = self.body.run(k + self.lower, self.state, self.x_at(k))
-        new = [by_value(leaf) for leaf in new]
+        new = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in new]
         self.body.require_same_specs(self.state, new, k)
-        self.give_ys(k, [by_value(leaf) for leaf in ys])
+        self.give_ys(k, [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys])
         return separate(as_before(self.state, new))
 
     def run_recorded(self, k: int) -> tuple[StepTape, list[Any], list[Any]]:
@@ -122,10 +122,7 @@ class LoopChain:
         )  # before the body writes to them
         with Enclosed(enclosing, CAPTURED, tape):
             new, ys = self.body.run(k + self.lower, handles, x_leaves)
-            new, ys = (
-                [resolve(found) if isinstance(found := present(leaf, tape), Handle) else found for leaf in part]
-                for part in (new, ys)
-            )
+            new, ys = ([_returned(leaf, tape) for leaf in part] for part in (new, ys))
         self._require_known(tape, k)
         step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
         tape.close()
@@ -139,8 +136,8 @@ class LoopChain:
 
     def _watch(self, tape: Tape, k: int) -> None:
         """While a trap is in force the step's values are looked at: nothing on its tape takes the fast way."""
-        tape.trap = sentinel(self._place(k), self.enclosing.trap if self.enclosing is not None else None)
-        if tape.trap is not None:
+        if TRAPPED.get():
+            tape.trap = sentinel(self._place(k), self.enclosing.trap if self.enclosing is not None else None)
             tape.mode, tape.chain = REPLAYABLE, PlainChain(SaveAll(), self.ledger, repeatable=False, marked=True)
 
     def _place(self, k: int) -> str:
@@ -348,6 +345,12 @@ class LoopChain:
     def _drop(self, step: StepTape) -> None:
         self.ledger.release(step.items)
         release_records(step.tape.records)
+
+
+def _returned(leaf: Any, tape: Tape) -> Any:
+    """A leaf that a recorded step has returned, as it is to the tape of the step; a view derived."""
+    found = present(leaf, tape) if is_foreign(leaf, tape) else leaf
+    return resolve(found) if isinstance(found, Handle) else found
 
 
 def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:

@@ -21,7 +21,7 @@ from pullback.memory.ledger import Ledger
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import twin_of
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, active_id, freeze, make, plain_value, resolve
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, make, plain_value, resolve
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, Tape
 from pullback.words.call_sites import site_here
@@ -127,8 +127,9 @@ class _Loop:
         is."""
         leaves, self.definition = flatten(self.init)
         tape = innermost()
-        leaves = [present(leaf, tape) for leaf in leaves]
-        self.xs = None if self.xs is None else [present(leaf, tape) for leaf in self.xs]
+        leaves = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in leaves]
+        if self.xs is not None:
+            self.xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in self.xs]
         if tape is None:
             return self._untraced(self._chain(leaves, self.xs, None, n), n)
         if n == 0:

@@ -126,6 +126,11 @@ def _unusable(tape: Tape, doing: str) -> str:
     )
 
 
+def is_foreign(x: Any, tape: Tape | None) -> bool:
+    """Whether ``x`` is a handle of another trace than ``tape``: ``crossing`` says what it is to that."""
+    return isinstance(x, Handle) and x._tape is not tape
+
+
 def active_id(x: Any, tape: Tape) -> Any:
     """The id of a handle of this tape, None where it depends on no input; None for anything else."""
     return x._id if isinstance(x, Handle) and x._tape is tape else None

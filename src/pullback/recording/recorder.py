@@ -19,6 +19,7 @@ from pullback.recording.handles import (
     WRITTEN_SHARED,
     Handle,
     freeze,
+    is_foreign,
     on_tape,
     resolve,
     root_of,
@@ -42,7 +43,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     value."""
     tape = tape_of(operands, prim.name)
     if tape.captures is not None:
-        operands = tuple(present(o, tape) if isinstance(o, Handle) and o._tape is not tape else o for o in operands)
+        operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
     values = tuple(_operand_value(operand, tape) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
@@ -59,10 +60,15 @@ def _of_objects(what: str) -> str:
     )
 
 
+def value_on(handle: Any, tape: Tape) -> Any:
+    """What a tape computes with where a handle is given."""
+    return resolve(handle)._value if handle._tape is tape else entered(handle, tape)
+
+
 def _operand_value(operand: Any, tape: Tape) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
-        return resolve(operand)._value if operand._tape is tape else entered(operand, tape)
+        return value_on(operand, tape)
     if isinstance(operand, np.ndarray):
         if operand.dtype.hasobject:
             raise ConversionError(_of_objects("a traced call"))

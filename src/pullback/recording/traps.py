@@ -52,12 +52,10 @@ def trap(*kinds: str) -> Iterator[None]:
         TRAPPED.reset(token)
 
 
-def sentinel(place: str = "", around: "Sentinel | None" = None) -> "Sentinel | None":
-    """What looks at the values of a trace that begins now, None where no trap is in force. ``place`` says which step
-    the trace is."""
-    kinds = TRAPPED.get()
+def sentinel(place: str = "", around: "Sentinel | None" = None) -> "Sentinel":
+    """What looks at the values of a trace that begins while a trap is in force. ``place`` says which step it is."""
     outer = around.where_now() if around is not None else ""
-    return Sentinel(kinds, ", ".join(filter(None, (outer, place)))) if kinds else None
+    return Sentinel(TRAPPED.get(), ", ".join(filter(None, (outer, place))))
 
 
 def unsound(value: Any, kind: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.recording.copies import keep, twin_of
-from pullback.recording.crossing import entered, left_alone, present, raised, standing_for
+from pullback.recording.crossing import left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -20,6 +20,7 @@ from pullback.recording.handles import (
     Handle,
     activate,
     freeze,
+    is_foreign,
     make,
     plain_value,
     resolve,
@@ -27,7 +28,7 @@ from pullback.recording.handles import (
     steps_to,
     tape_of,
 )
-from pullback.recording.recorder import form_of
+from pullback.recording.recorder import form_of, value_on
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
 from pullback.rules.cotangent_sums import send
@@ -64,7 +65,7 @@ def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, re
 def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
     """The target of a write, and what is written, as they are to the trace that records the write, which is the
     target's."""
-    if isinstance(value, Handle) and value._tape is not handle._tape:
+    if is_foreign(value, handle._tape):
         value = standing_for(value)
     tape, target = tape_of((handle, value), doing), handle
     if handle._tape is not tape:
@@ -73,7 +74,7 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
         target = present(handle, tape)
         if target._tape is not tape:
             _refuse_outer()
-    if isinstance(value, Handle) and value._tape is not tape:
+    if is_foreign(value, tape):
         value = present(value, tape)
     return resolve(target), value
 
@@ -118,9 +119,7 @@ def kept_key(key: Any, tape: Any) -> Any:
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
-    source = value
-    if isinstance(value, Handle):
-        source = resolve(value)._value if value._tape is tape else entered(value, tape)
+    source = value_on(value, tape) if isinstance(value, Handle) else value
     if tape.mode == PAUSED:
         _refuse_body()
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.crossing import standing_for
-from pullback.recording.handles import Handle, plain_value, tape_of
+from pullback.recording.handles import Handle, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
@@ -19,7 +19,8 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all
     their views."""
     value: Any = handle._value
-    other = standing_for(other)
+    if is_foreign(other, handle._tape):
+        other = standing_for(other)
     if (
         not handle._tape.mode
         and type(value) is np.ndarray

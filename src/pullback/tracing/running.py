@@ -12,7 +12,7 @@ from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
 from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import BUFFER, rewrite
 from pullback.recording.tape import REPLAYABLE, Tape
-from pullback.recording.traps import sentinel
+from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import intern_site, site_here, site_text
 from pullback.words.digests import digest
@@ -104,7 +104,7 @@ def run_traced(
     if chain is not None:
         tape.mode = REPLAYABLE
         tape.chain = chain
-        tape.trap = sentinel()
+        tape.trap = sentinel() if TRAPPED.get() else None
         chain.open(tape)
     inputs: list[Input] = []
     places, definitions, traced_args = [], [], list(args)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.crossing import entered
 from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, tape_of
 from pullback.recording.nested_lists import converted, holds_tracer
+from pullback.recording.recorder import value_on
 from pullback.recording.tape import PAUSED, REPLAYABLE
 from pullback.recording.writes import set_item
 from pullback.rules.declaration import Composite, composite
@@ -39,7 +39,7 @@ def _like(function: Callable[..., Any]) -> Composite:
 
     def create(a: Any, *args: Any, **kwargs: Any) -> Any:
         tape = tape_of((a,), function.__name__)
-        return traced_buffer(a, function(entered(a, tape), *args, **kwargs), blank=function is np.empty_like)
+        return traced_buffer(a, function(value_on(a, tape), *args, **kwargs), blank=function is np.empty_like)
 
     return Composite(function.__name__, create, (function,))
 
@@ -86,7 +86,7 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
         return _full(*args, **kwargs)
     if function in CONVERTED_BY_LIKE and args and holds_tracer(args[0]):
         return converted(function, args[0], args[1:], kwargs)
-    below = entered(handle, tape_of((handle,), function.__name__))
+    below = value_on(handle, tape_of((handle,), function.__name__))
     array = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
     if not isinstance(array, np.ndarray | Handle) or (isinstance(array, Handle) and not isinstance(below, Handle)):
         return array  # the result of the user's own function, through np.fromfunction
