@@ -67,7 +67,8 @@ def test_large_constants_are_told_of():
 
     x = np.ones(5000)
     with pytest.warns(
-        pb.PolicyWarning, match=r"Binomial.* of plain arrays that the steps read.*test_steps\.py:\d+.*fori_loop or scan"
+        pb.PolicyWarning,
+        match=r"Binomial.* of plain arrays that the steps read.*test_plain_code\.py:\d+.*fori_loop or scan",
     ):
         gradient = pb.grad(f, policy=pb.Binomial(3))(x)
     assert gradient.tobytes() == pb.grad(f)(x).tobytes()

@@ -13,7 +13,7 @@ X = np.array([1.0, 4.0, -3.0])
 AT_ZERO = np.array([1.0, 0.0, 2.0])
 POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5)]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
-HERE = r"test_trap\.py:\d+"
+HERE = r"test_traps\.py:\d+"
 
 
 @pytest.fixture(autouse=True)
