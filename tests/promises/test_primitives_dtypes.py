@@ -6,7 +6,7 @@ from math import pi
 
 import numpy as np
 import pytest
-from tests.primitives.elementwise.cases_functions import ABOVE, ANGLES, ANY, HOLOMORPHIC, PLANE, POSITIVE, UNIT
+from tests.primitives.elementwise.cases_ufunc_rules import ABOVE, ANGLES, ANY, HOLOMORPHIC, PLANE, POSITIVE, UNIT
 from tests.primitives.rows import rows
 
 import pullback as pb

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.primitives.elementwise.cases_functions import UNARY, name_of
+from tests.primitives.elementwise.cases_ufunc_rules import UNARY, name_of
 from tests.primitives.rows import rows
 
 import pullback as pb

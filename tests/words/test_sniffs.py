@@ -14,7 +14,7 @@ import pullback as pb
 from pullback import numpy as pnp
 from pullback.recording import writes
 from pullback.rules import unbroadcast
-from pullback.sparsity.name_sets import groups_of_columns
+from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.testing import check_grads
 from pullback.tracing.tracer import KINDS
 from pullback.transforms import reverse

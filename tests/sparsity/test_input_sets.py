@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from pullback.sparsity.name_sets import Sets, groups_of_columns, selected, structure_of
+from pullback.sparsity.input_sets import Sets
+from pullback.sparsity.linear_structure import selected, structure_of
+from pullback.sparsity.pattern_groups import groups_of_columns
 
 # ----------------------------------------------------------------------------------------------------------------- sets
 
