@@ -62,11 +62,8 @@ def held_buffers(records):
         run = record[2]
         values = [*run.start, *run.chain.state, *(handle._value for handle in run.closure)]
         steps = [run.chain.work] if run.chain.work is not None else []
-        for found in run.chain.slots.values():
-            if hasattr(found, "leaves"):
-                values += found.leaves
-            else:
-                steps.append(found)
+        values += [leaf for snapshot in run.chain.store.of("state").values() for leaf in snapshot.leaves]
+        steps += run.chain.store.of("tape").values()
         held |= {id(buffer_of(value)) for value in values if isinstance(value, np.ndarray)}
         for step in steps:
             held |= held_buffers(step.tape.records)

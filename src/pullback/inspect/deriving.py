@@ -257,16 +257,16 @@ class Slots:
         sums: dict[str, int] = {}
         numbers: dict[str, int] = {}
         for run, _ in loop_runs((record,)):
-            for slot in (*run.chain.slots.values(), *((run.chain.work,) if run.chain.work is not None else ())):
-                for key, nbytes, reason in slot.items:
-                    if reason not in numbers:
-                        numbers[reason] = self._number([])
-                    if (
-                        self.numbers.setdefault(key, numbers[reason]) == numbers[reason]
-                        and (key, reason) not in self.counted
-                    ):
-                        self.counted.add((key, reason))
-                        sums[reason] = sums.get(reason, 0) + nbytes
+            held = (*run.chain.store.of("state").values(), *step_tapes(run).values())
+            for key, nbytes, reason in (item for each in held for item in each.items):
+                if reason not in numbers:
+                    numbers[reason] = self._number([])
+                if (
+                    self.numbers.setdefault(key, numbers[reason]) == numbers[reason]
+                    and (key, reason) not in self.counted
+                ):
+                    self.counted.add((key, reason))
+                    sums[reason] = sums.get(reason, 0) + nbytes
         return tuple(
             Slot("snapshots" if reason == "snapshot" else "steps", None, n, reason, numbers[reason])
             for reason, n in sums.items()
@@ -282,7 +282,7 @@ class Slots:
 
 def step_tapes(run: LoopRun) -> Mapping[int, Any]:
     """The recorded steps that a loop holds, by step."""
-    found = {step: tape for (kind, step, _), tape in run.chain.slots.items() if kind == "tape"}
+    found = run.chain.store.of("tape")
     if run.chain.work is not None:
         found[max(found, default=-1) + 1] = run.chain.work
     return dict(sorted(found.items()))

@@ -11,7 +11,6 @@ from attrs import define, evolve, field
 from pullback.inspect.deriving import graph_of, input_labels, loop_runs, name_of, step_tapes, traced_once, whole_records
 from pullback.inspect.graph import Graph
 from pullback.inspect.holdings import Choice, Row, Saved
-from pullback.loops.chain import Snapshot
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.recording.recorder import COMPONENT, INPUT
 from pullback.recording.tape import Tape
@@ -98,8 +97,8 @@ class _Reader:
                             (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument),
                             row,
                         )
-            for snapshot in run.chain.slots.values():
-                for k, leaf in enumerate(snapshot.leaves if isinstance(snapshot, Snapshot) else ()):
+            for snapshot in run.chain.store.of("state").values():
+                for k, leaf in enumerate(snapshot.leaves):
                     if (
                         isinstance(leaf, np.ndarray)
                         and id(buffer_of(leaf)) in self.ledger.held
@@ -122,9 +121,7 @@ class _Reader:
         """What checkpoints hold at their entry; and what only the ledger knows."""
         records = whole_records(self.traced)
         for chain in self.traced.chain.chains if self.traced.chain is not None else ():
-            for live in {
-                id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")
-            }.values():
+            for live in (*chain.store.of("state").values(), *chain.opened.values()):
                 for ident, value in live.values.items():
                     if (
                         isinstance(value, np.ndarray)

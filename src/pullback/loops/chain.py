@@ -14,6 +14,7 @@ from pullback.loops.plain_code import PlainChain
 from pullback.loops.randomness import Randomness
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items, value_items
+from pullback.memory.store import Store
 from pullback.memory.sweep import sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
@@ -44,6 +45,7 @@ class LoopChain:
 
     body: Body
     enclosing: Tape | None
+    store: Store
     ledger: Ledger
     randomness: Randomness
     state: list[Any]
@@ -66,9 +68,6 @@ class LoopChain:
     start_random: tuple[Any, ...] = ()
     """The random states before step 0, which runs as the probe before it is saved."""
     work: StepTape | None = None
-    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
-    taped: set[int] = field(factory=set)
-    """Steps whose tape is in a slot."""
     expected: dict[int, tuple[bytes, ...]] = field(factory=dict)
     """Digests of states that a re-run must reach again."""
     n_reached: int = 0
@@ -244,7 +243,7 @@ class LoopChain:
         if self.lookback is not None:
             self.state, self.lookback = self.lookback, None
             self.randomness.restore(self.lookback_random)
-        if step > 0 and step - 1 not in self.taped:
+        if step > 0 and not self.store.holds("tape", step - 1):
             self.expected.setdefault(step, digests(self.state))
         if self.probe is not None and step == 0:
             made, self.probe = self.probe, None
@@ -259,8 +258,7 @@ class LoopChain:
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
-        work, self.work = self.work, None
-        assert work is not None  # the machine has seen the tape in WORK
+        work, self.work = self._tape_in_work(), None
         masks = self.enclosing is not None and self.enclosing.masks
         runs = [each.enter(work, step, step + self.lower, place=self._place(step), masks=masks) for each in self.passes]
         sweep(work.tape, work.tape.n_inputs, len(work.tape.records), runs)
@@ -268,36 +266,43 @@ class LoopChain:
             each.leave(work, step, run.cts)
         self.ledger.release(work.items)
 
+    def _tape_in_work(self) -> StepTape:
+        assert self.work is not None  # the machine has seen it there
+        return self.work
+
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot copies the live state; a tape moves out of WORK."""
         if kind == "tape":
-            self.slots[kind, step, tier], self.work = self.work, None
-            self.taped.add(step)
+            work, self.work = self._tape_in_work(), None
+            self.store.put(kind, step, tier, work)
+            self.ledger.release(work.items)
             return
         source, random = self.state, self.start_random if self.probe is not None else self.randomness.save()
         if self.lookback is not None and self.keeps_lookback:
             source, random = self.lookback, self.lookback_random
         leaves = list(self.start) if step == 0 and self.start else [own(leaf) for leaf in source]
-        snapshot = Snapshot(leaves, random, value_items(leaves, "snapshot"))
-        self.slots[kind, step, tier] = snapshot
-        self.ledger.hold(snapshot.items)
+        self.store.put(kind, step, tier, Snapshot(leaves, random, value_items(leaves, "snapshot")))
 
     def load(self, kind: str, step: int, tier: str) -> None:
         """The snapshot's arrays become the live state; they are copied before the body may write to them."""
-        found = self.slots[kind, step, tier]
+        entry = self.store.get(kind, step, tier)
         if kind == "tape":
-            self.work = found
+            self.work = entry
+            self.ledger.hold(entry.items)
             return
-        self.state, self.owned, self.lookback = list(found.leaves), False, None
-        self.randomness.restore(found.random)
+        self.state, self.owned, self.lookback = list(entry.leaves), False, None
+        self.randomness.restore(entry.random)
+
+    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
+        """Copy an entry from one tier to another."""
+        self.store.transfer(kind, step, source, target)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
-        """Release a slot."""
-        found = self.slots.pop((kind, step, tier))
-        if isinstance(found, Snapshot):
-            self.ledger.release(found.items)
-        else:
-            self.taped.discard(step)
+        """Release an entry; with a tape that nobody has reversed, what the loops in it hold."""
+        unread = self.store.get(kind, step, tier) if kind == "tape" else None
+        self.store.drop(kind, step, tier)
+        if unread is not None and unread is not self.work and not self.store.holds(kind, step):
+            release_records(unread.tape.records)
 
     # Bookkeeping and verification.
     def swept(self) -> None:
@@ -332,23 +337,17 @@ class LoopChain:
 
     def release(self) -> None:
         """Drop everything still held, and settle the ledger."""
-        self.taped.clear()
-        for key in list(self.slots):
-            if key[0] == "tape":
-                self._drop(self.slots.pop(key))
-            else:
-                self.delete(*key)
+        tapes = [*self.store.of("tape").values(), *((self.work,) if self.work is not None else ())]
+        self.store.clear()
         if self.work is not None:
-            self._drop(self.work)
+            self.ledger.release(self.work.items)
             self.work = None
+        for step in tapes:
+            release_records(step.tape.records)
         if self.probe is not None:
             release_records(self.probe[0].tape.records)
         self.ledger.release(self.ct_items)
         self.passes, self.expected, self.lookback, self.probe, self.ct_items = [], {}, None, None, []
-
-    def _drop(self, step: StepTape) -> None:
-        self.ledger.release(step.items)
-        release_records(step.tape.records)
 
 
 def own(leaf: Any) -> Any:

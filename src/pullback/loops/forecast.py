@@ -5,12 +5,13 @@ Two recorded steps say which buffers a step's tape holds and how the state passe
 be like the second.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
 from pullback.memory.ledger import Item, Ledger
+from pullback.memory.store import ByReference, Store
 from pullback.words.specs import buffer_of
 
 Key = Any
@@ -46,12 +47,27 @@ def template_of(step: Any, before: list[Any], after: list[Any]) -> Template:
     return Template(items, passes, [buffer_of(leaf).nbytes if isinstance(leaf, np.ndarray) else 0 for leaf in before])
 
 
+class Names(NamedTuple):
+    """A state, or the tape of a step, by the names of its buffers."""
+
+    keys: list[Key]
+    items: list[Item]
+
+
+def store_of_names(store: Store) -> Store:
+    """A store with the tiers of ``store``, where only names are to be stored."""
+    return Store(
+        store.ledger, store.policy, {name: ByReference(in_memory=tier.in_memory) for name, tier in store.tiers.items()}
+    )
+
+
 @define(eq=False)
 class ShadowChain:
     """The chain of a loop on names of buffers. ``n`` is the length at which a loop of unknown length will end."""
 
     first: Template
     later: Template
+    store: Store
     ledger: Ledger
     n: int
     unknown: bool
@@ -67,9 +83,8 @@ class ShadowChain:
     cursor: int = 0
     state: list[Key] = field(factory=list)
     lookback: list[Key] | None = None
-    work: list[Item] | None = None
+    work: Names | None = None
     starts: list[Key] = field(factory=list)
-    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     serial: int = 0
     begun: bool = False
 
@@ -121,35 +136,43 @@ class ShadowChain:
             else:
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
-        self.work, self.cursor = items, step + 1
+        self.work, self.cursor = Names([], items), step + 1
         self.ledger.hold(items)
         self.ledger.n_forward += 1
 
     def reverse(self, step: int) -> None:  # noqa: ARG002 - every step's tape is released alike
         """The step's tape is released."""
-        self.ledger.release(self.work or [])
+        self.ledger.release(self._tape_in_work().items)
         self.work = None
+
+    def _tape_in_work(self) -> Names:
+        assert self.work is not None  # the machine has seen it there
+        return self.work
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot is a copy; a tape moves."""
         if kind == "tape":
-            self.slots[kind, step, tier], self.work = self.work, None
+            work, self.work = self._tape_in_work(), None
+            self.store.put(kind, step, tier, work)
+            self.ledger.release(work.items)
             return
         keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
         items = [(key, nbytes, "snapshot") for key, nbytes in zip(keys, self._sizes(step), strict=True) if nbytes]
-        self.slots[kind, step, tier] = (keys, items)
-        self.ledger.hold(items)
+        self.store.put(kind, step, tier, Names(keys, items))
 
     def load(self, kind: str, step: int, tier: str) -> None:
         """The snapshot's buffers are the state, or the tape is in WORK."""
-        found = self.slots[kind, step, tier]
+        entry = self.store.get(kind, step, tier)
         if kind == "tape":
-            self.work = found
+            self.work = entry
+            self.ledger.hold(entry.items)
         else:
-            self.state, self.cursor, self.lookback = list(found[0]), step, None
+            self.state, self.cursor, self.lookback = list(entry.keys), step, None
+
+    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
+        """Copy an entry from one tier to another."""
+        self.store.transfer(kind, step, source, target)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
-        """A snapshot is released; a loaded tape stays in WORK."""
-        found = self.slots.pop((kind, step, tier))
-        if kind == "state":
-            self.ledger.release(found[1])
+        """An entry is released; a loaded tape stays in WORK."""
+        self.store.drop(kind, step, tier)

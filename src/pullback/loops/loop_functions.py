@@ -18,6 +18,7 @@ from pullback.loops.randomness import Randomness, generators_of
 from pullback.loops.run import LOOP, LoopRun
 from pullback.memory.in_force import innermost, policy_in_force, using
 from pullback.memory.ledger import Ledger
+from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, freeze, make, plain_value, resolve
@@ -171,6 +172,7 @@ class _Loop:
             self.policy
         )  # a re-run of the loop, in a replay, is under the policy of its first run
         chain.reruns = tape.repeatable or not isinstance(self.policy, SaveAll)
+        chain.store.policy = self.policy
         run = LoopRun(
             chain,
             self.policy,
@@ -187,8 +189,9 @@ class _Loop:
     def _chain(self, leaves: list[Any], xs: list[Any] | None, tape: Tape | None, n: int | None) -> LoopChain:
         body = Body(self.call, self.name, self.definition, self.cells)
         state = [_value_for(leaf, tape) for leaf in leaves]
+        ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         chain = LoopChain(
-            body, tape, tape.ledger if tape is not None and tape.ledger is not None else Ledger(),
+            body, tape, Store(ledger, self.policy), ledger,
             Randomness(generators_of(self.body, self.init)),
             state, lower=self.lower, condition=None if self.condition is None else self._holds, on_y=self._store(n),
         )  # fmt: skip

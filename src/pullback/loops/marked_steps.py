@@ -6,7 +6,7 @@ that value by reference. So a snapshot holds what the steps after it read, and n
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
@@ -14,8 +14,10 @@ from attrs import define, field
 from pullback.memory.executor import carry_out, run_forward, run_reverse
 from pullback.memory.ledger import Item, Ledger, record_items, value_items
 from pullback.memory.replay import Entry, Needs, Replayer
+from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
-from pullback.policies.actions import Advance, Delete, EndForward, Record, Save
+from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
+from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
 from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.recording.tape import Tape
@@ -34,6 +36,17 @@ class Live:
     booked: bool = False
 
 
+class TapeInPlace(NamedTuple):
+    """The tape of a step: its records stay where they are, and are booked there."""
+
+    step: int
+    items: tuple[Item, ...] = ()
+
+
+INITIAL = -1
+"""The key, among the snapshots being filled, of the initial state that is kept for another reverse pass."""
+
+
 @define(eq=False)
 class StepsChain:
     """Steps ``k`` of a program are the records ``cuts[k] .. cuts[k+1]-1``. ``n`` is None where the length is not
@@ -41,19 +54,17 @@ class StepsChain:
 
     tape: Tape
     entries: dict[int, Entry]
-    ledger: Ledger
-    policy: Any
+    store: Store
+    schedule: Schedule
     n: int | None
     repeatable: bool
     """Whether another reverse pass may come: then the initial state is kept."""
     cuts: list[int] = field(factory=list)
-    schedule: Any = None
     machine: Machine = field(factory=lambda: Machine(None))
     pending: Any = None
     """The Advance or Record that the user's run is carrying out now."""
     opened: dict[int, Live] = field(factory=dict)
-    """Snapshots being filled, by step: those saved, the newest two while the length is unknown, and the initial one."""
-    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
+    """Snapshots being filled, by step: those saved, the newest two while the length is unknown, and ``INITIAL``."""
     work: int | None = None
     """The step whose records hold their values in WORK."""
     newest: Live | None = None
@@ -66,15 +77,23 @@ class StepsChain:
     ended: bool = False
     fresh: bool = True
 
+    @property
+    def ledger(self) -> Ledger:
+        """Where it is booked what the steps hold."""
+        return self.store.ledger
+
+    @property
+    def policy(self) -> Any:
+        """Whose schedule the steps go by."""
+        return self.store.policy
+
     # The user's run.
     def begin(self) -> None:
         """Step 0 starts at the next record."""
         self.cuts.append(len(self.tape.records))
-        self.schedule = self.policy.schedule(self.n)
         self.machine = Machine(self.n)
         if self.repeatable:
-            self.initial = self._open(0)
-            self.initial.booked = True
+            self.opened[INITIAL] = self.initial = Live(self.cuts[0], booked=True)
         self._proceed(0)
 
     def cut(self) -> None:
@@ -130,13 +149,9 @@ class StepsChain:
 
     def _forget_unsaved(self, k: int) -> None:
         """Snapshots nobody saved are dropped; while the length is unknown the newest may still be asked for."""
-        kept = {step for kind, step, _ in self.slots if kind == "state"}
-        for step in [s for s in self.opened if s not in kept and not (self.n is None and s == k)]:
-            live = self.opened.pop(step)
-            if live is not self.initial:
-                self._unbook(live)
-        if self.initial is not None:
-            self.opened.setdefault(0, self.initial)
+        wanted = INITIAL, k if self.n is None else INITIAL
+        for step in [s for s in self.opened if s not in wanted and not self.store.holds("state", s)]:
+            del self.opened[step]
         self.newest = max(self.opened.values(), key=lambda live: live.cut, default=None)
 
     def read(self, ident: int, value: Any, operand: Any) -> None:
@@ -177,7 +192,7 @@ class StepsChain:
                 break
         if last is not None and self.machine.tape == last:
             self.work = last
-        elif last is not None and ("tape", last) not in {key[:2] for key in self.slots}:
+        elif last is not None and not self.store.holds("tape", last):
             self._drop(last)
         self._forget_unsaved(-1)
         self.n = n
@@ -228,32 +243,46 @@ class StepsChain:
     def save(self, kind: str, step: int, tier: str) -> None:
         """Keep the tape in WORK, or the values that later steps read."""
         if kind == "tape":
-            self.slots[kind, step, tier], self.work = step, None
+            self._require_memory(Save("tape", step, tier), tier)
+            self.store.put(kind, step, tier, TapeInPlace(step))
+            self.work = None
             return
         if self.ended:
             live = self._snapshot_of_replay(step)
         else:
+            self._require_memory(Save("state", step, tier), tier)
             live = self.opened[step]
-        self.slots[kind, step, tier] = live
-        if not live.booked:
-            live.booked, live.items = True, value_items(live.values.values(), "snapshot")
-            self.ledger.hold(live.items)
+        live.booked, live.items = True, value_items(live.values.values(), "snapshot")
+        self.store.put(kind, step, tier, live)
 
     def load(self, kind: str, step: int, tier: str) -> None:
         """Values of a snapshot become the environment of a replay; nothing in it is written in place."""
-        found = self.slots[kind, step, tier]
+        entry = self.store.get(kind, step, tier)
         if kind == "tape":
-            self.work = found
+            self.work = entry.step
         else:
-            self.replayer = Replayer(self.entries, self.needs, dict(found.values))
+            self.replayer = Replayer(self.entries, self.needs, dict(entry.values))
+
+    def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
+        """Copy a snapshot from one tier to another."""
+        if kind == "tape":
+            self._require_memory(Transfer(kind, step, source, target), target)
+        self.store.transfer(kind, step, source, target)
+
+    def _require_memory(self, action: Action, tier: str) -> None:
+        if tier != MEMORY and tier in self.store.tiers:
+            message = (
+                f"{self.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and "
+                f"so do snapshots while the program runs: both can be in {MEMORY!r} only. Name that tier, or use a "
+                "loop function (fori_loop, scan)"
+            )
+            raise PolicyError(message)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
-        found = self.slots.pop((kind, step, tier))
+        self.store.drop(kind, step, tier)
         if kind == "state":
-            if found is not self.initial:
-                self._unbook(found)
-                self.opened.pop(step, None)
+            self.opened.pop(step, None)
         elif self.work != step:
             self._drop(step)
 
@@ -273,11 +302,6 @@ class StepsChain:
         items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items[step] = items
         self.ledger.hold(items)
-
-    def _unbook(self, live: Live) -> None:
-        if live.booked:
-            self.ledger.release(live.items)
-            live.booked, live.items = False, []
 
     def _drop(self, step: int) -> None:
         """The records of a step let go of their values."""
@@ -321,7 +345,7 @@ class StepsChain:
 
     def live_bytes(self) -> int:
         """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
-        snapshots = [v for v in (*self.slots.values(), self.initial) if isinstance(v, Live)]
+        snapshots = [*self.store.of("state").values(), *((self.initial,) if self.initial is not None else ())]
         return max((sum(nbytes_of(value) for value in live.values.values()) for live in snapshots), default=0)
 
     def hold_all(self) -> None:
@@ -330,7 +354,7 @@ class StepsChain:
         self.ledger.n_forward -= len(self.cuts) - 1  # no steps after all
         dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
         if dropped:
-            start = self.slots.get(("state", 0, "memory")) or self.initial
+            start = self.store.of("state").get(0, self.initial)
             assert start is not None  # every policy that drops step 0 keeps its initial state
             replayer = Replayer(self.entries, self.needs, dict(start.values))
             for k in range(dropped[-1] + 1):
@@ -339,14 +363,13 @@ class StepsChain:
 
     def close(self) -> None:
         """Release every snapshot and what is booked; records keep what they hold."""
-        for live in {
-            id(v): v for v in (*self.slots.values(), *self.opened.values(), self.initial) if isinstance(v, Live)
-        }.values():
-            self._unbook(live)
+        self.store.clear()
+        if self.initial is not None:
+            self.ledger.release(self.initial.items)
         for step, items in self.work_items.items():
             self.ledger.release(items)
             release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
-        self.slots, self.opened, self.work_items, self.initial, self.newest = {}, {}, {}, None, None
+        self.opened, self.work_items, self.initial, self.newest = {}, {}, None, None
 
 
 def nbytes_of(value: Any) -> int:

@@ -18,7 +18,9 @@ from pullback.loops.marked_steps import StepsChain, nbytes_of
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, mib, value_items
 from pullback.memory.replay import Entry
+from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
+from pullback.policies.base import Schedule
 from pullback.recording.copies import keep
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.recorder import Const
@@ -136,10 +138,11 @@ class PlainChain:
         if self.active is not None or self.marked or not self.cuts_itself:
             return
         try:
-            self.begin(None, self.policy)
+            schedule = self.policy.schedule(None)
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
-            self.chains.pop()
-            self.active, self.cuts_itself = None, False
+            self.cuts_itself = False
+            return
+        self._begin(None, self.policy, schedule)
 
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""
@@ -164,8 +167,11 @@ class PlainChain:
 
     def begin(self, n: int | None, policy: Any) -> StepsChain:
         """A chain of steps begins at the next record."""
+        return self._begin(n, policy, policy.schedule(n))
+
+    def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> StepsChain:
         assert self.tape is not None
-        self.active = StepsChain(self.tape, self.entries, self.ledger, policy, n, self.repeatable)
+        self.active = StepsChain(self.tape, self.entries, Store(self.ledger, policy), schedule, n, self.repeatable)
         self.chains.append(self.active)
         self.active.begin()
         return self.active

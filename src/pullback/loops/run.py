@@ -9,7 +9,7 @@ from attrs import define, field
 from pullback.loops.body import digests
 from pullback.loops.chain import LoopChain
 from pullback.loops.cotangents import Pass, StepTape
-from pullback.loops.forecast import ShadowChain, Template, template_of
+from pullback.loops.forecast import ShadowChain, Template, store_of_names, template_of
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import value_items
@@ -141,6 +141,7 @@ class LoopRun:
         initial = [id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start]
         self.shadow = ShadowChain(
             *templates,
+            store_of_names(chain.store),
             chain.ledger,
             n,
             unknown=self.n is None,
