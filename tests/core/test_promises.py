@@ -74,7 +74,7 @@ def poison(pull, handles):
     """Overwrite what is not held, the user's own inputs too; how many buffers that were."""
     traced = pull._traced
     held = held_buffers(traced.tape.records)
-    for chain in pull._chain.chains if pull._chain is not None else ():  # what a checkpoint read at its entry
+    for chain in pull._governor.chains if pull._governor is not None else ():  # what a checkpoint read at its entry
         held |= {
             id(buffer_of(value))
             for live in chain.opened.values()

@@ -1,6 +1,7 @@
 """The store: entries of a schedule by tier, booked in the ledger, and what a policy of a user's own may ask of it."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ class Attic:
 
     def give(self, stored):
         self.given += 1
-        return pickle.loads(stored)
+        return pickle.loads(stored)  # noqa: S301 - our own bytes
 
     def drop(self, stored):
         self.dropped += 1
@@ -251,10 +252,7 @@ def test_a_store_books_by_tier():
     ledger = Ledger()
     store = Store(ledger, "a policy", {"memory": stores.ByReference(), "attic": stores.ByReference(in_memory=False)})
 
-    class Entry:
-        items = [("buffer", 7, "snapshot")]
-
-    entry = Entry()
+    entry = SimpleNamespace(items=[("buffer", 7, "snapshot")])
     store.put("state", 3, "memory", entry)
     store.transfer("state", 3, "memory", "attic")
     assert store.get("state", 3, "attic") is store.get("state", 3, "memory") is entry

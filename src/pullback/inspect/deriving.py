@@ -58,7 +58,7 @@ def name_of(f: Any) -> str:
 
 def whole_records(traced: Traced) -> list[Record | None]:
     """The records; where ``checkpoint`` let go of what one held, the record without it."""
-    entries = traced.chain.entries if traced.chain is not None else {}
+    entries = traced.governor.entries if traced.governor is not None else {}
     return [
         entries[k].skeleton if record is None and k in entries else record
         for k, record in enumerate(traced.tape.records)

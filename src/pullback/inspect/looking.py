@@ -120,7 +120,7 @@ class _Reader:
     def _snapshot_rows(self) -> Iterator[Row]:
         """What checkpoints hold at their entry; and what only the ledger knows."""
         records = whole_records(self.traced)
-        for chain in self.traced.chain.chains if self.traced.chain is not None else ():
+        for chain in self.traced.governor.chains if self.traced.governor is not None else ():
             for live in (*chain.store.of("state").values(), *chain.opened.values()):
                 for ident, value in live.values.items():
                     if (

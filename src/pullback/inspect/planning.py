@@ -46,8 +46,8 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     with planning() as loops:
         traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
     ledger = pull.ledger
-    chain = traced.chain
-    if (chain is not None and chain.chains) or any(loop.uneven for loop in loops):
+    governor = traced.governor
+    if (governor is not None and governor.chains) or any(loop.uneven for loop in loops):
         pull.close()
         return _measured(f, args, chosen)
     reached = _reached(traced)

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from pullback.loops.body import Body, as_before, digests, separate
 from pullback.loops.cotangents import Pass, StepTape
-from pullback.loops.plain_code import PlainChain
+from pullback.loops.plain_code import PlainCode
 from pullback.loops.randomness import Randomness
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items, value_items
@@ -141,7 +141,8 @@ class LoopChain:
         """While a trap is in force the step's values are looked at: nothing on its tape takes the fast way."""
         tape.trap = sentinel(self._place(k), self.enclosing.trap if self.enclosing is not None else None)
         if tape.trap is not None:
-            tape.mode, tape.chain = REPLAYABLE, PlainChain(SaveAll(), self.ledger, repeatable=False, marked=True)
+            tape.mode = REPLAYABLE
+            tape.governor = PlainCode(SaveAll(), self.ledger, repeatable=False, marked=True)
 
     def _place(self, k: int) -> str:
         return f"step {k} of {self.body.name}"

@@ -21,9 +21,10 @@ from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
+from pullback.recording.governor import Ident
 from pullback.recording.handles import Handle, freeze, make, plain_value, resolve
 from pullback.recording.recorder import component
-from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, Tape
+from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative, native, spec_of
@@ -138,8 +139,8 @@ class _Loop:
         for handle in self.held:  # whichever step is the first to read it
             if handle._tape is not tape and handle._tape.mode not in (PAUSED, CAPTURED):
                 tape.meet(handle._tape)
-        if tape.mode and not (tape.chain.active is not None and tape.chain.marked):
-            tape.chain.mark()
+        if tape.mode == REPLAYABLE:
+            tape.governor.mark()
         run = self._start(
             leaves,
             self.xs,
@@ -259,13 +260,14 @@ class _Loop:
         results = self._results(run)
         ids = tuple(i for i in (*run.entering, *run.x_entering, *run.known) if i is not None)
         if ids:
-            ident = len(tape.records)
-            tape.records.append((LOOP.opcode, ids, run, site_here(2)))
-            if tape.mode and tape.chain.active is not None:
+            record = (LOOP.opcode, ids, run, site_here(2))
+            if tape.mode == REPLAYABLE and tape.governor.replays:
                 handles = [h for h in (*leaves, *(self.xs or ())) if _active_id(h, tape) is not None]
                 values = [h._value for h in handles] + [chain.captured_values[i] for i in run.known]
                 rerun = self._rerun(run, leaves, tape, n, digests(results))
-                tape.chain.note_loop(ident, ids, values, handles + [None] * len(run.known), rerun)
+                tape.governor.before_record(record, [*handles, *map(Ident, run.known)], values, {}, rerun)
+            ident = len(tape.records)
+            tape.records.append(record)
             results = [
                 component(tape, ident, k, own(leaf) if k < len(leaves) else leaf, len(results))
                 if carries_derivative(leaf)

@@ -7,7 +7,7 @@ chain, cut by itself where few bytes are live.
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import ref
 
@@ -22,7 +22,8 @@ from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
 from pullback.policies.base import Schedule
 from pullback.recording.copies import keep
-from pullback.recording.handles import Handle, freeze
+from pullback.recording.governor import Governor, Ident
+from pullback.recording.handles import Handle
 from pullback.recording.recorder import Const
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
@@ -33,8 +34,8 @@ _WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
-class PlainChain:
-    """The stretches of one tape under a policy; what the recorder tells while the tape is REPLAYABLE arrives here."""
+class PlainCode(Governor):
+    """The governor of plain code: the stretches of one tape under a policy."""
 
     policy: Any
     ledger: Ledger
@@ -58,49 +59,37 @@ class PlainChain:
         self.cutter = Cutter()
 
     # What the recorder tells.
-    def note(self, ident: int, operands: Any, values: Any, params: Mapping[str, Any]) -> None:
-        """A record was appended: keep what re-executes it, and let snapshots take what it reads from before them."""
-        chain = self._chain()
-        if chain is None:
+    def before_record(
+        self, record: tuple[Any, ...], operands: Any, values: Any, params: Mapping[str, Any], rerun: Any = None
+    ) -> None:
+        """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
+        first where few bytes are live."""
+        self._begin_unmarked()
+        chain, tape = self.active, self.tape
+        if chain is None or tape is None:
             return
-        assert self.tape is not None
-        record = self.tape.records[ident]
-        assert record is not None
+        ident = len(tape.records)
         if (
             self.cutter is not None
             and not self.marked
             and FORMS[record[0]].execute is None
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
-            self.tape.records.pop()  # the record belongs to the step that begins now
             chain.cut()
-            self.tape.records.append(record)
         arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
-        self.entries[ident] = Entry(_skeleton(record), arguments, params)
+        self.entries[ident] = Entry(_skeleton(record), arguments, params, rerun)
 
     def _argument(self, operand: Any, value: Any, chain: StepsChain, site: int) -> Any:
         if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
             chain.read(operand._id, value, operand)
             return operand._id
+        if type(operand) is Ident:
+            chain.read(operand.ident, value, None)
+            return operand.ident
         if isinstance(value, np.ndarray):
             self.constant_site = site
             return Const(self.constant(value))
         return Const(value)
-
-    def note_component(self, ident: int, parent: int, place: int) -> None:
-        """One of several outputs was given an id of its own."""
-        if self.active is not None and self.tape is not None:
-            self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), (parent,), {"place": place})
-
-    def note_loop(
-        self, ident: int, ids: tuple[int, ...], values: list[Any], handles: list[Any], rerun: Callable[[list[Any]], Any]
-    ) -> None:
-        """A loop function ran: inside marked steps it is an operation like any other; elsewhere it is a mark itself."""
-        if self.active is None or self.tape is None:
-            return
-        for known, value, handle in zip(ids, values, handles, strict=True):
-            self.active.read(known, value, handle)
-        self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), ids, {}, rerun)
 
     def watch(self, handle: Any) -> None:
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
@@ -114,25 +103,15 @@ class PlainChain:
             self.active.read(root._id, root._value, root)
 
     def constant(self, value: Any) -> Any:
-        """The held copy of a plain array, one for each distinct content; the array itself where nothing will be
-        executed again."""
-        if self.marked and self.active is None:
-            return value
+        """The held copy of a plain array, one for each distinct content."""
         assert self.tape is not None
-        held = freeze(value) if isinstance(value, Handle) else keep(self.tape, value)
+        held = keep(self.tape, value)
         if id(held) not in self.constants:
             self.constants[id(held)] = held
             self.ledger.hold(value_items((held,), "constant"))
         return held
 
     # Marks.
-    def _chain(self) -> StepsChain | None:
-        if self.active is None and not self.marked and self.tape is not None and self.cuts_itself:
-            record = self.tape.records.pop()
-            self._begin_unmarked()
-            self.tape.records.append(record)
-        return self.active
-
     def _begin_unmarked(self) -> None:
         """A program without marks, so far, is one chain from its first record on."""
         if self.active is not None or self.marked or not self.cuts_itself:
@@ -144,12 +123,17 @@ class PlainChain:
             return
         self._begin(None, self.policy, schedule)
 
+    @property
+    def replays(self) -> bool:
+        """Within steps, and in a program that has no marks so far."""
+        return self.active is not None or not self.marked
+
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""
         if not self.marked:
             self._hold()
 
-    def met(self) -> None:
+    def meet(self) -> None:
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.recording.copies import faithful_copy, keep
 from pullback.recording.crossing import captured, plain_array, present
+from pullback.recording.governor import Ident
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -25,7 +26,7 @@ from pullback.recording.handles import (
     root_of,
     tape_of,
 )
-from pullback.recording.tape import FORWARD, PAUSED, Tape
+from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, layout, new_form, rules_for, special_form
 from pullback.rules.generated import make_pull
@@ -133,10 +134,10 @@ def finish(
         *((tuple(params[name] for name in prim.params),) if form.has_params else ()),
         site,
     )
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, operands, values, params)
     ident = len(tape.records)
     tape.records.append(record)
-    if tape.mode:
-        tape.chain.note(ident, operands, values, params)
     handle = wrap(tape, prim, operands, params, out, ident, SAVED if "out" in form.saved else FREE)
     if prim.outputs or residuals:
         _mark_saved(prim, handle, form.saved, residuals)
@@ -321,8 +322,8 @@ def wrap(
     if prim.view and looks_at(out, operands[0]._value):
         return view_of(operands[0], prim, params, out, ident)
     handle = make(kinds.weak if type(out) in (float, complex, kinds.weak) else kinds.tracer, out, ident, tape, flag)
-    if tape.mode:
-        tape.chain.watch(handle)
+    if tape.mode == REPLAYABLE:
+        tape.governor.watch(handle)
     return handle
 
 
@@ -346,20 +347,20 @@ def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, i
     view._primitive = prim
     view._params = dict(params)
     view._written_in = None
-    if tape.mode and ident is not None:
-        tape.chain.watch(view)
+    if tape.mode == REPLAYABLE and ident is not None:
+        tape.governor.watch(view)
     return view
 
 
 def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> Any:
     """The handle of one of several outputs, by a record of its own."""
     ident = len(tape.records)
-    site = site_here(2)
-    tape.records.append((COMPONENT.opcode, parent, place, count, site))
+    record = (COMPONENT.opcode, parent, place, count, site_here(2))
     handle = make(kind_of(tape, value), value, ident, tape)
-    if tape.mode:
-        tape.chain.note_component(ident, parent, place)
-        tape.chain.watch(handle)
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, (Ident(parent),), (None,), {"place": place})
+        tape.governor.watch(handle)
+    tape.records.append(record)
     return handle
 
 

@@ -187,7 +187,7 @@ def solution(equation: Equation, found: Callable[[], Any]) -> Any:
     top = innermost()
     if top is None:
         return found()
-    if top.mode == REPLAYABLE and (top.chain.active is not None or not top.chain.marked):
+    if top.mode == REPLAYABLE and top.governor.replays:
         return _replayed(equation, found)
     with paused(top):
         x = solution(equation, found)

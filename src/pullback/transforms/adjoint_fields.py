@@ -66,19 +66,19 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
 def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     """Append the record of a mark and re-point the handle to it, as a write would: its views derive themselves
     again."""
-    ident = len(tape.records)
     specs = _marks_of(tape).specs.setdefault(tag, [])
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here(3)))
+    record = (form.opcode, *ids, len(specs), (tag, step), site_here(3))
     specs.append(spec_of(handle._value))
     outer = tape.enclosing
     while outer is not None:
         _marks_of(outer).in_loops.add(tag)
         outer = outer.enclosing
-    if tape.mode:
-        tape.chain.note(ident, (handle,), (handle._value,), {})
-    handle._id = ident
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, (handle,), (handle._value,), {})
+    handle._id = len(tape.records)
+    tape.records.append(record)
     if type(handle) is tape.kinds.buffer:
         handle.__class__ = tape.kinds.tracer
 

@@ -37,7 +37,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
-    tape.tangents = tape.chain = Tangents(tape)
+    tape.tangents = Tangents(tape)
     given: list[Any] = []
     args = []
     for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
@@ -49,7 +49,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
     finally:
         tape.close()
-        tape.tangents = tape.chain = None  # a cycle with the tape
+        tape.tangents = None  # a cycle with the tape
     leaves, definition = flatten(out)
     result = unflatten(definition, [lowered(leaf, tape) for leaf in leaves])
     sent = unflatten(definition, separate([_left(leaf, tape) for leaf in leaves]))
