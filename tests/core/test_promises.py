@@ -60,7 +60,7 @@ def held_buffers(records):
         if record is None or not FORMS[record[0]].wide:
             continue
         run = record[2]
-        values = [*run.start, *run.chain.state, *(handle._value for handle in run.closure)]
+        values = [*run.chain.start, *run.chain.state, *(handle._value for handle in run.closure)]
         steps = [run.chain.work] if run.chain.work is not None else []
         values += [leaf for snapshot in run.chain.store.of("state").values() for leaf in snapshot.leaves]
         steps += run.chain.store.of("tape").values()

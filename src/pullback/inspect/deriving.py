@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
-from pullback.loops.run import LOOP, LoopRun
+from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
@@ -218,14 +218,14 @@ def _learn_from_write(ident: int, form: Form, record: Record, solver: SpecSolver
         solver.learn(ids[-1], value_spec)
 
 
-def _learn_from_loop(run: LoopRun, solver: SpecSolver) -> Sequence[Any]:
+def _learn_from_loop(run: LoopRecord, solver: SpecSolver) -> Sequence[Any]:
     """What enters a loop has the spec of its first state; the specs of the state that leaves it."""
-    for i, leaf in zip(run.entering, run.start, strict=False):
+    for i, leaf in zip(run.entering, run.chain.start, strict=False):
         if i is not None:
             solver.learn(i, shared_spec(leaf))
-    for i, spec in run.chain.known_specs.items():
+    for i, spec in (run.chain.steps.captured_specs or {}).items():
         solver.learn(i, spec)
-    return run.chain.left_specs
+    return run.left_specs
 
 
 # ---------------------------------------------------------------------------------------------------------------- nodes
@@ -280,7 +280,7 @@ class Slots:
         return number
 
 
-def step_tapes(run: LoopRun) -> Mapping[int, Any]:
+def step_tapes(run: LoopRecord) -> Mapping[int, Any]:
     """The recorded steps that a loop holds, by step."""
     found = run.chain.store.of("tape")
     if run.chain.work is not None:
@@ -288,7 +288,7 @@ def step_tapes(run: LoopRun) -> Mapping[int, Any]:
     return dict(sorted(found.items()))
 
 
-def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRun, str]]:
+def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, str]]:
     """Every loop that records hold, with the user's line, those inside recorded steps after those around them."""
     todo = deque([records])
     while todo:
@@ -313,7 +313,7 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
     if record[0] == LOOP.opcode:
         run = record[2]
         steps = Steps(run.n or 0, run.sizes.get("state_bytes", 0), run.sizes.get("tape_bytes", 0))
-        return Node(ident, run.chain.body.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps)
+        return Node(ident, run.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps)
     if record[0] == COMPONENT.opcode:
         return Node(ident, "component", (record[1],), f"[{record[2]}]", file=file, line=line)
     operands: list[int | None] = [None] * form.arity

@@ -87,7 +87,7 @@ class _Reader:
         """One row for each slot of a loop's body, over all steps; the ledger decides which buffers a loop holds."""
         found: dict[tuple[Any, ...], Row] = {}
         for run, where in loop_runs(tape.records):
-            loop = f"{run.chain.body.name} at {where}"
+            loop = f"{run.name} at {where}"
             for step in step_tapes(run).values():
                 for held in tape_holdings(step.tape.records):
                     if id(held.buffer) in self.ledger.held and self._is_new(held.buffer):
@@ -104,7 +104,7 @@ class _Reader:
                         and id(buffer_of(leaf)) in self.ledger.held
                         and self._is_new(buffer_of(leaf))
                     ):
-                        name = run.chain.body.name
+                        name = run.name
                         row = Row(
                             buffer_of(leaf).nbytes,
                             name,

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.memory.executor import run_reverse
 from pullback.memory.in_force import planning, policy_in_force
 from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
@@ -47,15 +46,15 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
         traced, pull = forward(f, args, {}, range(len(args)), chosen, allow_int=True, repeatable=True)
     ledger = pull.ledger
     governor = traced.governor
-    if (governor is not None and governor.chains) or any(loop.uneven for loop in loops):
+    if (governor is not None and governor.chains) or any(loop.forecast.uneven for loop in loops):
         pull.close()
         return _measured(f, args, chosen)
     reached = _reached(traced)
     for loop in reversed(loops):
         if id(loop) in reached:
-            loop.chain.hold_cotangents()
-            run_reverse(loop.schedule, loop.machine, loop.shadow)
-        loop.chain.release()
+            loop.hold_cotangents()
+            loop.forecast.reverse()
+        loop.settle()
     report = pull.report
     pull.close()
     return Plan(chosen, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)

@@ -5,13 +5,20 @@ Two recorded steps say which buffers a step's tape holds and how the state passe
 be like the second.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.ledger import Item, Ledger
+from pullback.loops.loop_chain import LoopChain
+from pullback.loops.rerun import StepTape
+from pullback.memory.executor import run_forward, run_reverse
+from pullback.memory.ledger import Item
 from pullback.memory.store import ByReference, Store
+from pullback.memory.sweep import release_records
+from pullback.policies.machine import Machine
+from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
 
 Key = Any
@@ -34,9 +41,9 @@ class Template:
         return [(place if place[0] != "inner" else "inner", nbytes, reason) for place, nbytes, reason in self.items]
 
 
-def template_of(step: Any, before: list[Any], after: list[Any]) -> Template:
+def _template_of(step: StepTape, before: list[Any], after: list[Any]) -> Template:
     """The template of a recorded step from its booked items and the state leaves around it."""
-    places: dict[int, tuple[str, Any]] = {}
+    places: dict[Any, tuple[str, Any]] = {}
     for j, leaf in enumerate(after):
         if isinstance(leaf, np.ndarray):
             places[id(buffer_of(leaf))] = ("out", j)
@@ -54,21 +61,13 @@ class Names(NamedTuple):
     items: list[Item]
 
 
-def store_of_names(store: Store) -> Store:
-    """A store with the tiers of ``store``, where only names are to be stored."""
-    return Store(
-        store.ledger, store.policy, {name: ByReference(in_memory=tier.in_memory) for name, tier in store.tiers.items()}
-    )
-
-
 @define(eq=False)
-class ShadowChain:
+class NameChain:
     """The chain of a loop on names of buffers. ``n`` is the length at which a loop of unknown length will end."""
 
     first: Template
     later: Template
     store: Store
-    ledger: Ledger
     n: int
     unknown: bool
     shared: dict[Key, Key]
@@ -115,7 +114,7 @@ class ShadowChain:
         self.begun = True
         self.lookback = before if self.unknown else None
         self.cursor = stop
-        self.ledger.n_forward += stop - start
+        self.store.ledger.n_forward += stop - start
         return stop
 
     def record(self, step: int) -> None:
@@ -137,24 +136,24 @@ class ShadowChain:
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
         self.work, self.cursor = Names([], items), step + 1
-        self.ledger.hold(items)
-        self.ledger.n_forward += 1
+        self.store.ledger.hold(items)
+        self.store.ledger.n_forward += 1
 
     def reverse(self, step: int) -> None:  # noqa: ARG002 - every step's tape is released alike
         """The step's tape is released."""
-        self.ledger.release(self._tape_in_work().items)
-        self.work = None
+        self.store.ledger.release(self._take_tape().items)
 
-    def _tape_in_work(self) -> Names:
-        assert self.work is not None  # the machine has seen it there
-        return self.work
+    def _take_tape(self) -> Names:
+        work, self.work = self.work, None
+        assert work is not None  # the machine has seen it in WORK
+        return work
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot is a copy; a tape moves."""
         if kind == "tape":
-            work, self.work = self._tape_in_work(), None
+            work = self._take_tape()
             self.store.put(kind, step, tier, work)
-            self.ledger.release(work.items)
+            self.store.ledger.release(work.items)
             return
         keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
         items = [(key, nbytes, "snapshot") for key, nbytes in zip(keys, self._sizes(step), strict=True) if nbytes]
@@ -165,7 +164,7 @@ class ShadowChain:
         entry = self.store.get(kind, step, tier)
         if kind == "tape":
             self.work = entry
-            self.ledger.hold(entry.items)
+            self.store.ledger.hold(entry.items)
         else:
             self.state, self.cursor, self.lookback = list(entry.keys), step, None
 
@@ -176,3 +175,93 @@ class ShadowChain:
     def delete(self, kind: str, step: int, tier: str) -> None:
         """An entry is released; a loaded tape stays in WORK."""
         self.store.drop(kind, step, tier)
+
+
+@define(eq=False)
+class Forecast:
+    """A loop of ``n`` steps that was carried forward on names of buffers."""
+
+    chain: NameChain
+    schedule: Any
+    machine: Machine
+    n: int
+    uneven: bool
+    """Whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a
+    leaf, or something else at each step."""
+
+    def reverse(self) -> None:
+        """Carry out the rest."""
+        run_reverse(self.schedule, self.machine, self.chain)
+
+
+def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Callable[[int | None], Any]) -> Forecast:
+    """The forward pass from ``start`` on names of buffers, after a second recorded step that stands for all later
+    ones; the steps themselves are run without holding anything."""
+    steps, store = chain.steps, chain.store
+    assert chain.probe is not None
+    first, after = chain.probe
+    captured = list(steps.captured_values.values())
+    chain.advance(0, 1)
+    random = chain.randomness.save()
+    later, shared, uneven = _template_of(first, start, after), {key for key, _, _ in first.items}, False
+    earlier = later
+    if n > 1 if n is not None else chain.goes_on(1):
+        second, last = steps.recorded(1, after)
+        release_records(second.tape.records)
+        later, shared = _template_of(second, after, last), shared & {key for key, _, _ in second.items}
+        uneven = not _alike_third(chain, n, last, later, first, second)
+    else:
+        last = after
+    uneven |= any(record is not None and FORMS[record[0]].wide for record in first.tape.records)
+    uneven |= not _plain_passage(last, captured)
+    places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
+    chain.state = after
+    chain.randomness.restore(random)
+    length = chain.run_on(1, n)
+    names = NameChain(
+        earlier,
+        later,
+        _store_of_names(store),
+        length,
+        unknown=n is None,
+        shared={key: key if key in places else (id(chain), "shared", key) for key in shared},
+        alive=captured,
+        initial=[id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start],
+        kept=bool(chain.start),
+    )
+    schedule, machine = schedule_for(n), Machine(n)
+    run_forward(schedule, machine, names)
+    return Forecast(names, schedule, machine, length, uneven)
+
+
+def _store_of_names(store: Store) -> Store:
+    """A store with the tiers of ``store``, where only names are to be stored."""
+    return Store(
+        store.ledger, store.policy, {name: ByReference(in_memory=tier.in_memory) for name, tier in store.tiers.items()}
+    )
+
+
+def _alike_third(
+    chain: LoopChain, n: int | None, state: list[Any], later: Template, first: StepTape, second: StepTape
+) -> bool:
+    """Whether a third recorded step holds what the second does."""
+    chain.state = state
+    if not (n > 2 if n is not None else chain.goes_on(2)):
+        return True
+    third, after = chain.steps.recorded(2, state)
+    release_records(third.tape.records)
+    found = _template_of(third, state, after)
+    alike = (found.shape, found.passes, found.sizes) == (later.shape, later.passes, later.sizes)
+    return alike and _constants(third) & _constants(first) == _constants(second) & _constants(first)
+
+
+def _constants(step: StepTape) -> set[Any]:
+    return {key for key, _, reason in step.items if reason == "constant"}
+
+
+def _plain_passage(leaves: list[Any], captured: list[Any]) -> bool:
+    """Whether the leaves after a recorded step have buffers of their own, as those of a plain step have."""
+    buffers = [id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)]
+    others = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
+    views = any(isinstance(leaf, np.ndarray) and leaf.base is not None for leaf in leaves)
+    return not views and len(set(buffers)) == len(buffers) and not others & set(buffers)

@@ -14,7 +14,7 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.marked_steps import StepsChain, nbytes_of
+from pullback.loops.plain_chain import PlainChain, nbytes_of
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, mib, value_items
 from pullback.memory.replay import Entry
@@ -42,8 +42,8 @@ class PlainCode(Governor):
     repeatable: bool
     tape: Tape | None = None
     entries: dict[int, Entry] = field(factory=dict)
-    chains: list[StepsChain] = field(factory=list)
-    active: StepsChain | None = None
+    chains: list[PlainChain] = field(factory=list)
+    active: PlainChain | None = None
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
@@ -79,7 +79,7 @@ class PlainCode(Governor):
         arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
         self.entries[ident] = Entry(_skeleton(record), arguments, params, rerun)
 
-    def _argument(self, operand: Any, value: Any, chain: StepsChain, site: int) -> Any:
+    def _argument(self, operand: Any, value: Any, chain: PlainChain, site: int) -> Any:
         if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
             chain.read(operand._id, value, operand)
             return operand._id
@@ -149,13 +149,13 @@ class PlainCode(Governor):
                 self._release_constants()
                 self.entries.clear()
 
-    def begin(self, n: int | None, policy: Any) -> StepsChain:
+    def begin(self, n: int | None, policy: Any) -> PlainChain:
         """A chain of steps begins at the next record."""
         return self._begin(n, policy, policy.schedule(n))
 
-    def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> StepsChain:
+    def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> PlainChain:
         assert self.tape is not None
-        self.active = StepsChain(self.tape, self.entries, Store(self.ledger, policy), schedule, n, self.repeatable)
+        self.active = PlainChain(self.tape, self.entries, Store(self.ledger, policy), schedule, n, self.repeatable)
         self.chains.append(self.active)
         self.active.begin()
         return self.active

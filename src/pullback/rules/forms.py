@@ -6,7 +6,7 @@ place. The opcode of a record is the place of its form in :data:`FORMS`; the tab
 every tape.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -154,10 +154,3 @@ def layout(
     specs = tuple(dict.fromkeys((*own, *read)))
     has_params = any(name in prim.params for rule, _ in rules for name in rule.reads)
     return saved, specs, has_params
-
-
-def release_records(records: Iterable[Any]) -> None:
-    """Records that are dropped unreversed let go of what they book in the ledger: the loops among them."""
-    for record in records:
-        if record is not None and FORMS[record[0]].wide:
-            record[2].release()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.body import separate
+from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
 from pullback.recording.crossing import plain_array, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value

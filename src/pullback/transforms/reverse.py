@@ -12,12 +12,12 @@ import numpy as np
 from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger, Report
-from pullback.memory.sweep import Sweep, innermost_of, sweep
+from pullback.memory.sweep import Sweep, innermost_of, release_records, sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
 from pullback.recording.traps import trapped
-from pullback.rules.forms import FORMS, release_records
+from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
 from pullback.transforms.arguments import chosen
@@ -223,10 +223,10 @@ class Pull:
         traced = self._open()
         tape = traced.tape
         chains = self._governor.chains if self._governor is not None else ()
-        loops = [record[2].chain for record in tape.records if record is not None and FORMS[record[0]].wide]
+        loops = [record[2] for record in tape.records if record is not None and FORMS[record[0]].wide]
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
         around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
-        within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
+        within = [sum(loop.ct_bytes) for loop in loops] + [chain.live_bytes() for chain in chains]
         return int(around + max(within, default=0))
 
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:

@@ -15,13 +15,12 @@ from pullback.memory.executor import carry_out, run_forward, run_reverse
 from pullback.memory.ledger import Item, Ledger, record_items, value_items
 from pullback.memory.replay import Entry, Needs, Replayer
 from pullback.memory.store import Store
-from pullback.memory.sweep import Sweep, sweep
+from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
 from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.recording.tape import Tape
-from pullback.rules.forms import release_records
 from pullback.words.call_sites import site_text
 from pullback.words.errors import PolicyError, ScheduleError, say_where
 
@@ -48,7 +47,7 @@ INITIAL = -1
 
 
 @define(eq=False)
-class StepsChain:
+class PlainChain:
     """Steps ``k`` of a program are the records ``cuts[k] .. cuts[k+1]-1``. ``n`` is None where the length is not
     known beforehand."""
 
