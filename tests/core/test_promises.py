@@ -77,7 +77,7 @@ def poison(pull, handles):
     for chain in pull._governor.chains if pull._governor is not None else ():  # what a checkpoint read at its entry
         held |= {
             id(buffer_of(value))
-            for live in chain.opened.values()
+            for live in chain.snapshots.filling.values()
             for value in live.values.values()
             if isinstance(value, np.ndarray)
         }

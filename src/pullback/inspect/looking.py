@@ -121,8 +121,8 @@ class _Reader:
         """What checkpoints hold at their entry; and what only the ledger knows."""
         records = whole_records(self.traced)
         for chain in self.traced.governor.chains if self.traced.governor is not None else ():
-            for live in (*chain.store.of("state").values(), *chain.opened.values()):
-                for ident, value in live.values.items():
+            for snapshot in (*chain.store.of("state").values(), *chain.snapshots.filling.values()):
+                for ident, value in snapshot.values.items():
                     if (
                         isinstance(value, np.ndarray)
                         and id(buffer_of(value)) in self.ledger.held

@@ -52,9 +52,9 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     reached = _reached(traced)
     for loop in reversed(loops):
         if id(loop) in reached:
-            loop.hold_cotangents()
-            loop.forecast.reverse()
-        loop.settle()
+            with ledger.holding(loop.ct_items()):
+                loop.forecast.reverse()
+        loop.chain.release()
     report = pull.report
     pull.close()
     return Plan(chosen, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)

@@ -15,7 +15,7 @@ from pullback.loops.loop_chain import LoopChain
 from pullback.loops.rerun import StepTape
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
-from pullback.memory.store import ByReference, Store
+from pullback.memory.store import ByReference, Store, Storing
 from pullback.memory.sweep import release_records
 from pullback.policies.machine import Machine
 from pullback.rules.forms import FORMS
@@ -62,12 +62,11 @@ class Names(NamedTuple):
 
 
 @define(eq=False)
-class NameChain:
+class NameChain(Storing):
     """The chain of a loop on names of buffers. ``n`` is the length at which a loop of unknown length will end."""
 
     first: Template
     later: Template
-    store: Store
     n: int
     unknown: bool
     shared: dict[Key, Key]
@@ -82,7 +81,6 @@ class NameChain:
     cursor: int = 0
     state: list[Key] = field(factory=list)
     lookback: list[Key] | None = None
-    work: Names | None = None
     starts: list[Key] = field(factory=list)
     serial: int = 0
     begun: bool = False
@@ -93,9 +91,6 @@ class NameChain:
     def _fresh(self, count: int) -> list[Key]:
         self.serial += count
         return [(id(self), self.serial - k) for k in range(count)]
-
-    def _sizes(self, step: int) -> list[int]:
-        return self.first.sizes if step == 0 else self.later.sizes
 
     def _after(self, template: Template, before: list[Key]) -> list[Key]:
         return [self._fresh(1)[0] if i is None else before[i] for i in template.passes]
@@ -141,40 +136,17 @@ class NameChain:
 
     def reverse(self, step: int) -> None:  # noqa: ARG002 - every step's tape is released alike
         """The step's tape is released."""
-        self.store.ledger.release(self._take_tape().items)
+        self.store.ledger.release(self.take_tape().items)
 
-    def _take_tape(self) -> Names:
-        work, self.work = self.work, None
-        assert work is not None  # the machine has seen it in WORK
-        return work
-
-    def save(self, kind: str, step: int, tier: str) -> None:
-        """A snapshot is a copy; a tape moves."""
-        if kind == "tape":
-            work = self._take_tape()
-            self.store.put(kind, step, tier, work)
-            self.store.ledger.release(work.items)
-            return
+    def snapshot(self, step: int) -> Names:
+        """Buffers of its own, but for the initial state where that is kept."""
         keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
-        items = [(key, nbytes, "snapshot") for key, nbytes in zip(keys, self._sizes(step), strict=True) if nbytes]
-        self.store.put(kind, step, tier, Names(keys, items))
+        sizes = (self.first if step == 0 else self.later).sizes
+        return Names(keys, [(key, nbytes, "snapshot") for key, nbytes in zip(keys, sizes, strict=True) if nbytes])
 
-    def load(self, kind: str, step: int, tier: str) -> None:
-        """The snapshot's buffers are the state, or the tape is in WORK."""
-        entry = self.store.get(kind, step, tier)
-        if kind == "tape":
-            self.work = entry
-            self.store.ledger.hold(entry.items)
-        else:
-            self.state, self.cursor, self.lookback = list(entry.keys), step, None
-
-    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
-        """Copy an entry from one tier to another."""
-        self.store.transfer(kind, step, source, target)
-
-    def delete(self, kind: str, step: int, tier: str) -> None:
-        """An entry is released; a loaded tape stays in WORK."""
-        self.store.drop(kind, step, tier)
+    def restore(self, entry: Names, step: int) -> None:
+        """The snapshot's buffers are the state."""
+        self.state, self.cursor, self.lookback = list(entry.keys), step, None
 
 
 @define(eq=False)
@@ -219,9 +191,9 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     chain.randomness.restore(random)
     length = chain.run_on(1, n)
     names = NameChain(
+        Store(store.ledger, store.policy, {name: ByReference(tier.in_memory) for name, tier in store.tiers.items()}),
         earlier,
         later,
-        _store_of_names(store),
         length,
         unknown=n is None,
         shared={key: key if key in places else (id(chain), "shared", key) for key in shared},
@@ -232,13 +204,6 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     schedule, machine = schedule_for(n), Machine(n)
     run_forward(schedule, machine, names)
     return Forecast(names, schedule, machine, length, uneven)
-
-
-def _store_of_names(store: Store) -> Store:
-    """A store with the tiers of ``store``, where only names are to be stored."""
-    return Store(
-        store.ledger, store.policy, {name: ByReference(in_memory=tier.in_memory) for name, tier in store.tiers.items()}
-    )
 
 
 def _alike_third(

@@ -11,7 +11,7 @@ from pullback.memory.in_force import using
 
 def rerun_of(
     record: LoopRecord,
-    forward: Callable[..., LoopRecord],
+    anew: Callable[..., LoopRecord],
     leaves: list[Any],
     xs: list[Any] | None,
     closure: list[Any],
@@ -39,7 +39,8 @@ def rerun_of(
                 handle._value = by_id[handle._id]
         with randomness.put_back(), using(ambient):  # not the one around the reverse pass, which may be another trace's
             randomness.restore(random)
-            again = forward(state, rows if has_xs else None, entering=entering, x_entering=x_entering)
+            again = anew(state, rows if has_xs else None, entering=entering, x_entering=x_entering)
+            again.forward()
         again.closure = closure
         results = again.results()
         happened = "run again, the loop gave other bytes than in the first run"

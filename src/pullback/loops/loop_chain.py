@@ -11,7 +11,7 @@ from pullback.loops.verify import Verifier
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
-from pullback.memory.store import Store
+from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.policies.machine import Machine
 from pullback.recording.tape import PAUSED
@@ -26,20 +26,11 @@ class Snapshot(NamedTuple):
     items: list[Item]
 
 
-class Lookback(NamedTuple):
-    """The state before the newest step, kept while the length is unknown: that step may be the last."""
-
-    step: int
-    leaves: list[Any]
-    random: tuple[Any, ...]
-
-
 @define(eq=False)
-class LoopChain:
+class LoopChain(Storing):
     """Carries out what a schedule says about the steps of a loop. ``state`` is the live state in WORK."""
 
     steps: Steps
-    store: Store
     verifier: Verifier
     randomness: Randomness
     state: list[Any]
@@ -51,8 +42,8 @@ class LoopChain:
     owned: bool = field(default=False, init=False)
     """Whether the arrays of ``state`` are ours alone, so that the body may write to them."""
     looks_back: bool = field(default=False, init=False)
-    lookback: Lookback | None = field(default=None, init=False)
-    work: StepTape | None = field(default=None, init=False)
+    lookback: tuple[int, list[Any], tuple[Any, ...]] | None = field(default=None, init=False)
+    """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
     probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
     """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
     passes: Any = field(default=(), init=False)
@@ -122,7 +113,7 @@ class LoopChain:
             release_records(self._on_tracers(first).tape.records)
             first += 1
         if first < stop:
-            with Enclosed(steps.enclosing, PAUSED), steps.body.on_values():
+            with Enclosed(steps.enclosing, PAUSED), steps.on_values():
                 for k in range(first, stop):
                     self._look_back(k)
                     if not self.owned:
@@ -135,7 +126,7 @@ class LoopChain:
 
     def _look_back(self, k: int) -> None:
         if self.looks_back:
-            self.lookback, self.owned = Lookback(k, self.state, self._random_now()), False
+            self.lookback, self.owned = (k, self.state, self._random_now()), False
 
     def _random_now(self) -> tuple[Any, ...]:
         """The random states before the step that runs next; the first has run as the probe already."""
@@ -154,9 +145,9 @@ class LoopChain:
 
     def record(self, step: int) -> None:
         """Run a step on tracers and keep its tape in WORK."""
-        if self.lookback is not None and self.lookback.step == step:
-            self.state = self.lookback.leaves
-            self.randomness.restore(self.lookback.random)
+        if self.lookback is not None and self.lookback[0] == step:
+            _, self.state, random = self.lookback
+            self.randomness.restore(random)
         self.lookback = None
         if step > 0 and not self.store.holds("tape", step - 1):
             self.verifier.expect(step, self.state)
@@ -166,7 +157,7 @@ class LoopChain:
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
-        work, steps = self._take_tape(), self.steps
+        work, steps = self.take_tape(), self.steps
         masks = steps.enclosing is not None and bool(steps.enclosing.masks)
         number, place = step + steps.lower, steps.place(step)
         sweeps: list[Sweep] = [each.enter(work, step, number, place=place, masks=masks) for each in self.passes]
@@ -175,42 +166,23 @@ class LoopChain:
             each.leave(work, step, ended.cts)
         self.store.ledger.release(work.items)
 
-    def _take_tape(self) -> StepTape:
-        work, self.work = self.work, None
-        assert work is not None  # the machine has seen it in WORK
-        return work
-
-    def save(self, kind: str, step: int, tier: str) -> None:
-        """A snapshot copies the live state; a tape moves out of WORK."""
-        if kind == "tape":
-            work = self._take_tape()
-            self.store.put(kind, step, tier, work)
-            self.store.ledger.release(work.items)
-            return
-        if self.lookback is not None and self.lookback.step == step:
+    def snapshot(self, step: int) -> Snapshot:
+        """The live state copied, or the one before the newest step."""
+        if self.lookback is not None and self.lookback[0] == step:
             _, live, random = self.lookback
         else:
             live, random = self.state, self._random_now()
         leaves = list(self.start) if step == 0 and self.start else [own(leaf) for leaf in live]
-        self.store.put(kind, step, tier, Snapshot(leaves, random, value_items(leaves, "snapshot")))
+        return Snapshot(leaves, random, value_items(leaves, "snapshot"))
 
-    def load(self, kind: str, step: int, tier: str) -> None:
+    def restore(self, entry: Any, step: int) -> None:  # noqa: ARG002 - a snapshot says it all
         """The snapshot's arrays become the live state; they are copied before the body may write to them."""
-        entry = self.store.get(kind, step, tier)
-        if kind == "tape":
-            self.work = entry
-            self.store.ledger.hold(entry.items)
-            return
         self.state, self.owned, self.lookback = list(entry.leaves), False, None
         self.randomness.restore(entry.random)
-
-    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
-        """Copy an entry from one tier to another."""
-        self.store.transfer(kind, step, source, target)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry; with a tape that nobody has reversed, what the loops in it hold."""
         unread = self.store.get(kind, step, tier) if kind == "tape" else None
-        self.store.drop(kind, step, tier)
+        super().delete(kind, step, tier)
         if unread is not None and unread is not self.work and not self.store.holds(kind, step):
             release_records(unread.tape.records)

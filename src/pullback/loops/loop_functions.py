@@ -17,7 +17,7 @@ from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.loops.randomness import Randomness, generators_of
-from pullback.loops.rerun import Body, Outputs, Steps, own, value_for
+from pullback.loops.rerun import Outputs, Steps, own, value_for
 from pullback.loops.unrolled import run_forward_mode, run_untraced
 from pullback.loops.verify import Verifier, digests
 from pullback.memory.in_force import innermost, policy_in_force
@@ -153,7 +153,8 @@ class _Loop:
             tape.governor.mark()
         self.randomness = Randomness(generators_of(f, init))
         entering, x_entering = ([_active_id(leaf, tape) for leaf in part] for part in (leaves, xs or ()))
-        record = self._forward(leaves, xs, tape, entering, x_entering)
+        record = self._record(leaves, xs, tape, entering, x_entering)
+        record.forward()
         if record.n == 0:
             return init, None
         return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
@@ -164,28 +165,17 @@ class _Loop:
 
     def _structured(self, steps: Steps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
         """The carry and the outputs as the user gets them."""
-        definition = steps.body.y_definition
+        definition = steps.y_definition
         outputs = None if definition is None else unflatten(definition, results[n_leaves:])
         return unflatten(self.definition, results[:n_leaves]), outputs
 
     def _steps(self, xs: list[Any] | None, tape: Tape | None, *, reruns: bool = False) -> Steps:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
-        body = Body(self.call, self.name, self.definition, self.cells)
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
-        return Steps(body, tape, ledger, Outputs(self.n, Verifier(self.name, keeps_outputs=reruns)), self.lower, values)
-
-    def _forward(
-        self,
-        leaves: list[Any],
-        xs: list[Any] | None,
-        tape: Tape,
-        entering: list[int | None],
-        x_entering: list[int | None],
-    ) -> LoopRecord:
-        """The loop after its first pass."""
-        record = self._record(leaves, xs, tape, entering, x_entering)
-        record.forward()
-        return record
+        outputs = Outputs(self.n, Verifier(self.name, keeps_outputs=reruns))
+        return Steps(
+            self.name, self.call, self.definition, self.cells, tape, ledger, outputs, self.lower, values
+        )  # fmt: skip
 
     def _record(
         self,
@@ -203,7 +193,7 @@ class _Loop:
         start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
         chain = LoopChain(
-            steps, Store(steps.ledger, policy), steps.outputs.verifier, self.randomness, list(start) or state, start,
+            Store(steps.ledger, policy), steps, steps.outputs.verifier, self.randomness, list(start) or state, start,
             condition,
         )  # fmt: skip
         return LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering)
@@ -220,7 +210,7 @@ class _Loop:
             handles = [h for h in (*leaves, *(xs or ())) if _active_id(h, tape) is not None]
             values = [h._value for h in handles] + [captured[i] for i in record.known]
             closure = [handle for handle in self.handles if handle._tape is tape]  # those of others stay as they are
-            again = rerun_of(record, partial(self._forward, tape=tape), leaves, xs, closure, digests(results))
+            again = rerun_of(record, partial(self._record, tape=tape), leaves, xs, closure, digests(results))
             tape.governor.before_record(entry, [*handles, *map(Ident, record.known)], values, {}, again)
         ident = len(tape.records)
         tape.records.append(entry)

@@ -106,14 +106,13 @@ class LoopRecord:
     carry's, those of the captured values, and those of ``xs``."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
-    ct_items: list[Item] = field(factory=list, init=False)
     forecast: Forecast | None = field(default=None, init=False)
     """While planning."""
 
     @property
     def name(self) -> str:
         """That of the loop function."""
-        return self.chain.steps.body.name
+        return self.chain.steps.name
 
     @property
     def ids(self) -> list[int]:
@@ -174,13 +173,13 @@ class LoopRecord:
         self.ct_bytes = [*(spec.nbytes for spec in specs if spec is not None), *rows]
         return [*state, *steps.outputs.taken()]
 
-    def hold_cotangents(self, n_seeds: int = 1) -> None:
-        """Book what goes from one action to the next, for each seed."""
-        sizes = list(enumerate(self.ct_bytes))
-        self.ct_items = [
-            (("cotangent", id(self), seed, k), nbytes, "cotangent") for seed in range(n_seeds) for k, nbytes in sizes
+    def ct_items(self, n_seeds: int = 1) -> list[Item]:
+        """These bytes for each seed, for booking."""
+        return [
+            (("cotangent", id(self), seed, k), nbytes, "cotangent")
+            for seed in range(n_seeds)
+            for k, nbytes in enumerate(self.ct_bytes)
         ]
-        self.chain.store.ledger.hold(self.ct_items)
 
     def reverse(self, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
         """For each sweep the cotangents of what entered, from those of the results, or None.
@@ -199,11 +198,11 @@ class LoopRecord:
                     chain.state = []
                 self.fresh = False
                 passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
-                self.hold_cotangents(len(sweeps))
-                chain.go_back(self.schedule, self.machine, passes)
+                with chain.store.ledger.holding(self.ct_items(len(sweeps))):
+                    chain.go_back(self.schedule, self.machine, passes)
                 sent = [self._sent(each) for each in passes]
             finally:
-                self.settle()
+                chain.release()
         chain.state = []
         if sweeps[-1].frees:
             self.release()
@@ -223,19 +222,13 @@ class LoopRecord:
         sent = [(i, ct) for i, ct in entered if i is not None and ct is not None]
         return sent + [(i, ended.gathered[i]) for i in self.known if i in ended.gathered]
 
-    def settle(self) -> None:
-        """The reverse pass is over: nothing of it is held any more."""
-        self.chain.release()
-        self.chain.store.ledger.release(self.ct_items)
-        self.ct_items = []
-
     def release(self) -> None:
-        """No other will come."""
+        """No reverse pass will come any more."""
         chain = self.chain
-        self.settle()
+        chain.release()
         chain.store.ledger.release(self.booked)
         self.booked, chain.start, chain.state = [], [], []
-        chain.steps.body.call = _over  # the closure holds handles of the tape that holds this record
+        chain.steps.call = _over  # the closure holds handles of the tape that holds this record
         for handle in self.closure:
             handle._value = None
 

@@ -15,6 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.plain_chain import PlainChain, nbytes_of
+from pullback.loops.plain_snapshots import PlainSnapshots
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, mib, value_items
 from pullback.memory.replay import Entry
@@ -81,10 +82,10 @@ class PlainCode(Governor):
 
     def _argument(self, operand: Any, value: Any, chain: PlainChain, site: int) -> Any:
         if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
-            chain.read(operand._id, value, operand)
+            chain.snapshots.read(operand._id, value, operand)
             return operand._id
         if type(operand) is Ident:
-            chain.read(operand.ident, value, None)
+            chain.snapshots.read(operand.ident, value, None)
             return operand.ident
         if isinstance(value, np.ndarray):
             self.constant_site = site
@@ -100,16 +101,16 @@ class PlainCode(Governor):
         """A value is about to be written: a snapshot that may need it takes it first."""
         self._begin_unmarked()
         if self.active is not None and root._id is not None:
-            self.active.read(root._id, root._value, root)
+            self.active.snapshots.read(root._id, root._value, root)
 
     def constant(self, value: Any) -> Any:
         """The held copy of a plain array, one for each distinct content."""
         assert self.tape is not None
-        held = keep(self.tape, value)
-        if id(held) not in self.constants:
-            self.constants[id(held)] = held
-            self.ledger.hold(value_items((held,), "constant"))
-        return held
+        copy = keep(self.tape, value)
+        if id(copy) not in self.constants:
+            self.constants[id(copy)] = copy
+            self.ledger.hold(value_items((copy,), "constant"))
+        return copy
 
     # Marks.
     def _begin_unmarked(self) -> None:
@@ -155,7 +156,10 @@ class PlainCode(Governor):
 
     def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> PlainChain:
         assert self.tape is not None
-        self.active = PlainChain(self.tape, self.entries, Store(self.ledger, policy), schedule, n, self.repeatable)
+        store = Store(self.ledger, policy)
+        self.active = PlainChain(
+            self.tape, self.entries, store, schedule, n, self.repeatable, PlainSnapshots(store)
+        )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()
         return self.active
@@ -181,16 +185,16 @@ class PlainCode(Governor):
             warnings.warn(message, PolicyWarning, stacklevel=2)
 
     # The reverse pass.
-    def reverse(self, runs: Sequence[Sweep]) -> None:
+    def reverse(self, sweeps: Sequence[Sweep]) -> None:
         """Pull back through all stretches for each seed, the last first."""
         tape = self.tape
         assert tape is not None
         stop = len(tape.records)
         for chain in reversed(self.chains):
-            sweep(tape, chain.cuts[-1], stop, runs)
-            chain.pull(runs)
+            sweep(tape, chain.cuts[-1], stop, sweeps)
+            chain.pull(sweeps)
             stop = chain.cuts[0]
-        sweep(tape, tape.n_inputs, stop, runs)
+        sweep(tape, tape.n_inputs, stop, sweeps)
         if not self.repeatable:
             self.close()
 
@@ -202,12 +206,12 @@ class PlainCode(Governor):
         self.entries.clear()
 
     def _release_constants(self) -> None:
-        for held in self.constants.values():
-            self.ledger.release(value_items((held,), "constant"))
+        for constant in self.constants.values():
+            self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
     def _warn_of_constants(self) -> None:
-        constants = sum(held.nbytes for held in self.constants.values())
+        constants = sum(constant.nbytes for constant in self.constants.values())
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
             message = (

@@ -28,76 +28,6 @@ from pullback.words.structures import flatten, unflatten
 
 
 @define(eq=False)
-class Body:
-    """The user's body on unflattened leaves: ``call(k, carry, x)`` returns ``(carry, y)``. ``name`` is for messages."""
-
-    call: Callable[[Any, Any, Any], tuple[Any, Any]]
-    name: str
-    definition: Any
-    cells: list[CellType] = field(factory=list)
-    """The cells of its closure that hold handles."""
-    y_definition: Any = field(default=None, init=False)
-
-    @contextmanager
-    def on_values(self) -> Iterator[None]:
-        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at
-        NumPy's own speed.
-
-        Those of a trace that goes on meanwhile, around the one that the loop is an operation of, stay: it
-        differentiates what is computed.
-        """
-        handles = [(cell, cell.cell_contents) for cell in self.cells]
-        handles = [(cell, handle) for cell, handle in handles if handle._tape.mode in (PAUSED, CAPTURED)]
-        for cell, handle in handles:
-            value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
-        try:
-            yield
-        finally:
-            for cell, handle in handles:
-                cell.cell_contents = handle
-
-    def step(self, k: int, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
-        """The leaves after a step, and those of its output. Raises :class:`StructureError` where a structure
-        changes."""
-        carry, y = self.call(k, unflatten(self.definition, leaves), x)
-        new, definition = flatten(carry)
-        if definition != self.definition:
-            message = (
-                f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
-                f"what came in, same structure"
-            )
-            raise StructureError(message)
-        ys, y_definition = flatten(y)
-        if self.y_definition is None:
-            self.y_definition = y_definition
-        elif y_definition != self.y_definition:
-            message = (
-                f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
-                f"{self.y_definition}; return one structure from every step"
-            )
-            raise StructureError(message)
-        return new, ys
-
-    def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
-        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
-        what NumPy makes of it."""
-        for number, (old, new) in enumerate(zip(before, after, strict=True)):
-            if type(new) is type(old) is np.ndarray:
-                if new.shape == old.shape and new.dtype == old.dtype:
-                    continue
-            elif not hasattr(old, "dtype") and np.shape(old) == getattr(new, "shape", ()):
-                continue
-            spec, wanted = spec_of(new), spec_of(old)
-            if spec != wanted:
-                message = (
-                    f"{self.name}: leaf {number} of the carry is {wanted} before step {k} and {spec} after it; "
-                    "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
-                )
-                raise StructureError(message)
-
-
-@define(eq=False)
 class Outputs:
     """The per-step outputs of ``n`` steps (None: unknown), stacked: written where a step runs for the first time. A
     re-run must give the same."""
@@ -154,7 +84,14 @@ class Steps:
     """The steps of a loop, counted from 0 (the user's numbers begin at ``lower``). ``enclosing`` is the trace that the
     loop is an operation of."""
 
-    body: Body
+    name: str
+    """Of the loop function, for messages."""
+    call: Callable[[Any, Any, Any], tuple[Any, Any]]
+    """The user's body: ``call(k, carry, x)`` returns ``(carry, y)``."""
+    definition: Any
+    """The structure of the carry."""
+    cells: list[CellType]
+    """The cells of the body's closure that hold handles."""
     enclosing: Tape | None
     ledger: Ledger
     outputs: Outputs
@@ -162,6 +99,7 @@ class Steps:
     xs: list[Any] | None = None
     x_active: list[bool] = field(factory=list)
     """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
+    y_definition: Any = field(default=None, init=False)
     captured_values: dict[int, Any] = field(factory=dict, init=False)
     """Id in the enclosing trace to the value that step 0 captured."""
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
@@ -171,9 +109,9 @@ class Steps:
 
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
-        new, ys = self.body.step(k + self.lower, state, self._row(k))
+        new, ys = self.call_body(k + self.lower, state, self._row(k))
         new = [_settled(leaf) for leaf in new]
-        self.body.require_same_specs(state, new, k)
+        self.require_same_specs(state, new, k)
         self.outputs.write(k, [_settled(leaf) for leaf in ys])
         return separate(_as_before(state, new))
 
@@ -191,7 +129,7 @@ class Steps:
             [_ident(h, tape) for h in x_handles or ()],
         )  # before the body writes to them
         with Enclosed(self.enclosing, CAPTURED, tape):
-            parts = self.body.step(k + self.lower, handles, x_handles)
+            parts = self.call_body(k + self.lower, handles, x_handles)
             new, ys = (
                 [resolve(captured(leaf, tape)) if isinstance(leaf, Handle) else leaf for leaf in part] for part in parts
             )
@@ -202,15 +140,73 @@ class Steps:
             [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
             for part in (new, ys)
         )
-        self.body.require_same_specs(state, values, k)
+        self.require_same_specs(state, values, k)
         self.outputs.write(k, y_values)
         if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
             step.items = record_items(tape.records)
         return step, _as_before(state, values)
 
+    @contextmanager
+    def on_values(self) -> Iterator[None]:
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at
+        NumPy's own speed.
+
+        Those of a trace that goes on meanwhile, around the one that the loop is an operation of, stay: it
+        differentiates what is computed.
+        """
+        handles = [(cell, cell.cell_contents) for cell in self.cells]
+        handles = [(cell, handle) for cell, handle in handles if handle._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in handles:
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
+        try:
+            yield
+        finally:
+            for cell, handle in handles:
+                cell.cell_contents = handle
+
+    def call_body(self, k: int, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
+        """The leaves after a step, and those of its output. Raises :class:`StructureError` where a structure
+        changes."""
+        carry, y = self.call(k, unflatten(self.definition, leaves), x)
+        new, definition = flatten(carry)
+        if definition != self.definition:
+            message = (
+                f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
+                f"what came in, same structure"
+            )
+            raise StructureError(message)
+        ys, y_definition = flatten(y)
+        if self.y_definition is None:
+            self.y_definition = y_definition
+        elif y_definition != self.y_definition:
+            message = (
+                f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
+                f"{self.y_definition}; return one structure from every step"
+            )
+            raise StructureError(message)
+        return new, ys
+
+    def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
+        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
+        what NumPy makes of it."""
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            if type(new) is type(old) is np.ndarray:
+                if new.shape == old.shape and new.dtype == old.dtype:
+                    continue
+            elif not hasattr(old, "dtype") and np.shape(old) == getattr(new, "shape", ()):
+                continue
+            spec, wanted = spec_of(new), spec_of(old)
+            if spec != wanted:
+                message = (
+                    f"{self.name}: leaf {number} of the carry is {wanted} before step {k} and {spec} after it; "
+                    "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
+                )
+                raise StructureError(message)
+
     def place(self, k: int) -> str:
         """A step, for messages."""
-        return f"step {k} of {self.body.name}"
+        return f"step {k} of {self.name}"
 
     def _row(self, k: int) -> list[Any] | None:
         return None if self.xs is None else [leaf[k] for leaf in self.xs]
@@ -246,7 +242,7 @@ class Steps:
             enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)
         ):
             message = (
-                f"{self.body.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
+                f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
                 "it; use the value in every step, or make it part of the loop's state"
             )
             raise TracerError(message)

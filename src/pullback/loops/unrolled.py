@@ -16,7 +16,7 @@ def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callabl
     goes on."""
     if n or (n is None and goes_on(state)):
         k = 0
-        with steps.body.on_values():
+        with steps.on_values():
             state = [own(leaf) for leaf in state]
             while True:
                 state = steps.plain(k, state)
@@ -34,13 +34,13 @@ def run_forward_mode(
     goes_on: Callable[[list[Any]], bool],
 ) -> list[Any]:
     """The same on handles of a forward trace: nothing of a step is held once the next has run."""
-    body, tape = steps.body, steps.enclosing
+    tape = steps.enclosing
     assert tape is not None  # the forward trace
     state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
     while k < n if n is not None else goes_on([plain_value(leaf) for leaf in state]):
         before = state
-        state, y = body.step(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
-        body.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
+        state, y = steps.call_body(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
+        steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
         ys.append(y)
         k += 1
     return [*state, *(np.stack(column) for column in zip(*ys, strict=True))]

@@ -117,3 +117,50 @@ class Store:
         if tier.in_memory:
             self.booked[key] = entry.items
             self.ledger.hold(entry.items)
+
+
+@define(eq=False)
+class Storing:
+    """A chain as far as it stores: tapes move between its ``work`` and the store, states are copied by the chain."""
+
+    store: Store
+    work: Any = field(default=None, init=False)
+
+    def snapshot(self, step: int) -> Entry:
+        """The state before ``step``, to be stored."""
+        raise NotImplementedError
+
+    def restore(self, entry: Any, step: int) -> None:
+        """A stored state becomes the live one."""
+        raise NotImplementedError
+
+    def take_tape(self) -> Any:
+        """The tape, out of WORK."""
+        work, self.work = self.work, None
+        return work
+
+    def save(self, kind: str, step: int, tier: str) -> None:
+        """A snapshot copies the live state; a tape moves out of WORK."""
+        if kind == "tape":
+            work = self.take_tape()
+            self.store.put(kind, step, tier, work)
+            self.store.ledger.release(work.items)
+        else:
+            self.store.put(kind, step, tier, self.snapshot(step))
+
+    def load(self, kind: str, step: int, tier: str) -> None:
+        """A snapshot becomes the live state; a tape comes into WORK."""
+        entry = self.store.get(kind, step, tier)
+        if kind == "tape":
+            self.work = entry
+            self.store.ledger.hold(entry.items)
+        else:
+            self.restore(entry, step)
+
+    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
+        """Copy an entry from one tier to another."""
+        self.store.transfer(kind, step, source, target)
+
+    def delete(self, kind: str, step: int, tier: str) -> None:
+        """Release an entry; a tape in WORK stays there."""
+        self.store.drop(kind, step, tier)
