@@ -51,13 +51,10 @@ def held_buffers(records):
         if record is None or not FORMS[record[0]].wide:
             continue
         run = record[2]
-        values = [*run.start, *run.chain.state, *(handle._value for handle in run.closure)]
+        values = [*run.chain.start, *run.chain.state, *(handle._value for handle in run.closure)]
         steps = [run.chain.work] if run.chain.work is not None else []
-        for found in run.chain.slots.values():
-            if hasattr(found, "leaves"):
-                values += found.leaves
-            else:
-                steps.append(found)
+        values += [leaf for snapshot in run.chain.store.of("state").values() for leaf in snapshot.leaves]
+        steps += run.chain.store.of("tape").values()
         held |= {id(buffer_of(value)) for value in values if isinstance(value, np.ndarray)}
         for step in steps:
             held |= held_buffers(step.tape.records)
@@ -68,10 +65,10 @@ def poison(pull, handles):
     """Overwrite what is not held, the user's own inputs too; how many buffers that were."""
     traced = pull._traced
     held = held_buffers(traced.tape.records)
-    for chain in pull._chain.chains if pull._chain is not None else ():  # what a checkpoint read at its entry
+    for chain in pull._governor.chains if pull._governor is not None else ():  # what a checkpoint read at its entry
         held |= {
             id(buffer_of(value))
-            for live in chain.opened.values()
+            for live in chain.snapshots.filling.values()
             for value in live.values.values()
             if isinstance(value, np.ndarray)
         }

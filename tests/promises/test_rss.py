@@ -19,8 +19,8 @@ def test_a_hundred_thousand_steps_keep_twenty_snapshots():
     x = np.linspace(0.1, 1.0, 8)
     _, pull = pb.vjp(lambda x: pb.fori_loop(0, 100_000, lambda k, u: u * 0.99999, x * 1.0, policy=pb.Binomial(20)), x)
     (run,) = [record[2] for record in pull._traced.tape.records if FORMS[record[0]].wide]
-    assert len(run.chain.slots) == 20
-    assert len(run.chain.expected) <= 20
+    assert len(run.chain.store.entries) == 20
+    assert len(run.chain.verifier.states) <= 20
     assert pull.report.live_bytes <= (20 + 2) * x.nbytes
     pull.close()
 

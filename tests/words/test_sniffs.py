@@ -13,13 +13,13 @@ from scipy.sparse import csr_array
 import pullback as pb
 from pullback import numpy as pnp
 from pullback.recording import writes
-from pullback.rules import unbroadcast
+from pullback.rules import cotangent_sums
 from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.testing import check_grads
 from pullback.tracing.tracer import KINDS
 from pullback.transforms import reverse
 from pullback.words import sniffs
-from pullback.words.call_sites import site_code, site_here
+from pullback.words.call_sites import intern_site, site_code
 from pullback.words.errors import ConversionError
 
 RNG = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_a_lone_array_is_joined_in_place_and_handed_out():
 def test_where_counts_do_not_tell_nothing_is_in_place(monkeypatch):
     wanted = pb.grad(joining)(X)
     assert sniffs._limit(lambda cts: 7, 9) == 0
-    for module, limit in ((unbroadcast, "JOINED"), (writes, "PULLED"), (reverse, "HELD")):
+    for module, limit in ((cotangent_sums, "JOINED"), (writes, "PULLED"), (reverse, "HELD")):
         monkeypatch.setattr(module, limit, 0)
     for policy in POLICIES:
         np.testing.assert_array_equal(pb.grad(joining, policy=policy)(X), wanted)
@@ -232,7 +232,7 @@ class Sited:
         self.seen = self.looked()
 
     def looked(self):
-        code, offset = site_code(site_here(2))
+        code, offset = site_code(intern_site(sys._getframe(2)))
         return sniffs.instruction(code, offset), sniffs.source(code, offset)
 
 

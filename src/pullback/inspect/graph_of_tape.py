@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
-from pullback.loops.run import LOOP, LoopRun
+from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
@@ -66,7 +66,7 @@ def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
 
 def whole_records(traced: Traced) -> list[Record | None]:
     """The records; one whose values a ``checkpoint`` has let go stands there without them."""
-    entries = traced.chain.entries if traced.chain is not None else {}
+    entries = traced.governor.entries if traced.governor is not None else {}
     return [
         entries[k].skeleton if record is None and k in entries else record
         for k, record in enumerate(traced.tape.records)
@@ -219,14 +219,14 @@ def _learn_from_write(ident: int, form: Form, record: Record, solver: SpecSolver
         solver.learn(ids[-1], value_spec)
 
 
-def _learn_from_loop(run: LoopRun, solver: SpecSolver) -> Sequence[Any]:
+def _learn_from_loop(run: LoopRecord, solver: SpecSolver) -> Sequence[Any]:
     """What enters a loop has the spec of its first state; the specs of the state that leaves it."""
-    for i, leaf in zip(run.entering, run.start, strict=False):
+    for i, leaf in zip(run.entering, run.chain.start, strict=False):
         if i is not None:
             solver.learn(i, shared_spec(leaf))
-    for i, spec in run.chain.known_specs.items():
+    for i, spec in (run.chain.steps.captured_specs or {}).items():
         solver.learn(i, spec)
-    return run.chain.left_specs
+    return run.left_specs
 
 
 # ---------------------------------------------------------------------------------------------------------------- nodes
@@ -258,16 +258,16 @@ class Slots:
         sums: dict[str, int] = {}
         numbers: dict[str, int] = {}
         for run, _ in loop_runs((record,)):
-            for slot in (*run.chain.slots.values(), *((run.chain.work,) if run.chain.work is not None else ())):
-                for key, nbytes, reason in slot.items:
-                    if reason not in numbers:
-                        numbers[reason] = self._number([])
-                    if (
-                        self.numbers.setdefault(key, numbers[reason]) == numbers[reason]
-                        and (key, reason) not in self.counted
-                    ):
-                        self.counted.add((key, reason))
-                        sums[reason] = sums.get(reason, 0) + nbytes
+            held = (*run.chain.store.of("state").values(), *step_tapes(run).values())
+            for key, nbytes, reason in (item for each in held for item in each.items):
+                if reason not in numbers:
+                    numbers[reason] = self._number([])
+                if (
+                    self.numbers.setdefault(key, numbers[reason]) == numbers[reason]
+                    and (key, reason) not in self.counted
+                ):
+                    self.counted.add((key, reason))
+                    sums[reason] = sums.get(reason, 0) + nbytes
         return tuple(
             Slot("snapshots" if reason == "snapshot" else "steps", None, n, reason, numbers[reason])
             for reason, n in sums.items()
@@ -281,15 +281,15 @@ class Slots:
         return number
 
 
-def step_tapes(run: LoopRun) -> Mapping[int, Any]:
+def step_tapes(run: LoopRecord) -> Mapping[int, Any]:
     """The recorded steps that a loop holds, by step."""
-    tapes = {step: tape for (kind, step, _), tape in run.chain.slots.items() if kind == "tape"}
+    tapes = run.chain.store.of("tape")
     if run.chain.work is not None:
         tapes[max(tapes, default=-1) + 1] = run.chain.work
     return dict(sorted(tapes.items()))
 
 
-def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRun, str]]:
+def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, str]]:
     """Every loop that records hold, with the user's line; outer loops before those in their recorded steps."""
     todo = deque([records])
     while todo:
@@ -314,7 +314,7 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
     if record[0] == LOOP.opcode:
         run = record[2]
         steps = Steps(run.n or 0, run.sizes.get("state_bytes", 0), run.sizes.get("tape_bytes", 0))
-        return Node(ident, run.chain.body.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps)
+        return Node(ident, run.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps)
     if record[0] == COMPONENT.opcode:
         return Node(ident, "component", (record[1],), f"[{record[2]}]", file=file, line=line)
     operands: list[int | None] = [None] * form.arity

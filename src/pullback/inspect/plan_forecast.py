@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.memory.executor import run_reverse
 from pullback.memory.in_force import planning, policy_in_force
 from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
@@ -46,15 +45,15 @@ def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     with planning() as loops:
         traced, pull = forward(f, args, {}, range(len(args)), governing, allow_int=True, repeatable=True)
     ledger = pull.ledger
-    chain = traced.chain
-    if (chain is not None and chain.chains) or any(loop.uneven for loop in loops):
+    governor = traced.governor
+    if (governor is not None and governor.chains) or any(loop.forecast.uneven for loop in loops):
         pull.close()
         return _measured(f, args, governing)
     active = _reached(traced)
     for loop in reversed(loops):
         if id(loop) in active:
-            loop.chain.hold_cotangents()
-            run_reverse(loop.schedule, loop.machine, loop.shadow)
+            with ledger.holding(loop.ct_items()):
+                loop.forecast.reverse()
         loop.chain.release()
     report = pull.report
     pull.close()

@@ -17,7 +17,6 @@ from pullback.inspect.graph_of_tape import (
     whole_records,
 )
 from pullback.inspect.saved_table import Choice, Row, Saved
-from pullback.loops.chain import Snapshot
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
@@ -87,29 +86,27 @@ class _Reader:
         """One row for each slot of a loop's body, over all steps. A loop holds the buffers that the ledger books."""
         rows: dict[tuple[Any, ...], Row] = {}
         for run, where in loop_runs(tape.records):
-            loop = f"{run.chain.body.name} at {where}"
+            loop = f"{run.name} at {where}"
             for step in step_tapes(run).values():
                 for held in tape_holdings(step.tape.records):
                     if id(held.buffer) in self.ledger.held and self._is_new(held.buffer):
                         row = self._row(held, _origin(held, step.tape, [], inside=True), loop)
                         key = (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument)
                         _add(rows, key, row)
-            for snapshot in run.chain.slots.values():
-                for k, leaf in enumerate(snapshot.leaves if isinstance(snapshot, Snapshot) else ()):
+            for snapshot in run.chain.store.of("state").values():
+                for k, leaf in enumerate(snapshot.leaves):
                     buffer = self._booked(leaf)
                     if buffer is not None:
-                        name, slot, spec = run.chain.body.name, f"state[{k}]", shared_spec(leaf)
+                        name, slot, spec = run.name, f"state[{k}]", shared_spec(leaf)
                         _add(rows, (loop, k), Row(buffer.nbytes, name, slot, "snapshot", spec, "state", loop=loop))
         yield from rows.values()
 
     def _snapshot_rows(self) -> Iterator[Row]:
         """What checkpoints hold at their entry, then what the ledger books and no record names."""
         records = whole_records(self.traced)
-        for chain in self.traced.chain.chains if self.traced.chain is not None else ():
-            for live in {
-                id(v): v for v in (*chain.slots.values(), *chain.opened.values()) if hasattr(v, "values")
-            }.values():
-                for ident, value in live.values.items():
+        for chain in self.traced.governor.chains if self.traced.governor is not None else ():
+            for snapshot in (*chain.store.of("state").values(), *chain.snapshots.filling.values()):
+                for ident, value in snapshot.values.items():
                     buffer = self._booked(value)
                     if buffer is not None:
                         yield self._snapshot_row(ident, buffer, records[ident])

@@ -1,6 +1,6 @@
-"""What a function closes over: found, or put in place of by something that lasts until the function is called again."""
+"""What a function closes over, replaced by what lasts until the function is called again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -8,26 +8,25 @@ import numpy as np
 
 from pullback.recording.handles import Handle, freeze, plain_value, read_only
 from pullback.recording.tape import PAUSED
-from pullback.words.sniffs import global_names
 from pullback.words.structures import flatten, map_leaves
 
 MAX_DEPTH = 8
 """How many functions within functions are followed."""
 
 
-def frozen_function(f: Any, made: list[Any], cells: list[CellType]) -> Any:
+def frozen_function(f: Any, handles: list[Any], cells: list[CellType]) -> Any:
     """``f`` with the present contents of its closure cells and defaults, and of the functions in them: later rebinding
     cannot reach it.
 
-    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``made``, and the
-    cells that hold them to ``cells``.
+    Tracers in cells are frozen to the value they stand for now; the frozen ones are added to ``handles``, and
+    the cells that hold them to ``cells``.
     """
 
     def put(content: Any) -> Any:
         while isinstance(content, Handle):
             frozen = freeze(content)
             if frozen._tape.mode != PAUSED:
-                made.append(frozen)
+                handles.append(frozen)
                 return frozen
             content = read_only(
                 frozen._value
@@ -64,9 +63,9 @@ def _frozen(f: Any, put: Callable[[Any], Any], of_handles: list[CellType], depth
     ):
         return f
     cells = []
-    for given in f.__closure__ or ():
-        cell = given
-        if _filled(cell) and cell.cell_contents is not f:  # a function that names itself may be bound later
+    for before in f.__closure__ or ():
+        cell = before
+        if filled(cell) and cell.cell_contents is not f:  # a function that names itself may be bound later
             cell = CellType(_frozen_content(cell.cell_contents, put, of_handles, depth))
             if isinstance(cell.cell_contents, Handle):
                 of_handles.append(cell)
@@ -88,32 +87,7 @@ def _frozen_content(content: Any, put: Callable[[Any], Any], of_handles: list[Ce
     return put(content)
 
 
-def reachable(f: Any, depth: int = 0) -> Iterator[Any]:
-    """What a function can reach: in cells, defaults, globals it names, its object's attributes, and in the functions
-    among them."""
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(f, MethodType):
-        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
-        f = f.__func__
-    if not isinstance(f, FunctionType):
-        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
-        return
-    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
-    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
-    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        yield value
-        if (
-            isinstance(value, FunctionType | MethodType)
-            and value is not f
-            and not value.__module__.startswith(("numpy", "pullback."))
-        ):
-            yield from reachable(value, depth + 1)
-        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
-            yield from flatten(value)[0]
-
-
-def _filled(cell: CellType) -> bool:
+def filled(cell: CellType) -> bool:
     """Whether a cell of a closure has been bound to something."""
     try:
         _ = cell.cell_contents

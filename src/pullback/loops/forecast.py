@@ -5,12 +5,20 @@ Two recorded steps say which buffers a step's tape holds and how the state passe
 be like the second.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.ledger import Item, Ledger
+from pullback.loops.loop_chain import LoopChain
+from pullback.loops.rerun import StepTape
+from pullback.memory.executor import run_forward, run_reverse
+from pullback.memory.ledger import Item
+from pullback.memory.store import ByReference, Store, Storing
+from pullback.memory.sweep import release_records
+from pullback.policies.machine import Machine
+from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
 
 Key = Any
@@ -33,9 +41,9 @@ class Template:
         return [(place if place[0] != "inner" else "inner", nbytes, reason) for place, nbytes, reason in self.items]
 
 
-def template_of(step: Any, before: list[Any], after: list[Any]) -> Template:
+def _template_of(step: StepTape, before: list[Any], after: list[Any]) -> Template:
     """The template of a recorded step from its booked items and the state leaves around it."""
-    places: dict[int, tuple[str, Any]] = {}
+    places: dict[Any, tuple[str, Any]] = {}
     for j, leaf in enumerate(after):
         if isinstance(leaf, np.ndarray):
             places[id(buffer_of(leaf))] = ("out", j)
@@ -46,13 +54,19 @@ def template_of(step: Any, before: list[Any], after: list[Any]) -> Template:
     return Template(items, passes, [buffer_of(leaf).nbytes if isinstance(leaf, np.ndarray) else 0 for leaf in before])
 
 
+class Names(NamedTuple):
+    """A state, or the tape of a step, by the names of its buffers."""
+
+    keys: list[Key]
+    items: list[Item]
+
+
 @define(eq=False)
-class ShadowChain:
+class NameChain(Storing):
     """The chain of a loop on names of buffers. ``n`` is the length at which a loop of unknown length will end."""
 
     first: Template
     later: Template
-    ledger: Ledger
     n: int
     unknown: bool
     shared: dict[Key, Key]
@@ -67,9 +81,7 @@ class ShadowChain:
     cursor: int = 0
     state: list[Key] = field(factory=list)
     lookback: list[Key] | None = None
-    work: list[Item] | None = None
     starts: list[Key] = field(factory=list)
-    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     serial: int = 0
     begun: bool = False
 
@@ -79,9 +91,6 @@ class ShadowChain:
     def _fresh(self, count: int) -> list[Key]:
         self.serial += count
         return [(id(self), self.serial - k) for k in range(count)]
-
-    def _sizes(self, step: int) -> list[int]:
-        return self.first.sizes if step == 0 else self.later.sizes
 
     def _after(self, template: Template, before: list[Key]) -> list[Key]:
         return [self._fresh(1)[0] if i is None else before[i] for i in template.passes]
@@ -100,7 +109,7 @@ class ShadowChain:
         self.begun = True
         self.lookback = before if self.unknown else None
         self.cursor = stop
-        self.ledger.n_forward += stop - start
+        self.store.ledger.n_forward += stop - start
         return stop
 
     def record(self, step: int) -> None:
@@ -121,35 +130,103 @@ class ShadowChain:
             else:
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
-        self.work, self.cursor = items, step + 1
-        self.ledger.hold(items)
-        self.ledger.n_forward += 1
+        self.work, self.cursor = Names([], items), step + 1
+        self.store.ledger.hold(items)
+        self.store.ledger.n_forward += 1
 
     def reverse(self, step: int) -> None:  # noqa: ARG002 - every step's tape is released alike
         """The step's tape is released."""
-        self.ledger.release(self.work or [])
-        self.work = None
+        self.store.ledger.release(self.take_tape().items)
 
-    def save(self, kind: str, step: int, tier: str) -> None:
-        """A snapshot is a copy; a tape moves."""
-        if kind == "tape":
-            self.slots[kind, step, tier], self.work = self.work, None
-            return
+    def snapshot(self, step: int) -> Names:
+        """Buffers of its own, but for the initial state where that is kept."""
         keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
-        items = [(key, nbytes, "snapshot") for key, nbytes in zip(keys, self._sizes(step), strict=True) if nbytes]
-        self.slots[kind, step, tier] = (keys, items)
-        self.ledger.hold(items)
+        sizes = (self.first if step == 0 else self.later).sizes
+        return Names(keys, [(key, nbytes, "snapshot") for key, nbytes in zip(keys, sizes, strict=True) if nbytes])
 
-    def load(self, kind: str, step: int, tier: str) -> None:
-        """The snapshot's buffers are the state, or the tape is in WORK."""
-        found = self.slots[kind, step, tier]
-        if kind == "tape":
-            self.work = found
-        else:
-            self.state, self.cursor, self.lookback = list(found[0]), step, None
+    def restore(self, entry: Names, step: int) -> None:
+        """The snapshot's buffers are the state."""
+        self.state, self.cursor, self.lookback = list(entry.keys), step, None
 
-    def delete(self, kind: str, step: int, tier: str) -> None:
-        """A snapshot is released; a loaded tape stays in WORK."""
-        found = self.slots.pop((kind, step, tier))
-        if kind == "state":
-            self.ledger.release(found[1])
+
+@define(eq=False)
+class Forecast:
+    """A loop of ``n`` steps that was carried forward on names of buffers."""
+
+    chain: NameChain
+    schedule: Any
+    machine: Machine
+    n: int
+    uneven: bool
+    """Whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a
+    leaf, or something else at each step."""
+
+    def reverse(self) -> None:
+        """Carry out the rest."""
+        run_reverse(self.schedule, self.machine, self.chain)
+
+
+def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Callable[[int | None], Any]) -> Forecast:
+    """The forward pass from ``start`` on names of buffers, after a second recorded step that stands for all later
+    ones; the steps themselves are run without holding anything."""
+    steps, store = chain.steps, chain.store
+    assert chain.probe is not None
+    first, after = chain.probe
+    captured = list(steps.captured_values.values())
+    chain.advance(0, 1)
+    random = chain.randomness.save()
+    later, shared, uneven = _template_of(first, start, after), {key for key, _, _ in first.items}, False
+    earlier = later
+    if n > 1 if n is not None else chain.goes_on(1):
+        second, last = steps.recorded(1, after)
+        release_records(second.tape.records)
+        later, shared = _template_of(second, after, last), shared & {key for key, _, _ in second.items}
+        uneven = not _alike_third(chain, n, last, later, first, second)
+    else:
+        last = after
+    uneven |= any(record is not None and FORMS[record[0]].wide for record in first.tape.records)
+    uneven |= not _plain_passage(last, captured)
+    places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
+    chain.state = after
+    chain.randomness.restore(random)
+    length = chain.run_on(1, n)
+    names = NameChain(
+        Store(store.ledger, store.policy, {name: ByReference(tier.in_memory) for name, tier in store.tiers.items()}),
+        earlier,
+        later,
+        length,
+        unknown=n is None,
+        shared={key: key if key in places else (id(chain), "shared", key) for key in shared},
+        alive=captured,
+        initial=[id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start],
+        kept=bool(chain.start),
+    )
+    schedule, machine = schedule_for(n), Machine(n)
+    run_forward(schedule, machine, names)
+    return Forecast(names, schedule, machine, length, uneven)
+
+
+def _alike_third(
+    chain: LoopChain, n: int | None, state: list[Any], later: Template, first: StepTape, second: StepTape
+) -> bool:
+    """Whether a third recorded step holds what the second does."""
+    chain.state = state
+    if not (n > 2 if n is not None else chain.goes_on(2)):
+        return True
+    third, after = chain.steps.recorded(2, state)
+    release_records(third.tape.records)
+    found = _template_of(third, state, after)
+    alike = (found.shape, found.passes, found.sizes) == (later.shape, later.passes, later.sizes)
+    return alike and _constants(third) & _constants(first) == _constants(second) & _constants(first)
+
+
+def _constants(step: StepTape) -> set[Any]:
+    return {key for key, _, reason in step.items if reason == "constant"}
+
+
+def _plain_passage(leaves: list[Any], captured: list[Any]) -> bool:
+    """Whether the leaves after a recorded step have buffers of their own, as those of a plain step have."""
+    buffers = [id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)]
+    others = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
+    views = any(isinstance(leaf, np.ndarray) and leaf.base is not None for leaf in leaves)
+    return not views and len(set(buffers)) == len(buffers) and not others & set(buffers)

@@ -7,20 +7,24 @@ chain, cut by itself where few bytes are live.
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import ref
 
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.marked_steps import StepsChain, nbytes_of
+from pullback.loops.plain_chain import PlainChain, nbytes_of
+from pullback.loops.plain_snapshots import PlainSnapshots
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, mib, value_items
 from pullback.memory.replay import Const, Entry
+from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
+from pullback.policies.base import Schedule
 from pullback.recording.copies import keep
-from pullback.recording.handles import Handle, freeze
+from pullback.recording.governor import Governor, Ident
+from pullback.recording.handles import Handle
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text
@@ -30,16 +34,16 @@ _WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
-class PlainChain:
-    """The stretches of one tape under a policy; what the recorder tells while the tape is REPLAYABLE arrives here."""
+class PlainCode(Governor):
+    """The governor of plain code: the stretches of one tape under a policy."""
 
     policy: Any
     ledger: Ledger
     repeatable: bool
     tape: Tape | None = None
     entries: dict[int, Entry] = field(factory=dict)
-    chains: list[StepsChain] = field(factory=list)
-    active: StepsChain | None = None
+    chains: list[PlainChain] = field(factory=list)
+    active: PlainChain | None = None
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
@@ -55,49 +59,37 @@ class PlainChain:
         self.cutter = Cutter()
 
     # What the recorder tells.
-    def note(self, ident: int, operands: Any, values: Any, params: Mapping[str, Any]) -> None:
-        """A record was appended: keep what re-executes it, and let snapshots take what it reads from before them."""
-        chain = self._chain()
-        if chain is None:
+    def before_record(
+        self, record: tuple[Any, ...], operands: Any, values: Any, params: Mapping[str, Any], rerun: Any = None
+    ) -> None:
+        """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
+        first where few bytes are live."""
+        self._begin_unmarked()
+        chain, tape = self.active, self.tape
+        if chain is None or tape is None:
             return
-        assert self.tape is not None
-        record = self.tape.records[ident]
-        assert record is not None
+        ident = len(tape.records)
         if (
             self.cutter is not None
             and not self.marked
             and FORMS[record[0]].execute is None
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
-            self.tape.records.pop()  # the record belongs to the step that begins now
             chain.cut()
-            self.tape.records.append(record)
         arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
-        self.entries[ident] = Entry(_skeleton(record), arguments, params)
+        self.entries[ident] = Entry(_skeleton(record), arguments, params, rerun)
 
-    def _argument(self, operand: Any, value: Any, chain: StepsChain, site: int) -> Any:
+    def _argument(self, operand: Any, value: Any, chain: PlainChain, site: int) -> Any:
         if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
-            chain.read(operand._id, value, operand)
+            chain.snapshots.read(operand._id, value, operand)
             return operand._id
+        if type(operand) is Ident:
+            chain.snapshots.read(operand.ident, value, None)
+            return operand.ident
         if isinstance(value, np.ndarray):
             self.constant_site = site
             return Const(self.constant(value))
         return Const(value)
-
-    def note_component(self, ident: int, parent: int, place: int) -> None:
-        """One of several outputs was given an id of its own."""
-        if self.active is not None and self.tape is not None:
-            self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), (parent,), {"place": place})
-
-    def note_loop(
-        self, ident: int, ids: tuple[int, ...], values: list[Any], handles: list[Any], rerun: Callable[[list[Any]], Any]
-    ) -> None:
-        """A loop function ran: inside marked steps it is an operation like any other; elsewhere it is a mark itself."""
-        if self.active is None or self.tape is None:
-            return
-        for known, value, handle in zip(ids, values, handles, strict=True):
-            self.active.read(known, value, handle)
-        self.entries[ident] = Entry(_skeleton(self.tape.records[ident]), ids, {}, rerun)
 
     def watch(self, handle: Any) -> None:
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
@@ -108,44 +100,40 @@ class PlainChain:
         """A value is about to be written: a snapshot that may need it takes it first."""
         self._begin_unmarked()
         if self.active is not None and root._id is not None:
-            self.active.read(root._id, root._value, root)
+            self.active.snapshots.read(root._id, root._value, root)
 
     def constant(self, value: Any) -> Any:
-        """The held copy of a plain array, one for each distinct content; the array itself where nothing will be
-        executed again."""
-        if self.marked and self.active is None:
-            return value
+        """The held copy of a plain array, one for each distinct content."""
         assert self.tape is not None
-        held = freeze(value) if isinstance(value, Handle) else keep(self.tape, value)
-        if id(held) not in self.constants:
-            self.constants[id(held)] = held
-            self.ledger.hold(value_items((held,), "constant"))
-        return held
+        copy = keep(self.tape, value)
+        if id(copy) not in self.constants:
+            self.constants[id(copy)] = copy
+            self.ledger.hold(value_items((copy,), "constant"))
+        return copy
 
     # Marks.
-    def _chain(self) -> StepsChain | None:
-        if self.active is None and not self.marked and self.tape is not None and self.cuts_itself:
-            record = self.tape.records.pop()
-            self._begin_unmarked()
-            self.tape.records.append(record)
-        return self.active
-
     def _begin_unmarked(self) -> None:
         """A program without marks, so far, is one chain from its first record on."""
         if self.active is not None or self.marked or not self.cuts_itself:
             return
         try:
-            self.begin(None, self.policy)
+            schedule = self.policy.schedule(None)
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
-            self.chains.pop()
-            self.active, self.cuts_itself = None, False
+            self.cuts_itself = False
+            return
+        self._begin(None, self.policy, schedule)
+
+    @property
+    def replays(self) -> bool:
+        """Within steps, and in a program that has no marks so far."""
+        return self.active is not None or not self.marked
 
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""
         if not self.marked:
             self._hold()
 
-    def met(self) -> None:
+    def meet(self) -> None:
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):
@@ -161,10 +149,16 @@ class PlainChain:
                 self._release_constants()
                 self.entries.clear()
 
-    def begin(self, n: int | None, policy: Any) -> StepsChain:
+    def begin(self, n: int | None, policy: Any) -> PlainChain:
         """A chain of steps begins at the next record."""
+        return self._begin(n, policy, policy.schedule(n))
+
+    def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> PlainChain:
         assert self.tape is not None
-        self.active = StepsChain(self.tape, self.entries, self.ledger, policy, n, self.repeatable)
+        store = Store(self.ledger, policy)
+        self.active = PlainChain(
+            self.tape, self.entries, store, schedule, n, self.repeatable, PlainSnapshots(store)
+        )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()
         return self.active
@@ -190,16 +184,16 @@ class PlainChain:
             warnings.warn(message, PolicyWarning, stacklevel=2)
 
     # The reverse pass.
-    def reverse(self, runs: Sequence[Sweep]) -> None:
+    def reverse(self, sweeps: Sequence[Sweep]) -> None:
         """Pull back through all stretches for each seed, the last first."""
         tape = self.tape
         assert tape is not None
         stop = len(tape.records)
         for chain in reversed(self.chains):
-            sweep(tape, chain.cuts[-1], stop, runs)
-            chain.pull(runs)
+            sweep(tape, chain.cuts[-1], stop, sweeps)
+            chain.pull(sweeps)
             stop = chain.cuts[0]
-        sweep(tape, tape.n_inputs, stop, runs)
+        sweep(tape, tape.n_inputs, stop, sweeps)
         if not self.repeatable:
             self.close()
 
@@ -211,12 +205,12 @@ class PlainChain:
         self.entries.clear()
 
     def _release_constants(self) -> None:
-        for held in self.constants.values():
-            self.ledger.release(value_items((held,), "constant"))
+        for constant in self.constants.values():
+            self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
     def _warn_of_constants(self) -> None:
-        constants = sum(held.nbytes for held in self.constants.values())
+        constants = sum(constant.nbytes for constant in self.constants.values())
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
             message = (

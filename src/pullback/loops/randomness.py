@@ -6,20 +6,24 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import isroutine
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.closures import reachable
-from pullback.words.sniffs import legacy_bytes
+from pullback.loops.closures import MAX_DEPTH, filled
+from pullback.words.sniffs import global_names
 from pullback.words.structures import flatten
+
+_STATE_BYTES = 2500
+"""Of an MT19937: 624 words of 32 bits and the position among them."""
 
 
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
     """The random generators that a body can reach, or that are in its state."""
     found: dict[int, np.random.Generator] = {}
-    for reached in reachable(f):
+    for reached in _reachable(f):
         value = getattr(reached, "__self__", None) if isroutine(reached) else reached  # draw = rng.normal
         if isinstance(value, np.random.Generator):
             found[id(value)] = value
@@ -27,6 +31,31 @@ def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
         if isinstance(leaf, np.random.Generator):
             found[id(leaf)] = leaf
     return list(found.values())
+
+
+def _reachable(f: Any, depth: int = 0) -> Iterator[Any]:
+    """What a function can reach: in cells, defaults, globals it names, its object's attributes, and in the functions
+    among them."""
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(f, MethodType):
+        yield from vars(f.__self__).values() if hasattr(f.__self__, "__dict__") else ()
+        f = f.__func__
+    if not isinstance(f, FunctionType):
+        yield from vars(f).values() if hasattr(f, "__dict__") and callable(f) else ()
+        return
+    cells = [cell.cell_contents for cell in f.__closure__ or () if filled(cell)]
+    named = [f.__globals__[name] for name in global_names(f.__code__) if name in f.__globals__]
+    for value in (*cells, *named, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+        yield value
+        if (
+            isinstance(value, FunctionType | MethodType)
+            and value is not f
+            and not value.__module__.startswith(("numpy", "pullback."))
+        ):
+            yield from _reachable(value, depth + 1)
+        elif isinstance(value, dict | list | tuple) and len(value) < 1000:
+            yield from flatten(value)[0]
 
 
 @define(eq=False)
@@ -78,8 +107,6 @@ class Randomness:
 
 
 def _legacy_bits() -> bytes | None:
-    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place, or
-    where they are not found."""
+    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place."""
     bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
-    known = type(bits) is np.random.MT19937 and legacy_bytes()
-    return ctypes.string_at(bits.ctypes.state_address, known) if known else None
+    return ctypes.string_at(bits.ctypes.state_address, _STATE_BYTES) if type(bits) is np.random.MT19937 else None

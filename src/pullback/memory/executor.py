@@ -42,6 +42,9 @@ class Chain(Protocol):
     def load(self, kind: str, step: int, tier: str) -> None:
         """Take it out again; the entry stays."""
 
+    def transfer(self, kind: str, step: int, source: str, target: str) -> None:
+        """Copy an entry from one tier to another, past WORK."""
+
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
 
@@ -101,7 +104,7 @@ def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
     elif kind is Delete:
         chain.delete(action.kind, action.step, action.tier)  # type: ignore[union-attr]
     elif kind is Transfer:
-        chain.transfer(action.kind, action.step, action.source, action.target)  # type: ignore[union-attr,attr-defined]
+        chain.transfer(action.kind, action.step, action.source, action.target)  # type: ignore[union-attr]
     return None
 
 

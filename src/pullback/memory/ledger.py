@@ -4,7 +4,8 @@ Loops and step regions book their holdings as they carry out actions. A save-all
 summed from its records when somebody asks, never per operation.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,15 @@ class Ledger:
                 del self.held[key]
                 self.now[entry[2]] -= entry[1]
                 self.total -= entry[1]
+
+    @contextmanager
+    def holding(self, items: Sequence[Item]) -> Iterator[None]:
+        """Within the block the buffers are booked."""
+        self.hold(items)
+        try:
+            yield
+        finally:
+            self.release(items)
 
     def plain_bytes(self, tape: Tape | None) -> dict[str, int]:
         """What a plain tape holds beside what is booked, by reason, each buffer counted once."""

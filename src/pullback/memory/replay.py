@@ -139,7 +139,7 @@ class Replayer:
             self._write(ident, entry)
             return
         if opcode == CREATE.opcode:
-            self.env[ident] = created(entry.params)
+            self.env[ident] = created(entry.arguments, **entry.params)
             self.own.add(ident)
             return
         values = [self.env[a] if type(a) is int else a.value for a in entry.arguments]

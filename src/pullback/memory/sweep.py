@@ -17,7 +17,7 @@ from pullback.recording.recorder import called_at, form_of
 from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED, Watched
-from pullback.rules.forms import PULLS, TOGETHER, release_records
+from pullback.rules.forms import FORMS, PULLS, TOGETHER
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
 
@@ -157,3 +157,10 @@ def innermost_of(outer: Tape | None, values: Iterable[Any]) -> Tape | None:
         if isinstance(value, Handle) and (outer is None or value._tape.level > outer.level):
             outer = value._tape
     return outer
+
+
+def release_records(records: Iterable[Any]) -> None:
+    """Records that are dropped unreversed let go of what they book in the ledger: the loops among them."""
+    for record in records:
+        if record is not None and FORMS[record[0]].wide:
+            record[2].release()

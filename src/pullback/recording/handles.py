@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from pullback.recording.tape import CAPTURED, CLOSED, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
@@ -75,8 +75,8 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
 def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
     """A handle for what is value ``ident`` of a trace; who governs the records hears of it."""
     handle = make(kind_of(tape, value), value, ident, tape, flag)
-    if tape.mode:
-        tape.chain.watch(handle)
+    if tape.mode == REPLAYABLE:
+        tape.governor.watch(handle)
     return handle
 
 

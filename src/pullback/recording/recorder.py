@@ -26,7 +26,7 @@ from pullback.recording.handles import (
     tape_of,
 )
 from pullback.recording.results import inactive, mark_saved, split_residuals, wrap
-from pullback.recording.tape import FORWARD, PAUSED, Tape
+from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, special_form
 from pullback.rules.generated_pulls import make_form
@@ -127,10 +127,10 @@ def finish(
         *((tuple(params[name] for name in prim.params),) if form.has_params else ()),
         site,
     )
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, operands, values, params)
     ident = len(tape.records)
     tape.records.append(record)
-    if tape.mode:
-        tape.chain.note(ident, operands, values, params)
     flag = SAVED if "out" in form.saved else FREE
     if not (prim.view or prim.outputs or residuals):
         return on_tape(tape, out, ident, flag)

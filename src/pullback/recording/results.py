@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.recording.governor import Ident
 from pullback.recording.handles import (
     FREE,
     SAVED,
@@ -12,7 +13,7 @@ from pullback.recording.handles import (
     make,
     on_tape,
 )
-from pullback.recording.tape import Tape
+from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
@@ -93,18 +94,18 @@ def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, i
     view._primitive = prim
     view._params = dict(params)
     view._written_in = None
-    if tape.mode and ident is not None:
-        tape.chain.watch(view)
+    if tape.mode == REPLAYABLE and ident is not None:
+        tape.governor.watch(view)
     return view
 
 
 def component(tape: Tape, parent: int, place: int, value: Any, count: int) -> Any:
     """The handle of one of several outputs, by a record of its own."""
     ident = len(tape.records)
-    site = site_here()
-    tape.records.append((COMPONENT.opcode, parent, place, count, site))
-    if tape.mode:
-        tape.chain.note_component(ident, parent, place)
+    record = (COMPONENT.opcode, parent, place, count, site_here())
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, (Ident(parent),), (None,), {"place": place})
+    tape.records.append(record)
     return on_tape(tape, value, ident)
 
 

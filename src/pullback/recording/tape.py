@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from attrs import define
 
+from pullback.recording.governor import Governor
+
 RECORDING: Final = 0
 """Save-all: a record holds the declared values."""
 REPLAYABLE: Final = 1
@@ -47,7 +49,7 @@ class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "chain", "code", "constants", "enclosing", "inner", "kept", "kinds",
+        "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
         "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
         "repeatable", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
@@ -77,8 +79,8 @@ class Tape:
         """While CAPTURED: the tape of the step being recorded."""
         self.ledger: Any = None
         """Where loops of this trace book what they hold."""
-        self.chain: Any = None
-        """What governs the records made while REPLAYABLE: it decides where they are cut."""
+        self.governor: Governor = None  # type: ignore[assignment]  # asked while REPLAYABLE only, and then there is one
+        """What decides, while REPLAYABLE, which of the records may be dropped and executed again."""
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
         self.overlapping: frozenset[Any] = frozenset()
@@ -103,7 +105,7 @@ class Tape:
             inner.meet(around)
             self.outer = inner
         if self.mode == REPLAYABLE:
-            self.chain.met()
+            self.governor.meet()
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""

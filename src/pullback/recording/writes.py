@@ -127,7 +127,7 @@ def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if tape.mode == REPLAYABLE:
         if root._id is None:
             _create(root)
-        tape.chain.before_write(root)
+        tape.governor.before_write(root)
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
         _refuse_captured(root)
@@ -220,10 +220,11 @@ def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bo
     form = _FORMS[add, root._id is not None, value is not None]
     ids = tuple(h._id for h in (root, value) if h is not None and h._id is not None)
     spec = shared_spec(source) if value is not None else None
-    tape.records.append((form.opcode, *ids, region, shared_spec(root._value), _strides(root._value), spec, ident, site))
-    if tape.mode:
+    record = (form.opcode, *ids, region, shared_spec(root._value), _strides(root._value), spec, ident, site)
+    if tape.mode == REPLAYABLE:
         amount = value if value is not None else source
-        tape.chain.note(ident, (root, amount), (root._value, source), {"region": region})
+        tape.governor.before_record(record, (root, amount), (root._value, source), {"region": region})
+    tape.records.append(record)
     activate(root, ident)
 
 
@@ -236,13 +237,12 @@ def _create(root: Any) -> None:
         value = resolve(
             value
         )._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
+    record = (CREATE.opcode, site_here())
+    contents = () if _is_blank(value) else (freeze(value) if isinstance(value, Handle) else value,)
+    params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides}
+    tape.governor.before_record(record, contents, contents, params)
     ident = len(tape.records)
-    tape.records.append((CREATE.opcode, site_here()))
-    fill = 0 if _is_blank(value) else None
-    params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides, "fill": fill}
-    if fill is None:
-        params["value"] = freeze(value) if isinstance(value, Handle) else tape.chain.constant(value)
-    tape.chain.note(ident, (), (), params)
+    tape.records.append(record)
     activate(root, ident)
 
 
@@ -251,12 +251,12 @@ def _is_blank(value: Any) -> bool:
     return isinstance(value, np.ndarray) and bool(value.flags.forc) and not value.ravel(order="K").view(np.uint8).any()
 
 
-def created(params: Any) -> Any:
-    """The array that a replay makes for a buffer."""
-    if params["fill"] is None:
-        return twin_of(params["value"])
-    array = empty_with_strides(params["shape"], params["dtype"], params["strides"])
-    array[...] = params["fill"]
+def created(contents: Any, shape: Any, dtype: Any, strides: Any) -> Any:
+    """The array that a replay makes for a buffer: zeros, or a copy of the held contents."""
+    if contents:
+        return twin_of(contents[0].value)
+    array = empty_with_strides(shape, dtype, strides)
+    array[...] = 0
     return array
 
 

@@ -6,7 +6,7 @@ place. The opcode of a record is the place of its form in :data:`FORMS`; the tab
 every tape.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -162,10 +162,3 @@ def spec_key(prim: Primitive, name: str) -> int | str:
     """What stands in :attr:`Form.specs` for ``x_spec``."""
     stem = name.removesuffix(SPEC)
     return prim.operands.index(stem) if stem in prim.operands else stem
-
-
-def release_records(records: Iterable[Any]) -> None:
-    """Records that are dropped unreversed let go of what they book in the ledger: the loops among them."""
-    for record in records:
-        if record is not None and FORMS[record[0]].wide:
-            record[2].release()

@@ -186,7 +186,7 @@ def solution(equation: Equation, compute: Callable[[], Any]) -> Any:
     top = innermost()
     if top is None:
         return compute()
-    if top.mode == REPLAYABLE and (top.chain.active is not None or not top.chain.marked):
+    if top.mode == REPLAYABLE and top.governor.replays:
         return _replayed(equation, compute)
     with paused(top):
         x = solution(equation, compute)

@@ -46,8 +46,7 @@ def is_pointwise(function: Any) -> bool:
 
 @define(eq=False)
 class Influence:
-    """What a trace does at every call and write: its ``Tape.tangents``, and its ``Tape.chain``, which has nothing to
-    note."""
+    """What a trace does at every call and write: its ``Tape.tangents``."""
 
     tape: Tape
     follows_named: bool = False
@@ -58,9 +57,6 @@ class Influence:
     """The columns of each named value, if those are followed, too."""
     found: dict[Any, Any] = field(factory=dict)
     """Structures of linear operations, by what they were found from."""
-
-    def watch(self, handle: Any) -> None:
-        """No snapshot will want the value."""
 
     def push(
         self, prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any,
@@ -293,14 +289,14 @@ def follow(
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
     influence = Influence(tape, named)
-    tape.tangents = tape.chain = influence
+    tape.tangents = influence
     given, inputs = _entered(args, argnums, influence)
     try:
         with Tracing(tape):
             out = run_function(f, given, dict(kwargs), tape)
     finally:
         tape.close()
-        tape.tangents = tape.chain = None  # a cycle with the tape
+        tape.tangents = None  # a cycle with the tape
     leaves, _ = flatten(out)
     outputs, is_complex = [], False
     for leaf, path in zip(leaves, paths(out), strict=True):

@@ -48,8 +48,8 @@ class Traced:
     """For each differentiated argument, the input number of each leaf; None for a leaf that carries no derivative."""
     definitions: list[Any]
     out: Any
-    chain: Any
-    """What governs the records under a policy that may drop values."""
+    governor: Any
+    """What governs the records under a policy that may drop values; else None."""
 
     @property
     def site(self) -> int:
@@ -90,22 +90,22 @@ def run_traced(
     allow_int: bool,
     policy: Any,
     ledger: Any,
-    chain: Any = None,
+    governor: Any = None,
     repeatable: bool = False,
 ) -> Traced:
     """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
 
-    ``chain`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an
+    ``governor`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an
     integer or boolean argument unless ``allow_int``.
     """
     tape = Tape(next_level(), KINDS)
     tape.ledger = ledger
     tape.repeatable = repeatable
-    if chain is not None:
+    if governor is not None:
         tape.mode = REPLAYABLE
-        tape.chain = chain
+        tape.governor = governor
         tape.trap = sentinel() if TRAPPED.get() else None
-        chain.open(tape)
+        governor.open(tape)
     inputs: list[Input] = []
     places, definitions, traced_args = [], [], list(args)
     for number in argnums:
@@ -124,8 +124,9 @@ def run_traced(
             out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()
-        chain, tape.chain = tape.chain, None  # or tape and chain would keep each other alive
-    return Traced(tape, inputs, places, definitions, out, chain)
+        governor = tape.governor
+        del tape.governor  # or the two would keep each other alive
+    return Traced(tape, inputs, places, definitions, out, governor)
 
 
 def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
@@ -134,8 +135,8 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
     try:
         out = f(*args, **kwargs)
         out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
-        if tape.chain is not None and tape.mode == REPLAYABLE:
-            tape.chain.finish()
+        if tape.mode == REPLAYABLE:
+            tape.governor.finish()
     except (ValueError, TypeError) as error:
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
@@ -205,8 +206,8 @@ def open_input(tape: Tape, leaf: Any) -> Any:
         leaf = entered(leaf, tape)
     leaf = native(leaf)
     handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
-    if tape.mode:
-        tape.chain.watch(handle)
+    if tape.mode == REPLAYABLE:
+        tape.governor.watch(handle)
     return handle
 
 

@@ -66,18 +66,19 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
 def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     """Append the record of a mark and re-point the handle to it, as a write would: its views derive themselves
     again."""
-    ident = len(tape.records)
     specs = _marks_of(tape).specs.setdefault(tag, [])
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    tape.records.append((form.opcode, *ids, len(specs), (tag, step), site_here()))
+    record = (form.opcode, *ids, len(specs), (tag, step), site_here())
     specs.append(spec_of(handle._value))
     outer = tape.enclosing
     while outer is not None:
         _marks_of(outer).in_loops.add(tag)
         outer = outer.enclosing
-    if tape.mode:
-        tape.chain.note(ident, (handle,), (handle._value,), {})
+    if tape.mode == REPLAYABLE:
+        tape.governor.before_record(record, (handle,), (handle._value,), {})
+    ident = len(tape.records)
+    tape.records.append(record)
     activate(handle, ident)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.body import separate
+from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
 from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
@@ -37,7 +37,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
-    tape.tangents = tape.chain = Tangents(tape)
+    tape.tangents = Tangents(tape)
     args, inputs = [], []
     for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
         pairs, definition = _paired(k, primal, tangent, site)
@@ -50,7 +50,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
     finally:
         tape.close()
-        tape.tangents = tape.chain = None  # a cycle with the tape
+        tape.tangents = None  # a cycle with the tape
     leaves, definition = flatten(out)
     result = unflatten(definition, [lowered(leaf, tape) for leaf in leaves])
     out_tangent = unflatten(definition, separate([_tangent_of(leaf, tape) for leaf in leaves]))

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.plain_code import PlainChain
+from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger, Report
-from pullback.memory.sweep import Sweep, innermost_of, sweep
+from pullback.memory.sweep import Sweep, innermost_of, release_records, sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.rules.forms import FORMS, release_records
+from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
 from pullback.transforms.argnums import chosen
@@ -130,14 +130,14 @@ class Pull:
     """What ``vjp`` returns beside the value: a function from a cotangent of the output to the cotangents of the
     primals."""
 
-    def __init__(self, traced: Traced, chain: Any, ledger: Ledger) -> None:
+    def __init__(self, traced: Traced, governor: Any, ledger: Ledger) -> None:
         self.out_leaves: list[Any] = []
         self.out_definition: Any = None
         self.conj = False
         self._traced: Traced | None = traced
         self._site = traced.site
         self._adjoints: Adjoints | None = None
-        self._chain = chain
+        self._governor = governor
         self.ledger = ledger
 
     def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> Any:
@@ -204,8 +204,8 @@ class Pull:
         runs = [self._seeded(tape, outs, given, free=free) for given in seeds]
         if free:
             self._traced = None
-        if self._chain is not None:
-            self._chain.reverse(runs)
+        if self._governor is not None:
+            self._governor.reverse(runs)
         else:
             sweep(tape, tape.n_inputs, len(tape.records), runs)
         self.ledger.elapsed_seconds += time.perf_counter() - began
@@ -226,11 +226,11 @@ class Pull:
         """About what the cotangents of one more seed in the same call hold."""
         traced = self._open()
         tape = traced.tape
-        chains = self._chain.chains if self._chain is not None else ()
-        loops = [record[2].chain for record in tape.records if record is not None and FORMS[record[0]].wide]
+        chains = self._governor.chains if self._governor is not None else ()
+        loops = [record[2] for record in tape.records if record is not None and FORMS[record[0]].wide]
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
         around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
-        within = [sum(loop.cotangent_bytes()) for loop in loops] + [chain.live_bytes() for chain in chains]
+        within = [sum(loop.ct_bytes) for loop in loops] + [chain.live_bytes() for chain in chains]
         return int(around + max(within, default=0))
 
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
@@ -282,9 +282,9 @@ class Pull:
             # a loop among them knows the tape: a cycle, which would wait for the collector
             self._traced.tape.records.clear()
         self._traced, self.out_leaves, self._adjoints = None, [], None
-        if self._chain is not None:
-            self._chain.close()
-            self._chain = None
+        if self._governor is not None:
+            self._governor.close()
+            self._governor = None
 
 
 def forward(
@@ -301,11 +301,19 @@ def forward(
     ledger = Ledger(heard=repeatable or bool(watchers()))
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
-    chain = None if saves_all and not TRAPPED.get() else PlainChain(chosen, ledger, repeatable, marked=saves_all)
+    governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(
-        f, args, kwargs, argnums, allow_int=allow_int, chain=chain, policy=chosen, ledger=ledger, repeatable=repeatable
+        f,
+        args,
+        kwargs,
+        argnums,
+        allow_int=allow_int,
+        governor=governor,
+        policy=chosen,
+        ledger=ledger,
+        repeatable=repeatable,
     )
-    return traced, Pull(traced, traced.chain, ledger)
+    return traced, Pull(traced, traced.governor, ledger)
 
 
 def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import wraps
 from typing import Any
 
-from attrs import frozen
-
-from pullback.loops.plain_code import PlainChain
+from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import innermost, recorded
 from pullback.memory.ledger import Ledger
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
@@ -28,55 +25,33 @@ def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
     items: Iterable[Any] = range(n_or_iterable) if isinstance(n_or_iterable, int) else n_or_iterable
     n = len(items) if isinstance(items, Sized) else None
     tape = innermost()
-    chain = tape.chain if tape is not None else None
+    governor = tape.governor if tape is not None else None
     if tape is not None and tape.trap is not None:
         items = tape.trap.numbered(items, tape)
-    if tape is None or chain is None or tape.mode != REPLAYABLE or not governs(chain, tape):
+    if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
         yield from items
         return
     if n == 0:
         return
-    chain.mark()
-    own = chain.begin(n, chain.policy)
+    governor.mark()
+    chain = governor.begin(n, governor.policy)
     started = False
     try:
         for item in items:
-            if started and chain.active is own:
-                own.cut()
+            if started and governor.active is chain:
+                chain.cut()
             started = True
             yield item
     finally:
-        if chain.active is own:
-            chain.end()
+        if governor.active is chain:
+            governor.end()
 
 
-def governs(chain: PlainChain, tape: Tape) -> bool:
-    """Whether steps of this trace are the chain's: not within a step, be it marked or a loop function's, not under
+def governs(governor: PlainCode, tape: Tape) -> bool:
+    """Whether steps of this trace become a chain: not within a step, be it marked or a loop function's, not under
     save-all, and not where a trace around this one records them."""
-    within = tape.captures is not None or (chain.active is not None and chain.marked)
-    return not within and not isinstance(chain.policy, SaveAll) and not recorded(tape.outer)
-
-
-@frozen
-class _Once(MemoryPolicy):
-    """Hold the values at entry, and run everything again when its cotangent arrives."""
-
-    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002 - nothing to choose
-        yield Save("state", 0)
-        yield Advance(0, n)
-        yield EndForward()
-        yield Load("state", 0)
-        yield Delete("state", 0)
-        for k in range(n):
-            yield Record(k)
-            if k < n - 1:
-                yield Save("tape", k)
-        for k in reversed(range(n)):
-            if k < n - 1:
-                yield Load("tape", k)
-                yield Delete("tape", k)
-            yield Reverse(k)
-        yield EndReverse()
+    within = tape.captures is not None or (governor.active is not None and governor.marked)
+    return not within and not isinstance(governor.policy, SaveAll) and not recorded(tape.outer)
 
 
 def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
@@ -97,21 +72,21 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             or recorded(tape.outer)
         ):
             return f(*args, **kwargs)
-        if tape.chain is None:
-            tape.chain = PlainChain(policy or _Once(), tape.ledger or Ledger(), repeatable=tape.repeatable)
-            tape.chain.open(tape)
-            tape.chain.marked = True
-        chain = tape.chain
-        if chain.active is not None and chain.marked:
+        governor = tape.governor
+        if not isinstance(governor, PlainCode):
+            governor = PlainCode(policy or RunAgain(), tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
+            governor.open(tape)
+            tape.governor = governor
+        if governor.active is not None and governor.marked:
             return f(*args, **kwargs)
-        chain.mark()
+        governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
-        own = chain.begin(1 if policy is None else None, policy or _Once())
+        chain = governor.begin(1 if policy is None else None, policy or RunAgain())
         try:
             return f(*args, **kwargs)
         finally:
-            if chain.active is own:
-                chain.end()
+            if governor.active is chain:
+                governor.end()
             tape.mode = before
 
     return checkpointed

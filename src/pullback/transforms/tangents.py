@@ -41,13 +41,9 @@ class Tangent:
 
 @define(eq=False)
 class Tangents:
-    """What a forward trace does at every call and every write: ``Tape.tangents``, and its ``Tape.chain``, which has
-    nothing to note."""
+    """What a forward trace does at every call and every write: its ``Tape.tangents``."""
 
     tape: Tape
-
-    def watch(self, handle: Any) -> None:
-        """No snapshot will want the value."""
 
     def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002 - other forward traces ask for the tag (see ``influence``)
         """A value marked by ``name``: tangents have no use for it."""

@@ -1,80 +1,78 @@
 """A stretch of a recorded program as a chain of steps: the user's own run is the initial sweep, replay is every later
-one.
-
-Snapshots are filled as the program goes: when a record reads a value from before a snapshot's cut, the snapshot takes
-that value by reference. So a snapshot holds what the steps after it read, and nothing that died unread.
-"""
+one."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
+from pullback.loops.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.memory.executor import carry_out, run_forward, run_reverse
-from pullback.memory.ledger import Item, Ledger, record_items, value_items
+from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.replay import Entry, Needs, Replayer
-from pullback.memory.sweep import Sweep, sweep
-from pullback.policies.actions import Advance, Delete, EndForward, Record, Save
+from pullback.memory.store import Store
+from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
+from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
-from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.recording.tape import Tape
-from pullback.rules.forms import release_records
 from pullback.words.call_sites import site_text
 from pullback.words.errors import PolicyError, ScheduleError, say_where
 
 
-@define(eq=False)
-class Live:
-    """The values that steps from a cut on read from before it, by id."""
+class TapeInPlace(NamedTuple):
+    """The tape of a step: its records stay where they are, and are booked there."""
 
-    cut: int
-    values: dict[int, Any] = field(factory=dict)
-    items: list[Item] = field(factory=list)
-    booked: bool = False
+    step: int
+    items: tuple[Item, ...] = ()
 
 
 @define(eq=False)
-class StepsChain:
+class PlainChain:
     """Steps ``k`` of a program are the records ``cuts[k] .. cuts[k+1]-1``. ``n`` is None where the length is not
     known beforehand."""
 
     tape: Tape
     entries: dict[int, Entry]
-    ledger: Ledger
-    policy: Any
+    store: Store
+    schedule: Schedule
     n: int | None
     repeatable: bool
     """Whether another reverse pass may come: then the initial state is kept."""
+    snapshots: PlainSnapshots
     cuts: list[int] = field(factory=list)
-    schedule: Any = None
     machine: Machine = field(factory=lambda: Machine(None))
     pending: Any = None
     """The Advance or Record that the user's run is carrying out now."""
-    opened: dict[int, Live] = field(factory=dict)
-    """Snapshots being filled, by step: those saved, the newest two while the length is unknown, and the initial one."""
-    slots: dict[tuple[str, int, str], Any] = field(factory=dict)
     work: int | None = None
     """The step whose records hold their values in WORK."""
-    newest: Live | None = None
     needs: Needs = field(factory=Needs)
     replayer: Replayer | None = None
-    initial: Live | None = None
     work_items: dict[int, list[Item]] = field(factory=dict)
-    runs: list[Sweep] = field(factory=list)
+    sweeps: list[Sweep] = field(factory=list)
     """During a reverse pass: for each seed its sweep."""
     ended: bool = False
     fresh: bool = True
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where it is booked what the steps hold."""
+        return self.store.ledger
+
+    @property
+    def policy(self) -> Any:
+        """Whose schedule the steps go by."""
+        return self.store.policy
 
     # The user's run.
     def begin(self) -> None:
         """Step 0 starts at the next record."""
         self.cuts.append(len(self.tape.records))
-        self.schedule = self.policy.schedule(self.n)
         self.machine = Machine(self.n)
         if self.repeatable:
-            self.initial = self._open(0)
-            self.initial.booked = True
+            self.snapshots.begin(INITIAL, self.cuts[0])
+            self.snapshots.filling[INITIAL].book()
         self._proceed(0)
 
     def cut(self) -> None:
@@ -89,14 +87,14 @@ class StepsChain:
         if k:
             self._step_done(k)
         if self.n is None or k == 0:
-            self._open(k)
+            self.snapshots.begin(k, self.cuts[k])
         while self.pending is None:
             action = next(self.schedule)
             if type(action) in (Advance, Record):
                 self.pending = action
             else:
                 self._at_cut(action, k)
-        self._forget_unsaved(k)
+        self.snapshots.forget_unsaved(k if self.n is None else INITIAL)
 
     def _step_done(self, k: int) -> None:
         """The records of step ``k - 1`` stay in WORK where the schedule recorded it, else they let go of their
@@ -119,41 +117,9 @@ class StepsChain:
                 f"loop function (fori_loop, scan)"
             )
             raise PolicyError(message)
-        if type(action) is Save and action.kind == "state" and action.step not in self.opened:
-            self._open(k)
+        if type(action) is Save and action.kind == "state" and action.step not in self.snapshots.filling:
+            self.snapshots.begin(k, self.cuts[k])
         carry_out(action, self.machine, self)
-
-    def _open(self, k: int) -> Live:
-        if k not in self.opened:
-            self.opened[k] = self.newest = Live(self.cuts[k])
-        return self.opened[k]
-
-    def _forget_unsaved(self, k: int) -> None:
-        """Snapshots nobody saved are dropped; while the length is unknown the newest may still be asked for."""
-        kept = {step for kind, step, _ in self.slots if kind == "state"}
-        for step in [s for s in self.opened if s not in kept and not (self.n is None and s == k)]:
-            live = self.opened.pop(step)
-            if live is not self.initial:
-                self._unbook(live)
-        if self.initial is not None:
-            self.opened.setdefault(0, self.initial)
-        self.newest = max(self.opened.values(), key=lambda live: live.cut, default=None)
-
-    def read(self, ident: int, value: Any, operand: Any) -> None:
-        """A record reads value ``ident``: snapshots cut after it take it, by reference."""
-        newest = self.newest
-        if newest is None or ident >= newest.cut or ident in newest.values:
-            return
-        root = root_of(operand) if operand is not None else None
-        if root is not None and root._flag in (FREE, WRITTEN):
-            root._flag = SHARED if root._flag == FREE else WRITTEN_SHARED
-        for live in self.opened.values():
-            if ident < live.cut and ident not in live.values:
-                live.values[ident] = value
-                if live.booked:
-                    items = value_items((value,), "snapshot")
-                    live.items += items
-                    self.ledger.hold(items)
 
     def finish(self) -> None:
         """The user's loop has ended: the schedule hears the length if it did not know it, and the sweep is brought
@@ -177,9 +143,9 @@ class StepsChain:
                 break
         if last is not None and self.machine.tape == last:
             self.work = last
-        elif last is not None and ("tape", last) not in {key[:2] for key in self.slots}:
+        elif last is not None and not self.store.holds("tape", last):
             self._drop(last)
-        self._forget_unsaved(-1)
+        self.snapshots.finish()
         self.n = n
 
     def _tell_length(self, n: int) -> None:
@@ -221,39 +187,53 @@ class StepsChain:
 
     def reverse(self, step: int) -> None:
         """Pull back through the step whose values are in WORK."""
-        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.runs)
+        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
         self.ledger.release(self.work_items.pop(step))
         self.work = None
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """Keep the tape in WORK, or the values that later steps read."""
         if kind == "tape":
-            self.slots[kind, step, tier], self.work = step, None
+            self._require_memory(Save("tape", step, tier), tier)
+            self.store.put(kind, step, tier, TapeInPlace(step))
+            self.work = None
             return
         if self.ended:
-            live = self._snapshot_of_replay(step)
+            snapshot = self._snapshot_of_replay(step)
         else:
-            live = self.opened[step]
-        self.slots[kind, step, tier] = live
-        if not live.booked:
-            live.booked, live.items = True, value_items(live.values.values(), "snapshot")
-            self.ledger.hold(live.items)
+            self._require_memory(Save("state", step, tier), tier)
+            snapshot = self.snapshots.filling[step]
+        snapshot.book()
+        self.store.put(kind, step, tier, snapshot)
 
     def load(self, kind: str, step: int, tier: str) -> None:
         """Values of a snapshot become the environment of a replay; nothing in it is written in place."""
-        found = self.slots[kind, step, tier]
+        entry = self.store.get(kind, step, tier)
         if kind == "tape":
-            self.work = found
+            self.work = entry.step
         else:
-            self.replayer = Replayer(self.entries, self.needs, dict(found.values))
+            self.replayer = Replayer(self.entries, self.needs, dict(entry.values))
+
+    def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
+        """Copy a snapshot from one tier to another."""
+        if kind == "tape":
+            self._require_memory(Transfer(kind, step, source, target), target)
+        self.store.transfer(kind, step, source, target)
+
+    def _require_memory(self, action: Action, tier: str) -> None:
+        if tier != MEMORY and tier in self.store.tiers:
+            message = (
+                f"{self.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and "
+                f"so do snapshots while the program runs: both can be in {MEMORY!r} only. Name that tier, or use a "
+                "loop function (fori_loop, scan)"
+            )
+            raise PolicyError(message)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
-        found = self.slots.pop((kind, step, tier))
+        self.store.drop(kind, step, tier)
         if kind == "state":
-            if found is not self.initial:
-                self._unbook(found)
-                self.opened.pop(step, None)
+            self.snapshots.filling.pop(step, None)
         elif self.work != step:
             self._drop(step)
 
@@ -261,23 +241,18 @@ class StepsChain:
         assert self.replayer is not None  # the machine has seen a Load
         return self.replayer
 
-    def _snapshot_of_replay(self, step: int) -> Live:
+    def _snapshot_of_replay(self, step: int) -> PlainSnapshot:
         replayer, start = self._replay(), self.cuts[step]
         last = self.needs.last_use
-        live = Live(start, {i: v for i, v in replayer.env.items() if last.get(i, -1) >= start})
-        for ident in live.values:
+        snapshot = PlainSnapshot(start, {i: v for i, v in replayer.env.items() if last.get(i, -1) >= start})
+        for ident in snapshot.values:
             replayer.own.discard(replayer.base.get(ident, ident))
-        return live
+        return snapshot
 
     def _book(self, step: int) -> None:
         items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items[step] = items
         self.ledger.hold(items)
-
-    def _unbook(self, live: Live) -> None:
-        if live.booked:
-            self.ledger.release(live.items)
-            live.booked, live.items = False, []
 
     def _drop(self, step: int) -> None:
         """The records of a step let go of their values."""
@@ -289,15 +264,16 @@ class StepsChain:
             self.ledger.release(items)
 
     # The reverse pass.
-    def pull(self, runs: Sequence[Sweep]) -> None:
+    def pull(self, sweeps: Sequence[Sweep]) -> None:
         """Reverse all steps for each seed; a second time from the initial state."""
         if not self.cuts or self.cuts[0] == self.cuts[-1]:
             return
         if not self.fresh:
             self._restart()
         self.fresh = False
-        self.runs = [
-            Sweep(run.cts, owned=run.owned, outer=run.outer, frees=True, masks=run.masks, told=run.told) for run in runs
+        self.sweeps = [
+            Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
+            for each in sweeps
         ]
         try:
             run_reverse(self.schedule, self.machine, self)
@@ -306,7 +282,7 @@ class StepsChain:
                 error, f"in the reverse pass of the steps that begin at {self._first_line()}, under {self.policy!r}"
             )
             raise
-        self.runs, self.replayer, self.newest = [], None, None
+        self.sweeps, self.replayer = [], None
 
     def _first_line(self) -> str:
         """The user's line of the first operation in the steps."""
@@ -314,15 +290,16 @@ class StepsChain:
         return "an unknown line" if first is None else site_text(self.entries[first].skeleton[-1])
 
     def _restart(self) -> None:
-        assert self.initial is not None and self.n is not None  # a repeatable chain keeps its initial state
+        initial = self.snapshots.initial
+        assert initial is not None and self.n is not None  # a repeatable chain keeps its initial state
         self.schedule, self.machine = self.policy.schedule(self.n), Machine(self.n)
-        self.replayer = Replayer(self.entries, self.needs, dict(self.initial.values))
+        self.replayer = Replayer(self.entries, self.needs, dict(initial.values))
         run_forward(self.schedule, self.machine, self)
 
     def live_bytes(self) -> int:
         """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
-        snapshots = [v for v in (*self.slots.values(), self.initial) if isinstance(v, Live)]
-        return max((sum(nbytes_of(value) for value in live.values.values()) for live in snapshots), default=0)
+        snapshots = [*self.store.of("state").values(), *self.snapshots.filling.values()]
+        return max((sum(nbytes_of(value) for value in each.values.values()) for each in snapshots), default=0)
 
     def hold_all(self) -> None:
         """Put every record back with the values it holds: the stretch becomes save-all."""
@@ -330,7 +307,7 @@ class StepsChain:
         self.ledger.n_forward -= len(self.cuts) - 1  # no steps after all
         dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
         if dropped:
-            start = self.slots.get(("state", 0, "memory")) or self.initial
+            start = self.store.of("state").get(0, self.snapshots.initial)
             assert start is not None  # every policy that drops step 0 keeps its initial state
             replayer = Replayer(self.entries, self.needs, dict(start.values))
             for k in range(dropped[-1] + 1):
@@ -339,14 +316,11 @@ class StepsChain:
 
     def close(self) -> None:
         """Release every snapshot and what is booked; records keep what they hold."""
-        for live in {
-            id(v): v for v in (*self.slots.values(), *self.opened.values(), self.initial) if isinstance(v, Live)
-        }.values():
-            self._unbook(live)
+        self.snapshots.close()
         for step, items in self.work_items.items():
             self.ledger.release(items)
             release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
-        self.slots, self.opened, self.work_items, self.initial, self.newest = {}, {}, {}, None, None
+        self.work_items = {}
 
 
 def nbytes_of(value: Any) -> int:

@@ -1,0 +1,189 @@
+"""The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from attrs import define, field
+
+from pullback.loops.randomness import Randomness
+from pullback.loops.rerun import Steps, StepTape
+from pullback.loops.verify import Verifier
+from pullback.memory.executor import run_forward, run_reverse
+from pullback.memory.in_force import Enclosed
+from pullback.memory.ledger import Item, value_items
+from pullback.memory.store import Storing
+from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.policies.machine import Machine
+from pullback.recording.copies import twin_of
+from pullback.recording.tape import PAUSED
+from pullback.recording.traps import TRAPPED
+
+
+class Snapshot(NamedTuple):
+    """A state at the start of a step, in memory of its own, with the random states of that moment."""
+
+    leaves: list[Any]
+    random: tuple[Any, ...]
+    items: list[Item]
+
+
+@define(eq=False)
+class LoopChain(Storing):
+    """Carries out what a schedule says about the steps of a loop. ``state`` is the live state in WORK."""
+
+    steps: Steps
+    verifier: Verifier
+    randomness: Randomness
+    state: list[Any]
+    start: list[Any] = field(factory=list)
+    """Where another reverse pass may come: the initial state, kept for it, which then is the snapshot of step 0 too."""
+    condition: Callable[[list[Any]], bool] | None = None
+    start_random: tuple[Any, ...] = field(init=False)
+    """The random states before step 0."""
+    owned: bool = field(default=False, init=False)
+    """Whether the arrays of ``state`` are ours alone, so that the body may write to them."""
+    looks_back: bool = field(default=False, init=False)
+    lookback: tuple[int, list[Any], tuple[Any, ...]] | None = field(default=None, init=False)
+    """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
+    probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
+    """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
+    passes: Any = field(default=(), init=False)
+    """During a reverse pass: for each seed, what goes from one step to the one before it."""
+
+    def __attrs_post_init__(self) -> None:
+        self.start_random = self.randomness.save()
+
+    def goes_on(self, _: int) -> bool:
+        """For a loop of unknown length: whether its condition holds for the live state."""
+        if self.condition is None:
+            return True
+        with Enclosed(self.steps.enclosing, PAUSED):
+            return self.condition(self.state)
+
+    # Whole passes.
+    def probe_first(self) -> tuple[StepTape, list[Any]]:
+        """Run step 0 on tracers: its tape, and the state after it."""
+        self.probe = self.steps.recorded(0, self.state)
+        return self.probe
+
+    def rewind(self) -> None:
+        """Begin again, at the initial state and the random states of that moment."""
+        self.release()
+        self.state, self.owned = list(self.start), False
+        self.randomness.restore(self.start_random)
+
+    def go_forward(self, schedule: Any, machine: Machine) -> None:
+        """Carry out the forward part of a schedule."""
+        self.looks_back = machine.n is None
+        run_forward(schedule, machine, self)
+        self.looks_back, self.lookback = False, None
+
+    def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
+        """Carry out the rest, with the passes of all seeds."""
+        self.passes = passes
+        run_reverse(schedule, machine, self)
+
+    def run_on(self, k: int, n: int | None) -> int:
+        """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
+        before = self.store.ledger.n_forward
+        while k < n if n is not None else self.goes_on(k):
+            k = self.advance(k, k + 1)
+        self.store.ledger.n_forward = before
+        return k
+
+    def release(self) -> None:
+        """Drop everything stored and in WORK, and settle the ledger."""
+        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,))]
+        self.store.clear()
+        if self.work is not None:
+            self.store.ledger.release(self.work.items)
+        if self.probe is not None:
+            tapes.append(self.probe[0])
+        for step in tapes:
+            release_records(step.tape.records)
+        self.verifier.states.clear()
+        self.work, self.probe, self.lookback, self.passes = None, None, None, ()
+
+    # The actions.
+    def advance(self, start: int, stop: int) -> int:
+        """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
+        steps, first = self.steps, start
+        watched = steps.enclosing is not None and TRAPPED.get()
+        while first < stop and (watched or self.probe is not None):
+            self._look_back(first)
+            release_records(self._on_tracers(first).tape.records)
+            first += 1
+        if first < stop:
+            with Enclosed(steps.enclosing, PAUSED), steps.on_values():
+                for k in range(first, stop):
+                    self._look_back(k)
+                    if not self.owned:
+                        self.state = [twin_of(leaf) for leaf in self.state]
+                    self.state = steps.plain(k, self.state)
+                    self.owned = True
+                    self.store.ledger.n_forward += 1
+        self.verifier.reached(stop, self.state)
+        return stop
+
+    def _look_back(self, k: int) -> None:
+        if self.looks_back:
+            self.lookback, self.owned = (k, self.state, self._random_now()), False
+
+    def _random_now(self) -> tuple[Any, ...]:
+        """The random states before the step that runs next; the first has run as the probe already."""
+        return self.randomness.save() if self.probe is None else self.start_random
+
+    def _on_tracers(self, k: int) -> StepTape:
+        """The tape of a step from the live state: that of the probe, or one made now. The bits are those of a plain
+        run."""
+        if self.probe is not None:
+            (step, self.state), self.probe = self.probe, None
+        else:
+            step, self.state = self.steps.recorded(k, self.state)
+            self.store.ledger.n_forward += 1
+        self.owned = False
+        return step
+
+    def record(self, step: int) -> None:
+        """Run a step on tracers and keep its tape in WORK."""
+        if self.lookback is not None and self.lookback[0] == step:
+            _, self.state, random = self.lookback
+            self.randomness.restore(random)
+        self.lookback = None
+        if step > 0 and not self.store.holds("tape", step - 1):
+            self.verifier.expect(step, self.state)
+        self.work = self._on_tracers(step)
+        self.store.ledger.hold(self.work.items)
+        self.verifier.reached(step + 1, self.state)
+
+    def reverse(self, step: int) -> None:
+        """Pull the carry's cotangents back through the step in WORK."""
+        work, steps = self.take_tape(), self.steps
+        masks = steps.enclosing is not None and bool(steps.enclosing.masks)
+        number, place = step + steps.lower, steps.place(step)
+        sweeps: list[Sweep] = [each.enter(work, step, number, place=place, masks=masks) for each in self.passes]
+        sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
+        for each, ended in zip(self.passes, sweeps, strict=True):
+            each.leave(work, step, ended.cts)
+        self.store.ledger.release(work.items)
+
+    def snapshot(self, step: int) -> Snapshot:
+        """The live state copied, or the one before the newest step."""
+        if self.lookback is not None and self.lookback[0] == step:
+            _, live, random = self.lookback
+        else:
+            live, random = self.state, self._random_now()
+        leaves = list(self.start) if step == 0 and self.start else [twin_of(leaf) for leaf in live]
+        return Snapshot(leaves, random, value_items(leaves, "snapshot"))
+
+    def restore(self, entry: Any, step: int) -> None:  # noqa: ARG002 - a snapshot says it all
+        """The snapshot's arrays become the live state; they are copied before the body may write to them."""
+        self.state, self.owned, self.lookback = list(entry.leaves), False, None
+        self.randomness.restore(entry.random)
+
+    def delete(self, kind: str, step: int, tier: str) -> None:
+        """Release an entry; with a tape that nobody has reversed, what the loops in it hold."""
+        unread = self.store.get(kind, step, tier) if kind == "tape" else None
+        super().delete(kind, step, tier)
+        if unread is not None and unread is not self.work and not self.store.holds(kind, step):
+            release_records(unread.tape.records)

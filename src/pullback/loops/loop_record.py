@@ -1,0 +1,253 @@
+"""One loop as a record of its tape: how its first run goes, how it is reversed, and what is held in between."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.loops.forecast import Forecast, forecast
+from pullback.loops.loop_chain import LoopChain
+from pullback.loops.rerun import StepTape
+from pullback.loops.verify import Digests, digests
+from pullback.memory.in_force import planned, recorded, using
+from pullback.memory.ledger import Item, value_items
+from pullback.memory.sweep import Sweep, innermost_of
+from pullback.policies.machine import Machine
+from pullback.policies.save_all import SaveAll
+from pullback.recording.handles import Handle, make
+from pullback.recording.recorder import form_of
+from pullback.recording.tape import Tape
+from pullback.rules.cotangent_sums import send
+from pullback.rules.forms import special_form
+from pullback.rules.unbroadcast import settle
+from pullback.words.errors import TracerError
+from pullback.words.specs import carries_derivative, shared_spec, spec_of
+
+
+@define(eq=False)
+class Pass:
+    """The way back of one seed: its cotangents between two steps. ``sweep`` is the one that came to the loop's own
+    record."""
+
+    sweep: Sweep
+    outer: Tape | None
+    """The trace that the pass is recorded on."""
+    n: int
+    """Steps of the loop."""
+    cts: list[Any]
+    """Of the carry."""
+    y_cts: list[Any]
+    """Of the stacked per-step outputs."""
+    x_cts: list[Any]
+    """Of ``xs``: buffers that are filled a row at a time."""
+    gathered: dict[int, Any] = field(factory=dict)
+    """Of the captured values, by their id in the enclosing trace."""
+    own_gathered: set[int] = field(factory=set)
+
+    def enter(self, work: StepTape, step: int, number: int, *, place: str, masks: bool) -> Sweep:
+        """The sweep of a step's tape, seeded with the cotangents of the carry and of the step's outputs; ``number`` is
+        the user's.
+
+        The sweep alone holds the cotangents then, and may add to them in place.
+        """
+        cts: list[Any] = [None] * len(work.tape.records)
+        within = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
+        carry, self.cts = self.cts, []
+        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
+        for at, ct in zip((*work.left, *work.ys), (*carry, *rows), strict=True):
+            if at is not None and ct is not None:
+                ident, spec = at
+                record: Any = work.tape.records[ident]
+                g = settle(ct, spec, form_of(record), 0, record[-1], ct)
+                send(cts, ident, g, within)
+        within.told, within.step = self.sweep.told, self.sweep.within(number)
+        within.gathered, within.own_gathered = self.gathered, self.own_gathered
+        return within
+
+    def leave(self, work: StepTape, step: int, cts: list[Any]) -> None:
+        """Take the cotangents of what entered the step."""
+        self.cts = [None if ident is None else cts[ident] for ident in work.entered]
+        for k, ident in enumerate(work.x_entered):
+            ct = None if ident is None else cts[ident]
+            if ct is None:
+                continue
+            if self.x_cts[k] is None:
+                rows = np.zeros((self.n, *ct.shape), ct.dtype)
+                self.x_cts[k] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
+            self.x_cts[k][step] = ct
+
+
+@define(eq=False)
+class LoopRecord:
+    """What the record of a loop holds: the chain of its steps, and the ids by which cotangents enter and leave it."""
+
+    chain: LoopChain
+    policy: Any
+    n: int | None
+    ambient: Any
+    """The policy in force around the loop: what loops in its body go by, in re-runs too."""
+    entering: list[int | None]
+    x_entering: list[int | None]
+    known: list[int] = field(factory=list, init=False)
+    """The ids of the captured values."""
+    schedule: Any = field(default=None, init=False)
+    machine: Machine = field(factory=lambda: Machine(None), init=False)
+    closure: list[Any] = field(factory=list, init=False)
+    """Inside steps: the frozen handles of the body, emptied when the loop is over so that they keep no value of the
+    step alive."""
+    fresh: bool = field(default=True, init=False)
+    last: Digests = field(default=(), init=False)
+    """Of the last state, which another forward pass must reach."""
+    sizes: dict[str, int] = field(factory=dict, init=False)
+    left_specs: list[Any] = field(factory=list, init=False)
+    """Specs of the carry after the loop."""
+    ct_bytes: list[int] = field(factory=list, init=False)
+    """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the
+    carry's, those of the captured values, and those of ``xs``."""
+    booked: list[Item] = field(factory=list, init=False)
+    """What another reverse pass would begin from."""
+    forecast: Forecast | None = field(default=None, init=False)
+    """While planning."""
+
+    @property
+    def name(self) -> str:
+        """That of the loop function."""
+        return self.chain.steps.name
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of what enters, in the order in which cotangents are sent there."""
+        return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
+
+    def forward(self) -> None:
+        """The first pass: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the
+        schedule begins."""
+        chain, enclosing = self.chain, self.chain.steps.enclosing
+        if self.n is None and not chain.goes_on(0):
+            self.n = 0
+            return
+        loops = planned()
+        start = chain.state if loops is not None else []  # else the executor alone says how long that lives
+        step, after = chain.probe_first()
+        self.known = sorted(chain.steps.captured_specs or ())
+        self.sizes = {
+            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
+            "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
+        }
+        del step, after
+        ledger = chain.store.ledger
+        if not self.ids:  # nothing traced enters: nothing is held
+            chain.start = []
+            ledger.n_forward += 1
+            self.n = chain.run_on(chain.advance(0, 1), self.n)
+            return
+        if enclosing is not None and recorded(enclosing.outer):
+            self.policy = chain.store.policy = SaveAll()
+        if chain.start:  # for another reverse pass: where it begins, and what the body's closure has captured
+            captured = chain.steps.captured_values.values()
+            self.booked = [*value_items(chain.start, "snapshot"), *value_items(captured, "snapshot")]
+            ledger.hold(self.booked)
+        if loops is not None:
+            self.forecast = forecast(chain, self.n, start, lambda n: self.policy.schedule(n, **self.sizes))
+            self.n = self.forecast.n
+            loops.append(self)
+            return
+        ledger.n_forward += 1
+        self._go_forward()
+        self.n = self.machine.n
+        if chain.start:
+            self.last = digests(chain.state)
+
+    def _go_forward(self) -> None:
+        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
+        self.chain.go_forward(self.schedule, self.machine)
+
+    def results(self) -> list[Any]:
+        """The leaves of the last state and the stacked outputs, which are handed out: the chain needs them no more."""
+        chain, steps = self.chain, self.chain.steps
+        state, chain.state, steps.captured_values = chain.state, [], {}
+        self.left_specs = [shared_spec(leaf) for leaf in state]
+        carried = [spec_of(leaf) for leaf in state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
+        specs = (*carried, *(steps.captured_specs or {}).values())
+        rows = [getattr(x, "nbytes", 0) for x, active in zip(steps.xs or (), steps.x_active, strict=True) if active]
+        self.ct_bytes = [*(spec.nbytes for spec in specs if spec is not None), *rows]
+        return [*state, *steps.outputs.taken()]
+
+    def ct_items(self, n_seeds: int = 1) -> list[Item]:
+        """These bytes for each seed, for booking."""
+        return [
+            (("cotangent", id(self), seed, k), nbytes, "cotangent")
+            for seed in range(n_seeds)
+            for k, nbytes in enumerate(self.ct_bytes)
+        ]
+
+    def reverse(self, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
+        """For each sweep the cotangents of what entered, from those of the results, or None.
+
+        The steps that the policy runs again are run once for all. A loop that was reversed before goes forward again
+        first.
+        """
+        chain = self.chain
+        with chain.randomness.put_back(), using(self.ambient):
+            try:
+                if not self.fresh:
+                    chain.rewind()
+                    self._go_forward()
+                    happened = f"re-running the loop reached step {self.n} with other bytes than the first run"
+                    chain.verifier.require(self.last, chain.state, happened, "the carry")
+                    chain.state = []
+                self.fresh = False
+                passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
+                with chain.store.ledger.holding(self.ct_items(len(sweeps))):
+                    chain.go_back(self.schedule, self.machine, passes)
+                sent = [self._sent(each) for each in passes]
+            finally:
+                chain.release()
+        chain.state = []
+        if sweeps[-1].frees:
+            self.release()
+        return sent
+
+    def _pass(self, cts: Any, sweep: Sweep) -> Pass:
+        """Where the way back of one seed begins."""
+        enclosing, n_leaves = self.chain.steps.enclosing, len(self.entering)
+        cts = [None] * n_leaves if cts is None else cts
+        outer = innermost_of(enclosing.outer if enclosing is not None else None, cts)
+        x_cts: list[Any] = [None] * len(self.x_entering)
+        return Pass(sweep, outer, self.n or 0, list(cts[:n_leaves]), list(cts[n_leaves:]), x_cts)
+
+    def _sent(self, ended: Pass) -> list[tuple[int, Any]]:
+        """The cotangents that a pass has brought to what entered the loop."""
+        entered = zip((*self.entering, *self.x_entering), (*ended.cts, *ended.x_cts), strict=True)
+        sent = [(i, ct) for i, ct in entered if i is not None and ct is not None]
+        return sent + [(i, ended.gathered[i]) for i in self.known if i in ended.gathered]
+
+    def release(self) -> None:
+        """No reverse pass will come any more."""
+        chain = self.chain
+        chain.release()
+        chain.store.ledger.release(self.booked)
+        self.booked, chain.start, chain.state = [], [], []
+        chain.steps.call = _over  # the closure holds handles of the tape that holds this record
+        for handle in self.closure:
+            handle._value = None
+
+
+def _over(*_: Any) -> Any:
+    message = "this loop was released; call vjp again"
+    raise TracerError(message)
+
+
+def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
+    _pull_loop_of_several(record, (ct,), (sweep,))
+
+
+def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
+    """Reverse the loop once for all seeds, and send what comes out to what entered."""
+    for sweep, sent in zip(sweeps, record[2].reverse(seeds, sweeps), strict=True):
+        for ident, g in sent:
+            send(sweep.cts, ident, g, sweep)
+
+
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

@@ -1,0 +1,291 @@
+"""Where a step of a loop function is run, and run again: the user's body is called on plain arrays to advance, on
+tracers to record."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CellType
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from attrs import define, field
+
+from pullback.loops.plain_code import PlainCode
+from pullback.loops.verify import Verifier, digests
+from pullback.memory.in_force import Enclosed, next_level, recorded
+from pullback.memory.ledger import Item, Ledger, record_items
+from pullback.policies.save_all import SaveAll
+from pullback.recording.copies import faithful_copy
+from pullback.recording.crossing import by_value, present
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, read_only, resolve
+from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
+from pullback.recording.traps import sentinel
+from pullback.tracing.running import open_input
+from pullback.tracing.tracer import KINDS
+from pullback.words.errors import StructureError, TracerError
+from pullback.words.specs import carries_derivative, native, spec_of
+from pullback.words.structures import flatten, unflatten
+
+
+@define(eq=False)
+class Outputs:
+    """The per-step outputs of ``n`` steps (None: unknown), stacked: written where a step runs for the first time. A
+    re-run must give the same."""
+
+    n: int | None
+    verifier: Verifier
+    n_written: int = field(default=0, init=False)
+    stacks: list[Any] = field(factory=list, init=False)
+
+    def write(self, k: int, ys: list[Any]) -> None:
+        """Take the outputs of step ``k``: into buffers made at the first step, or lists of an outer trace's handles."""
+        if k < self.n_written:
+            self.verifier.gave(k, ys)
+            return
+        self.n_written += 1
+        if k == 0:
+            self.stacks = [
+                [] if isinstance(y, Handle) else np.empty((self.n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys
+            ]
+        for place, y in enumerate(ys):
+            stack = self.stacks[place]
+            if isinstance(y, Handle) and not isinstance(stack, list):
+                stack = self.stacks[place] = list(stack[:k])  # an outer trace has come in after the first step
+            if isinstance(stack, list):
+                stack.append(y)
+            else:
+                stack[k] = y
+        if ys and self.verifier.keeps_outputs:
+            self.verifier.outputs.append(digests(ys))
+
+    def taken(self) -> list[Any]:
+        """The stacked arrays, which are given away."""
+        stacks, self.stacks = self.stacks, []
+        return [np.stack(stack) if isinstance(stack, list) else stack for stack in stacks]
+
+
+@define(eq=False)
+class StepTape:
+    """The recorded form of one step: its tape, where the state enters and leaves it, and what it costs to hold."""
+
+    tape: Tape
+    entered: list[int | None]
+    """Record ids of the state leaves at the start of the step; None for leaves without derivative."""
+    x_entered: list[int | None]
+    left: list[tuple[int, Any] | None]
+    """Record id and spec of the state leaves after the step."""
+    ys: list[tuple[int, Any] | None]
+    items: list[Item] = field(factory=list)
+    """What holding the tape costs, as the ledger books it."""
+
+
+@define(eq=False)
+class Steps:
+    """The steps of a loop, counted from 0 (the user's numbers begin at ``lower``). ``enclosing`` is the trace that the
+    loop is an operation of."""
+
+    name: str
+    """Of the loop function, for messages."""
+    call: Callable[[Any, Any, Any], tuple[Any, Any]]
+    """The user's body: ``call(k, carry, x)`` returns ``(carry, y)``."""
+    definition: Any
+    """The structure of the carry."""
+    cells: list[CellType]
+    """The cells of the body's closure that hold handles."""
+    enclosing: Tape | None
+    ledger: Ledger
+    outputs: Outputs
+    lower: int = 0
+    xs: list[Any] | None = None
+    x_active: list[bool] = field(factory=list)
+    """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
+    y_definition: Any = field(default=None, init=False)
+    captured_values: dict[int, Any] = field(factory=dict, init=False)
+    """Id in the enclosing trace to the value that step 0 captured."""
+    captured_specs: dict[int, Any] | None = field(default=None, init=False)
+    """The specs of these; None before step 0 has run."""
+    constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
+    """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+
+    def plain(self, k: int, state: list[Any]) -> list[Any]:
+        """The state after step ``k``, computed on plain arrays without recording."""
+        new, ys = self.call_body(k + self.lower, state, self._row(k))
+        new = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in new]
+        self.require_same_specs(state, new, k)
+        self.outputs.write(k, [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys])
+        return separate(_as_before(state, new))
+
+    def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
+        """Step ``k`` on tracers: its tape, and the state after it."""
+        tape = self._opened(k)
+        handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in state]
+        row = self._row(k)
+        x_handles = row and [
+            open_input(tape, leaf) if active else leaf for leaf, active in zip(row, self.x_active, strict=True)
+        ]
+        tape.n_inputs = len(tape.records)
+        entered, x_entered = (
+            [active_id(h, tape) for h in handles],
+            [active_id(h, tape) for h in x_handles or ()],
+        )  # before the body writes to them
+        with Enclosed(self.enclosing, CAPTURED, tape):
+            parts = self.call_body(k + self.lower, handles, x_handles)
+            new, ys = ([_returned(leaf, tape) for leaf in part] for part in parts)
+        self._require_known(tape, k)
+        step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
+        tape.close()
+        values, y_values = (
+            [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
+            for part in (new, ys)
+        )
+        self.require_same_specs(state, values, k)
+        self.outputs.write(k, y_values)
+        if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
+            step.items = record_items(tape.records)
+        return step, _as_before(state, values)
+
+    @contextmanager
+    def on_values(self) -> Iterator[None]:
+        """Within the block the cells of the closure hold values in the place of handles, so that the body runs at
+        NumPy's own speed.
+
+        Those of a trace that goes on meanwhile, around the one that the loop is an operation of, stay: it
+        differentiates what is computed.
+        """
+        handles = [(cell, cell.cell_contents) for cell in self.cells]
+        handles = [(cell, handle) for cell, handle in handles if handle._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in handles:
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
+        try:
+            yield
+        finally:
+            for cell, handle in handles:
+                cell.cell_contents = handle
+
+    def call_body(self, k: int, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
+        """The leaves after a step, and those of its output. Raises :class:`StructureError` where a structure
+        changes."""
+        carry, y = self.call(k, unflatten(self.definition, leaves), x)
+        new, definition = flatten(carry)
+        if definition != self.definition:
+            message = (
+                f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
+                f"what came in, same structure"
+            )
+            raise StructureError(message)
+        ys, y_definition = flatten(y)
+        if self.y_definition is None:
+            self.y_definition = y_definition
+        elif y_definition != self.y_definition:
+            message = (
+                f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
+                f"{self.y_definition}; return one structure from every step"
+            )
+            raise StructureError(message)
+        return new, ys
+
+    def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
+        """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become
+        what NumPy makes of it."""
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            if type(new) is type(old) is np.ndarray:
+                if new.shape == old.shape and new.dtype == old.dtype:
+                    continue
+            elif not hasattr(old, "dtype") and np.shape(old) == getattr(new, "shape", ()):
+                continue
+            spec, wanted = spec_of(new), spec_of(old)
+            if spec != wanted:
+                message = (
+                    f"{self.name}: leaf {number} of the carry is {wanted} before step {k} and {spec} after it; "
+                    "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
+                )
+                raise StructureError(message)
+
+    def place(self, k: int) -> str:
+        """A step, for messages."""
+        return f"step {k} of {self.name}"
+
+    def _row(self, k: int) -> list[Any] | None:
+        return None if self.xs is None else [leaf[k] for leaf in self.xs]
+
+    def _opened(self, k: int) -> Tape:
+        """The tape of a step. While a trap is in force nothing on it takes the fast way: its values are looked at."""
+        enclosing = self.enclosing
+        tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
+        tape.captures, tape.enclosing = {}, enclosing
+        tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
+        tape.ledger = self.ledger
+        tape.outer = enclosing.outer if enclosing is not None else None
+        tape.trap = sentinel(self.place(k), enclosing.trap if enclosing is not None else None)
+        if tape.trap is not None:
+            tape.mode = REPLAYABLE
+            tape.governor = PlainCode(SaveAll(), self.ledger, repeatable=False, marked=True)
+        return tape
+
+    def _require_known(self, tape: Tape, k: int) -> None:
+        """Step 0 tells what the loop captures, and which traces around it will reverse it too; a later step may add
+        nothing to that."""
+        captures, enclosing = tape.captures or {}, self.enclosing
+        if self.captured_specs is None:
+            self.captured_values = {i: value for i, (_, value) in captures.items()}
+            self.captured_specs = {
+                i: spec_of(value) if hasattr(value, "dtype") else None for i, value in self.captured_values.items()
+            }
+            if enclosing is not None:
+                enclosing.masks |= (
+                    tape.masks
+                )  # of step 0 alone: what is known when the loop returns, under every policy
+        elif not captures.keys() <= self.captured_specs.keys() or (
+            enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)
+        ):
+            message = (
+                f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
+                "it; use the value in every step, or make it part of the loop's state"
+            )
+            raise TracerError(message)
+        if enclosing is not None and tape.outer is not None:
+            enclosing.meet(tape.outer)
+
+
+def value_for(leaf: Any, tape: Tape | None) -> Any:
+    """What a leaf is within the steps of a loop in the trace ``tape``."""
+    if isinstance(leaf, Handle):
+        resolve(leaf)
+        if leaf._tape is tape:
+            return leaf._value
+    return native(leaf)
+
+
+def separate(leaves: list[Any]) -> list[Any]:
+    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
+    seen: set[int] = set()
+    apart = []
+    for shared in leaves:
+        leaf = shared
+        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
+            leaf = faithful_copy(leaf)
+        seen.add(id(leaf))
+        apart.append(leaf)
+    return apart
+
+
+def _as_before(before: list[Any], after: list[Any]) -> list[Any]:
+    """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32
+    in a later step."""
+    return [
+        float(new) if type(old) is float and type(new) is np.float64 else new
+        for old, new in zip(before, after, strict=True)
+    ]
+
+
+def _returned(leaf: Any, tape: Tape) -> Any:
+    """A leaf that a recorded step has returned, as it is to the tape of the step; a view derived."""
+    result = present(leaf, tape) if is_foreign(leaf, tape) else leaf
+    return resolve(result) if isinstance(result, Handle) else result
+
+
+def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
+    """Where leaves leave a step's tape, with the spec a cotangent must have there."""
+    ids = [active_id(leaf, tape) for leaf in leaves]
+    return [None if i is None else (i, spec_of(leaf._value)) for i, leaf in zip(ids, leaves, strict=True)]

@@ -1,0 +1,29 @@
+"""Hold the entry and run again: the schedule of ``checkpoint``."""
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import Tapes
+
+
+@frozen(repr=False)
+class RunAgain(MemoryPolicy):
+    """2n forward steps, one snapshot and then n tapes: x_0 is held, and when the reverse comes every step is run again,
+    once, and its tape kept."""
+
+    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002  sizes change nothing here
+        """Actions for ``n`` steps."""
+        tapes = Tapes()
+        if n:
+            yield Save("state", 0)
+            yield Advance(0, n)
+        yield EndForward()
+        if n:
+            yield Load("state", 0)
+            yield Delete("state", 0)
+        yield from tapes.record(0, n)
+        yield from tapes.reverse(n)
+        yield EndReverse()
