@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import pullback as pb
+from pullback.sparsity import name_sets as patterns
 from pullback.sparsity.jacobian_by_colours import as_pattern
-from pullback.transforms import name_sets as patterns
 from pullback.words.errors import NotDifferentiableError, PullbackError, StructureError
 
 X = np.random.default_rng(0).standard_normal(12)
