@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PLUGINS = ("fft", "linalg")
 
-# What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps
+# What `import pullback` may load: the four dependencies, what optree needs, and the name under which Cython keeps
 # numpy.random's state.
-ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "cython_runtime"}
+ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "xxhash", "cython_runtime"}
 
 
 def imported_after(statement: str) -> set[str]:
@@ -57,7 +57,7 @@ def test_public_modules_need_no_extra(module: str) -> None:
 
 
 def test_dependencies_are_the_three() -> None:
-    assert {re.split(r"[<>=!~\[; ]", d)[0] for d in PROJECT["dependencies"]} == {"attrs", "numpy", "optree"}
+    assert {re.split(r"[<>=!~\[; ]", d)[0] for d in PROJECT["dependencies"]} == {"attrs", "numpy", "optree", "xxhash"}
 
 
 def test_extras_are_installed_as_declared() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.tape import Kept, Tape
-from pullback.words.digests import digest
+from pullback.words.digests import digest, same_bits
 from pullback.words.specs import shared_spec
 
 
@@ -69,24 +69,15 @@ def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
         copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
         tape.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
         return copy
-    key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.char)
+    key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
     found: Any = tape.constants.get(key)
     if found is None or not same_bits(found, array):
-        content = (digest(array), array.strides)
+        content = digest(array)
         found = tape.constants.get(content)
-        if found is None:
+        if found is None or not same_bits(found, array):  # no hash is trusted with a gradient
             found = tape.constants[content] = faithful_copy(array)
         tape.constants[key] = found
     return found
-
-
-def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """True when two arrays of one shape and dtype hold the same values, NaN equal to NaN of the same bits where that
-    is cheap to ask."""
-    if a.dtype.itemsize in (1, 2, 4, 8) and a.dtype.kind in "fiub":
-        kind = f"u{a.dtype.itemsize}"
-        return bool((a.view(kind) == b.view(kind)).all()) if a.ndim else bool(a.tobytes() == b.tobytes())
-    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
 def twin_of(value: Any) -> Any:

@@ -22,7 +22,7 @@ from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy, same_bits
+from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE, captured
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import component, form_of
@@ -33,6 +33,7 @@ from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
 from pullback.transforms.tangents import Tangent
 from pullback.words.call_sites import site_here
+from pullback.words.digests import same_bits
 from pullback.words.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten

@@ -180,7 +180,7 @@ def _open_leaves(
             continue
         if len(leaves) > 1 and labels is None:
             labels = [label + path for path in paths(argument)]
-        before = digest(leaf) if type(leaf) is np.ndarray else None
+        before = digest(leaf) if isinstance(leaf, np.ndarray) else None
         name = labels[k] if labels else label
         try:
             handle = open_input(tape, leaf)
