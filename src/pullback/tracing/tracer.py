@@ -41,7 +41,7 @@ class Tracer(Unconverted):
     """A traced array. Use it as the NumPy array it stands for; ``pullback.value(x)`` looks behind it."""
 
     __slots__ = ()
-    __hash__ = object.__hash__
+    __hash__ = Unconverted.__hash__  # __eq__ below would make it None
     __array_priority__ = 1000.0
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
