@@ -41,7 +41,7 @@ def test_it_raises_in_steps_of_a_loop_under_every_policy(policy):
 
 
 def test_arrays_cannot_be_hashed_either():
-    with pytest.raises(TypeError, match="hash of a tracer of shape"):
+    with pytest.raises(TypeError, match=r"hash of a tracer of float64\[2\]"):
         pb.grad(lambda x: np.sum(x) * len({x}))(np.ones(2))
 
 

@@ -183,17 +183,25 @@ def freeze(handle: Any) -> Any:
 
 
 def value(x: Any) -> Any:
-    """The concrete value behind a tracer, as a read-only view; anything else as it is."""
-    if not isinstance(x, Handle):
-        return x
-    return read_only(plain_value(x))
+    """The concrete value behind a tracer as it is now, as a read-only view; anything else as it is.
+
+    A later write to the tracer does not show in it: that write goes into a copy.
+    """
+    return read_only(_value_now(x)) if isinstance(x, Handle) else x
+
+
+def _value_now(x: Any) -> Any:
+    """The concrete value behind a handle; whoever writes to it, or to what it looks at, copies first from now on."""
+    while isinstance(x, Handle):
+        x = freeze(x)._value
+    return x
 
 
 def detached(x: Any) -> Any:
     """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
     if not isinstance(x, Handle):
         return x
-    plain = plain_value(x)
+    plain = _value_now(x)
     tape = tape_of((x,), "stop_gradient")
     if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
         return plain

@@ -81,8 +81,8 @@ class Tape:
         """What governs the records made while REPLAYABLE: it decides where they are cut."""
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
-        self.overlapping: frozenset[Any] = frozenset()
-        """Ids of inputs that share memory with another input: they may not be written."""
+        self.overlapping: dict[int, str] = {}
+        """Ids of inputs that share memory with another argument, to the words for both: they may not be written."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None

@@ -196,10 +196,11 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 
 
 def _refuse_captured(root: Any) -> None:
-    if root._id in root._tape.overlapping:
+    both = root._tape.overlapping.get(root._id)
+    if both is not None:
         message = (
-            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): NumPy would "
-            "change both; pass copies, or write to a copy"
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here(3))}): {both} share "
+            "it, and NumPy would change both; pass copies, or write to a copy"
         )
         raise WriteError(message)
     captures = root._tape.captures

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.recording.crossing import left_alone, standing_for
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, spec_of_handle
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
@@ -82,7 +82,7 @@ class Unconverted(Handle):
         """Raises: NumPy's scalars hash by value. By identity, ``x in {1.0, 2.0}`` would take another branch; by value,
         a memoised function would hand out what it computed in another trace."""
         message = (
-            f"the hash of a tracer of shape {self.shape} and dtype {self.dtype} is asked for (at "
+            f"the hash of a tracer of {spec_of_handle(self)} is asked for (at "
             f"{site_text(site_here(1))}): by value a cache would hand out a value of another trace, by identity a set "
             "would take another branch; write float(pullback.value(x)) in {...} for membership, and f.__wrapped__(x) "
             "for a memoised function f"

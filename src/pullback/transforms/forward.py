@@ -43,7 +43,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
         pairs, definition = _paired(k, primal, tangent, site)
         args.append(unflatten(definition, _entered(tape, pairs, given)))
-    tape.overlapping = frozenset(given[k]._id for k in overlapping([handle._value for handle in given]))
+    labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(given)]
+    tape.overlapping = {given[k]._id: both for k, both in overlapping(labelled).items()}
     try:
         with Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)

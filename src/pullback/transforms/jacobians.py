@@ -42,7 +42,7 @@ class Task:
     f: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Any
-    where: list[int]
+    where: Sequence[int]
     what: str
     """The name of the matrix, for messages."""
     limit: int | None

@@ -56,7 +56,8 @@ def value_and_grad(
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        called, where = f, which.numbers
+        called: Any = f
+        where: Sequence[int] = which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
         traced, pull = forward(called, args, kwargs, where, policy, allow_int=allow_int, repeatable=holomorphic)

@@ -63,7 +63,8 @@ def _register_classes(leaves: list[Any]) -> bool:
         if cls in _registered or isinstance(leaf, type):
             continue
         if dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback"):
-            optree.register_pytree_node(cls, _parts, partial(_rebuilt, cls), namespace=NAMESPACE)
+            kind: Any = cls  # optree knows collections by its types
+            optree.register_pytree_node(kind, _parts, partial(_rebuilt, cls), namespace=NAMESPACE)
             _registered.add(cls)
             found = True
     return found
@@ -84,7 +85,7 @@ def _parts(node: Any) -> tuple[list[Any], tuple[str, ...], tuple[str, ...]]:
 def _rebuilt(cls: type, names: tuple[str, ...], children: Sequence[Any]) -> Any:
     """An instance with these attributes. The user's constructor is not run: it might convert, derive or refuse them."""
     try:
-        node = object.__new__(cls)
+        node: Any = object.__new__(cls)
     except TypeError as error:  # a class that also extends a built-in one, as dict
         message = f"{cls.__name__} cannot be taken apart and rebuilt: {error}; use a plain dataclass, or a dict"
         raise StructureError(message) from None
