@@ -1,7 +1,7 @@
 """How a dense Jacobian is computed: by rows, a pull for each; by columns, a run with tangents for each, or a
 recorded linear map."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
