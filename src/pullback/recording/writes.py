@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import keep, twin_of
+from pullback.recording.copies import twin_of
 from pullback.recording.crossing import captured, present, standing_for
 from pullback.recording.handles import (
     FREE,
@@ -96,16 +96,6 @@ def concrete_key(key: Any) -> Any:
         )
         raise WriteError(message)
     return key
-
-
-def kept_key(key: Any, tape: Any) -> Any:
-    """An index that the user cannot change afterwards: arrays in it are copied."""
-    if type(key) is tuple:
-        return tuple(kept_key(k, tape) for k in key) if any(isinstance(k, np.ndarray | list) for k in key) else key
-    if type(key) is list:
-        array = np.asarray(key)
-        return array if array.size else array.astype(np.intp)
-    return keep(tape, key) if type(key) is np.ndarray else key
 
 
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:

@@ -17,8 +17,9 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.copies import keep
 from pullback.recording.crossing import captured
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, spec_of_handle, value
+from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call, finish, hold
-from pullback.recording.regions import is_basic, is_mask
+from pullback.recording.regions import is_mask
 from pullback.recording.writes import set_item
 from pullback.rules.catalogue import registry
 from pullback.tracing.conversions import Unconverted
