@@ -17,7 +17,7 @@ from harness import arguments, one_thread, print_table, write_json
 PROGRAMS = {
     "nothing": "pass",
     "numpy": "import numpy",
-    "numpy, attrs, optree": "import numpy, attrs, optree",
+    "numpy, attrs, optree, xxhash": "import numpy, attrs, optree, xxhash",
     "pullback": "import pullback",
 }
 

@@ -21,9 +21,9 @@ PLUGINS = {
 }
 """The group and the name of each plugin's entry point."""
 
-# What `import pullback` may load: the three dependencies, what optree needs, and the name under which Cython keeps
+# What `import pullback` may load: the four dependencies, what optree needs, and the name under which Cython keeps
 # numpy.random's state.
-ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "cython_runtime"}
+ALLOWED = {"attr", "attrs", "numpy", "optree", "pullback", "typing_extensions", "xxhash", "cython_runtime"}
 
 
 def imported_after(statement: str) -> set[str]:
@@ -62,7 +62,7 @@ def test_public_modules_need_no_extra(module: str) -> None:
 
 
 def test_dependencies_are_the_three() -> None:
-    assert {re.split(r"[<>=!~\[; ]", d)[0] for d in PROJECT["dependencies"]} == {"attrs", "numpy", "optree"}
+    assert {re.split(r"[<>=!~\[; ]", d)[0] for d in PROJECT["dependencies"]} == {"attrs", "numpy", "optree", "xxhash"}
 
 
 def test_extras_are_installed_as_declared() -> None:

@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from pullback.primitives.shaping.nested_lists import (
+    as_operand,
+    carries,
+    converted,
+    holds_tracer,
+    laid_out,
+    stacked,
+    values_of,
+)
 from pullback.recording.handles import Handle, plain_value
-from pullback.recording.nested_lists import as_operand, carries, converted, holds_tracer, laid_out, stacked, values_of
 from pullback.rules.declaration import primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError

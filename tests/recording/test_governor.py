@@ -5,8 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.memory.in_force import innermost
-from pullback.recording.governor import Governor
-from pullback.recording.tape import REPLAYABLE
+from pullback.recording.tape import REPLAYABLE, Governor
 
 X = np.linspace(0.1, 0.9, 4)
 

@@ -6,7 +6,7 @@ from typing import Any
 from pullback.loops.loop_record import LoopRecord
 from pullback.loops.verify import Digests
 from pullback.memory.in_force import using
-from pullback.recording.copies import twin_of
+from pullback.recording.handles import twin_of
 
 
 def rerun_of(

@@ -14,7 +14,7 @@ from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.policies.machine import Machine
-from pullback.recording.copies import twin_of
+from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
 

@@ -24,12 +24,10 @@ from pullback.memory.in_force import innermost, policy_in_force
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import twin_of
 from pullback.recording.crossing import present
-from pullback.recording.governor import Ident
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, twin_of
 from pullback.recording.results import component
-from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative

@@ -22,10 +22,8 @@ from pullback.memory.replay import Const, Entry
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
 from pullback.policies.base import Schedule
-from pullback.recording.copies import keep
-from pullback.recording.governor import Governor, Ident
 from pullback.recording.handles import Handle
-from pullback.recording.tape import Tape
+from pullback.recording.tape import Governor, Ident, Tape
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text
 from pullback.words.errors import PolicyError, PolicyWarning
@@ -105,7 +103,7 @@ class PlainCode(Governor):
     def constant(self, value: Any) -> Any:
         """The held copy of a plain array, one for each distinct content."""
         assert self.tape is not None
-        copy = keep(self.tape, value)
+        copy = self.tape.keep(value)
         if id(copy) not in self.constants:
             self.constants[id(copy)] = copy
             self.ledger.hold(value_items((copy,), "constant"))

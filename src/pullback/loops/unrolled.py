@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.loops.rerun import Steps, value_for
-from pullback.recording.copies import twin_of
-from pullback.recording.handles import Handle, freeze, make, plain_value
+from pullback.recording.handles import Handle, freeze, make, plain_value, twin_of
 from pullback.recording.tape import Tape
 from pullback.words.specs import carries_derivative
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.recording.copies import twin_of
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
     Handle,
     freeze,
+    twin_of,
 )
 from pullback.recording.recorder import evaluate
 from pullback.recording.results import COMPONENT, looks_at

@@ -1,13 +1,8 @@
-"""Copies of plain arrays: with the strides of the original, and one for each distinct content that a tape reads."""
+"""Copies of plain arrays with the strides of the original, so that whoever reads them does so in the same order."""
 
 from typing import Any
 
 import numpy as np
-
-from pullback.recording.handles import Handle, freeze
-from pullback.recording.tape import Kept, Tape
-from pullback.words.digests import digest
-from pullback.words.specs import shared_spec
 
 
 def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -56,42 +51,3 @@ def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     reach = [(n - 1) * s for n, s in zip(array.shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
     return np.ndarray(array.shape, array.dtype, np.empty(high - low + array.itemsize, np.uint8), -low, strides)
-
-
-SMALL = 512
-"""Bytes up to which a copy costs less than looking for one that is there."""
-
-
-def keep(tape: Tape, array: np.ndarray[Any, Any]) -> Any:
-    """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
-    first, where it is still equal."""
-    if array.nbytes <= SMALL:
-        copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
-        tape.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
-        return copy
-    key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.char)
-    found: Any = tape.constants.get(key)
-    if found is None or not same_bits(found, array):
-        content = (digest(array), array.strides)
-        found = tape.constants.get(content)
-        if found is None:
-            found = tape.constants[content] = faithful_copy(array)
-        tape.constants[key] = found
-    return found
-
-
-def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """True when two arrays of one shape and dtype hold the same values, NaN equal to NaN of the same bits where that
-    is cheap to ask."""
-    if a.dtype.itemsize in (1, 2, 4, 8) and a.dtype.kind in "fiub":
-        kind = f"u{a.dtype.itemsize}"
-        return bool((a.view(kind) == b.view(kind)).all()) if a.ndim else bool(a.tobytes() == b.tobytes())
-    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
-
-
-def twin_of(value: Any) -> Any:
-    """A value that may be written to while the original stays: of an array a faithful copy, of a handle a frozen
-    one."""
-    if isinstance(value, np.ndarray):
-        return faithful_copy(value)
-    return freeze(value) if isinstance(value, Handle) else value

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import twin_of
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -29,10 +28,11 @@ from pullback.recording.handles import (
     Handle,
     freeze,
     make,
-    plain_value,
     read_only,
     resolve,
     tape_of,
+    twin_of,
+    value_now,
 )
 from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
@@ -98,7 +98,7 @@ def detached(x: Any) -> Any:
     """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
     if not isinstance(x, Handle):
         return x
-    plain = plain_value(x)
+    plain = value_now(x)
     tape = tape_of((x,), "stop_gradient")
     if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
         return plain

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.recording.copies import keep
 from pullback.recording.crossing import present
 from pullback.recording.handles import FREE, SAVED, resolve, spec_of_handle
 from pullback.recording.recorder import call, finish, hold
@@ -43,7 +42,7 @@ _BY_OPERATOR, _BY_VARIANT = 2, 3
 """How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
 _NAMES = {
     "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
-    "find_site": find_site, "call": call, "present": present, "finish": finish, "keep": keep, "hold": hold,
+    "find_site": find_site, "call": call, "present": present, "finish": finish, "hold": hold,
     "resolve": resolve, "spec_of_handle": spec_of_handle, "plain": frozenset((float, int, np.ndarray, np.float64)),
 }  # fmt: skip
 """What the generated text refers to, besides the classes of handles."""
@@ -179,8 +178,8 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
     if second in form.saved:
         text += f"{pad}if same:\n{pad}    k = tape.kept\n"
         unchanged = f"k.array is {constant} and k.spec is spec and k.data == {constant}.tobytes()"
-        text += f"{pad}    {kept} = k.copy if {unchanged} else keep(tape, {constant})\n"
-        text += f"{pad}else:\n{pad}    {kept} = keep(tape, {constant}) if {array} else {constant}\n"
+        text += f"{pad}    {kept} = k.copy if {unchanged} else tape.keep({constant})\n"
+        text += f"{pad}else:\n{pad}    {kept} = tape.keep({constant}) if {array} else {constant}\n"
     text += variant.keeping(pad, handle, value) if first in form.saved else ""
     return text + _record_text(variant, form, pad, (handle,))
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
@@ -209,7 +210,23 @@ def freeze(handle: Any) -> Any:
 
 
 def value(x: Any) -> Any:
-    """The concrete value behind a tracer, as a read-only view; anything else as it is."""
-    if not isinstance(x, Handle):
-        return x
-    return read_only(plain_value(x))
+    """The concrete value behind a tracer as it is now, as a read-only view; anything else as it is.
+
+    A later write to the tracer does not show in it: that write goes into a copy.
+    """
+    return read_only(value_now(x)) if isinstance(x, Handle) else x
+
+
+def value_now(x: Any) -> Any:
+    """The concrete value behind a handle; whoever writes to it, or to what it looks at, copies first from now on."""
+    while isinstance(x, Handle):
+        x = freeze(x)._value
+    return x
+
+
+def twin_of(value: Any) -> Any:
+    """A value that may be written to while the original stays: of an array a faithful copy, of a handle a frozen
+    one."""
+    if isinstance(value, np.ndarray):
+        return faithful_copy(value)
+    return freeze(value) if isinstance(value, Handle) else value

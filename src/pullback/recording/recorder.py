@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import keep, twin_of
 from pullback.recording.crossing import entered, plain_array, present
 from pullback.recording.handles import (
     FREE,
@@ -24,6 +23,7 @@ from pullback.recording.handles import (
     resolve,
     root_of,
     tape_of,
+    twin_of,
 )
 from pullback.recording.results import inactive, mark_saved, split_residuals, wrap
 from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE, Tape
@@ -192,7 +192,7 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
         return freeze(value) if isinstance(value, Handle) else value
     if isinstance(value, Handle):
         return freeze(value)
-    return keep(tape, value) if type(value) is np.ndarray else value
+    return tape.keep(value) if type(value) is np.ndarray else value
 
 
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

@@ -13,10 +13,10 @@ from attrs import field, frozen
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
+from pullback.recording.keys import is_basic
 from pullback.rules.declaration import Primitive
 from pullback.words.errors import WriteError
 
-_BASIC = frozenset((int, slice, type(Ellipsis), type(None)))
 _SMALL = 4096
 
 
@@ -99,17 +99,6 @@ def region_at(
     return Region(steps, key, fancy, fancy and has_repeats(key, part.shape), subtracts)
 
 
-def is_basic(key: Any) -> bool:
-    """True for an integer, a slice, an ellipsis, None, or a tuple of these, by type: what NumPy answers with a view
-    or one element."""
-    if type(key) is not tuple:
-        return type(key) in _BASIC
-    for k in key:  # noqa: SIM110 - a generator costs more than the test
-        if type(k) not in _BASIC:
-            return False
-    return True
-
-
 def is_fancy(key: Any) -> bool:
     """True when reading with this key copies: it holds an array, a list or a boolean."""
     items = key if isinstance(key, tuple) else (key,)
@@ -144,12 +133,12 @@ class _Item:
             k = np.asarray(k)
         if isinstance(k, np.ndarray):
             return cls(None, (k.tobytes(), k.dtype, k.shape))
-        return cls("slice" if isinstance(k, slice) else k)
+        return cls("slice" if isinstance(k, slice) else (type(k), k))  # True is equal to 1 and means something else
 
     def value(self) -> Any:
         """The item again."""
         if self.array is None:
-            return slice(None) if self.plain == "slice" else self.plain
+            return slice(None) if self.plain == "slice" else self.plain[1]
         data, dtype, shape = self.array
         return np.frombuffer(data, dtype).reshape(shape)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.governor import Ident
 from pullback.recording.handles import (
     FREE,
     SAVED,
@@ -13,7 +12,7 @@ from pullback.recording.handles import (
     make,
     on_tape,
 )
-from pullback.recording.tape import REPLAYABLE, Tape
+from pullback.recording.tape import REPLAYABLE, Ident, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here

@@ -8,11 +8,14 @@ walk, and never a handle of its own tape (a cycle would keep every tape alive).
 from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+import numpy as np
 from attrs import define
 
-from pullback.recording.governor import Governor
+from pullback.recording.copies import faithful_copy
+from pullback.words.digests import digest, same_bits
+from pullback.words.specs import shared_spec
 
 RECORDING: Final = 0
 """Save-all: a record holds the declared values."""
@@ -31,6 +34,10 @@ FORWARD: Final = 5
 MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward")
 
 
+SMALL = 512
+"""Bytes up to which a copy costs less than looking for one that is there."""
+
+
 @define
 class Kept:
     """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again
@@ -43,6 +50,47 @@ class Kept:
 
 
 NOTHING_KEPT: Final = Kept(None, None, b"", None)
+
+
+class Governor(Protocol):
+    """What a trace asks of its ``Tape.governor``, in the mode ``REPLAYABLE`` only."""
+
+    def open(self, tape: Any) -> None:
+        """The trace begins."""
+
+    def finish(self) -> None:
+        """The user's function has returned."""
+
+    def before_record(
+        self, record: tuple[Any, ...], operands: Any, values: Any, params: Any, rerun: Any = None
+    ) -> None:
+        """``record`` is about to be appended, made from operands with these values (an operand without a handle is an
+        :class:`Ident`). A loop brings ``rerun``, the function that runs it again on other values."""
+
+    def before_write(self, root: Any) -> None:
+        """The array of a handle is about to be written."""
+
+    def watch(self, handle: Any) -> None:
+        """A handle was made."""
+
+    def meet(self) -> None:
+        """A value of a trace around this one has come in."""
+
+    def mark(self) -> None:
+        """A mark has come that says where steps begin: a loop, marked steps, a checkpoint."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether what is recorded now may be executed again."""
+
+
+class Ident:
+    """An operand of a record of which only the id is known."""
+
+    __slots__ = ("ident",)
+
+    def __init__(self, ident: int) -> None:
+        self.ident = ident
 
 
 class Tape:
@@ -83,8 +131,8 @@ class Tape:
         """What decides, while REPLAYABLE, which of the records may be dropped and executed again."""
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
-        self.overlapping: frozenset[Any] = frozenset()
-        """Ids of inputs that share memory with another input: they may not be written."""
+        self.overlapping: dict[int, str] = {}
+        """Ids of inputs that share memory with another argument, to the words for both: they may not be written."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None
@@ -106,6 +154,23 @@ class Tape:
             self.outer = inner
         if self.mode == REPLAYABLE:
             self.governor.meet()
+
+    def keep(self, array: np.ndarray[Any, Any]) -> Any:
+        """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
+        first, where it is still equal."""
+        if array.nbytes <= SMALL:
+            copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
+            self.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
+            return copy
+        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
+        found: Any = self.constants.get(key)
+        if found is None or not same_bits(found, array):
+            content = digest(array)
+            found = self.constants.get(content)
+            if found is None or not same_bits(found, array):  # no hash is trusted with a gradient
+                found = self.constants[content] = faithful_copy(array)
+            self.constants[key] = found
+        return found
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.recording.copies import keep, twin_of
 from pullback.recording.crossing import left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
@@ -27,6 +26,7 @@ from pullback.recording.handles import (
     root_of,
     steps_to,
     tape_of,
+    twin_of,
 )
 from pullback.recording.recorder import form_of, value_on
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
@@ -106,16 +106,6 @@ def concrete_key(key: Any) -> Any:
     return key
 
 
-def kept_key(key: Any, tape: Any) -> Any:
-    """An index that the user cannot change afterwards: arrays in it are copied."""
-    if type(key) is tuple:
-        return tuple(kept_key(k, tape) for k in key) if any(isinstance(k, np.ndarray | list) for k in key) else key
-    if type(key) is list:
-        array = np.asarray(key)
-        return array if array.size else array.astype(np.intp)
-    return keep(tape, key) if type(key) is np.ndarray else key
-
-
 def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
@@ -187,10 +177,11 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 
 
 def _refuse_captured(root: Any) -> None:
-    if root._id in root._tape.overlapping:
+    both = root._tape.overlapping.get(root._id)
+    if both is not None:
         message = (
-            f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): NumPy would "
-            "change both; pass copies, or write to a copy"
+            f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): {both} share "
+            "it, and NumPy would change both; pass copies, or write to a copy"
         )
         raise WriteError(message)
     captures = root._tape.captures

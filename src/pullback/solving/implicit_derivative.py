@@ -24,9 +24,9 @@ from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy, same_bits, twin_of
+from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE, by_value, present
-from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve
+from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve, twin_of
 from pullback.recording.recorder import form_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
@@ -36,6 +36,7 @@ from pullback.rules.unbroadcast import settle
 from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
 from pullback.words.call_sites import site_here
+from pullback.words.digests import same_bits
 from pullback.words.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten

@@ -16,8 +16,7 @@ from attrs import frozen
 
 from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
-from pullback.recording.copies import twin_of
-from pullback.recording.handles import Handle, plain_value
+from pullback.recording.handles import Handle, plain_value, twin_of
 from pullback.solving.implicit_derivative import paused
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of

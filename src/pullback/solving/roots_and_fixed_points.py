@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.copies import twin_of
 from pullback.recording.crossing import by_value
-from pullback.recording.handles import plain_value
+from pullback.recording.handles import plain_value, twin_of
 from pullback.solving.implicit_derivative import (
     Equation,
     Function,

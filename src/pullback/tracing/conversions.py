@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.recording.crossing import left_alone, standing_for
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, spec_of_handle
 from pullback.recording.refusals import refusal
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import ConversionError
 from pullback.words.sniffs import by_sparse_product, is_of
 
 
@@ -72,6 +74,17 @@ class Unconverted(Handle):
 
     def __complex__(self) -> Any:
         return as_number(self, complex, "complex()")
+
+    def __hash__(self) -> int:
+        """Raises: NumPy's scalars hash by value. By identity, ``x in {1.0, 2.0}`` would take another branch; by value,
+        a memoised function would hand out what it computed in another trace."""
+        message = (
+            f"the hash of a tracer of {spec_of_handle(self)} is asked for (at "
+            f"{site_text(site_here())}): by value a cache would hand out a value of another trace, by identity a set "
+            "would take another branch; write float(pullback.value(x)) in {...} for membership, and f.__wrapped__(x) "
+            "for a memoised function f"
+        )
+        raise ConversionError(message)
 
     def tolist(self) -> NoReturn:
         """Raises: a list of plain numbers would drop the derivative."""

@@ -7,11 +7,11 @@ import numpy as np
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import FREE, Handle, make, resolve
+from pullback.recording.keys import kept_key
 from pullback.recording.outputs import set_flat
 from pullback.recording.recorder import call
 from pullback.recording.refusals import refusal
 from pullback.recording.tape import CAPTURED, PAUSED
-from pullback.recording.writes import kept_key
 from pullback.rules.declaration import primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
@@ -45,7 +45,7 @@ class Flat:
 
 
 def own_key(key: Any, handle: Any) -> Any:
-    """As :func:`writes.kept_key`; what is traced is no index."""
+    """As :func:`keys.kept_key`; what is traced is no index."""
     for k in key if type(key) is tuple else (key,):
         if isinstance(k, Handle):
             raise refusal(k, "an index made")

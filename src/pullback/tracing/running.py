@@ -118,7 +118,9 @@ def run_traced(
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
     tape.n_inputs = len(tape.records)
-    tape.overlapping = overlapping([given.leaf for given in inputs])
+    others = {f"argument {k}": arg for k, arg in enumerate(args) if k not in argnums} | kwargs
+    labelled = [(given.label, given.leaf) for given in inputs]
+    tape.overlapping = overlapping(labelled, [(label, leaf) for label in others for leaf in flatten(others[label])[0]])
     try:
         with Tracing(tape), using(policy):
             out = run_function(f, traced_args, kwargs, tape)
@@ -174,7 +176,7 @@ def _open_leaves(
             continue
         if len(leaves) > 1 and labels is None:
             labels = [label + path for path in paths(argument)]
-        before = digest(leaf) if type(leaf) is np.ndarray else None
+        before = digest(leaf) if isinstance(leaf, np.ndarray) else None
         name = labels[k] if labels else label
         try:
             handle = open_input(tape, leaf)
@@ -187,15 +189,20 @@ def _open_leaves(
     return handles, where
 
 
-def overlapping(leaves: list[Any]) -> frozenset[int]:
-    """The inputs that share memory with another: NumPy would see a write to one in the other, two handles would not."""
-    arrays = [(k, leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
-    found: set[int] = set()
-    for place, (i, a) in enumerate(arrays):
-        for j, b in arrays[place + 1 :]:
-            if np.may_share_memory(a, b) and np.shares_memory(a, b):
-                found |= {i, j}
-    return frozenset(found)
+def overlapping(inputs: Sequence[tuple[str, Any]], others: Sequence[tuple[str, Any]] = ()) -> dict[int, str]:
+    """The inputs that share memory with another input or another argument, by number, to the words for both.
+
+    NumPy would see a write to one in the other; two handles would not.
+    """
+    arrays = [(label, leaf) for label, leaf in (*inputs, *others) if isinstance(leaf, np.ndarray)]
+    if len(arrays) < 2:
+        return {}
+    found: dict[int, str] = {}
+    for k, (label, leaf) in enumerate(inputs):
+        for other, array in arrays if isinstance(leaf, np.ndarray) else ():
+            if other != label and np.may_share_memory(leaf, array) and np.shares_memory(leaf, array):
+                found[k] = f"{label} and {other}"
+    return found
 
 
 def open_input(tape: Tape, leaf: Any) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
+from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
-from pullback.recording.regions import is_basic, is_mask
+from pullback.recording.regions import is_mask
 from pullback.recording.writes import set_item
 from pullback.rules.catalogue import registry
 from pullback.tracing.conversions import Unconverted
@@ -36,7 +37,7 @@ class Tracer(Unconverted):
     """A traced array. Use it as the NumPy array it stands for; ``pullback.value(x)`` looks behind it."""
 
     __slots__ = ()
-    __hash__ = object.__hash__
+    __hash__ = Unconverted.__hash__  # __eq__ below would make it None
     __array_priority__ = 1000.0
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:

@@ -15,9 +15,10 @@ import numpy as np
 from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.reshaping import laid_as
 from pullback.recording.handles import Handle, plain_value
+from pullback.recording.keys import kept_key
 from pullback.recording.outputs import require_traced_target, write_out
 from pullback.recording.tape import PAUSED
-from pullback.recording.writes import concrete_key, increment, kept_key, set_item
+from pullback.recording.writes import concrete_key, increment, set_item
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite
 from pullback.words.call_sites import site_here, site_text

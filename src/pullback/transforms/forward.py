@@ -44,7 +44,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         leaves = [_entered(tape, leaf, part) if carries_derivative(leaf) else leaf for leaf, part in pairs]
         args.append(unflatten(definition, leaves))
         inputs += [leaf for leaf in leaves if isinstance(leaf, Handle)]
-    tape.overlapping = frozenset(inputs[k]._id for k in overlapping([handle._value for handle in inputs]))
+    labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
+    tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items()}
     try:
         with Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,8 @@ class Pull:
         self._adjoints: Adjoints | None = None
         self._governor = governor
         self.ledger = ledger
+        self._lock = RLock()
+        self._pulling = False
 
     def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> Any:
         """The tuple of the cotangents of the primals, given a cotangent of the output; for a list of cotangents a list
@@ -147,8 +150,22 @@ class Pull:
         A list is one cotangent where it has the structure of the output. Of several, each has the bits that a call of
         its own would give it; what the policy runs again is run once for all of them, and the cotangents under way are
         held for each. ``on_adjoint={"u": fn}`` calls ``fn(step, ct)`` for every value marked ``pullback.name(u, "u")``;
-        ``ct`` is a list with one for each where several are given.
+        ``ct`` is a list with one for each where several are given. One thread pulls at a time; others wait for it.
         """
+        with self._lock:
+            if self._pulling:
+                message = (
+                    f"this pull is called while it pulls (of the function differentiated at {self._open().called_at}): "
+                    "by a rule, a body or a function in on_adjoint; make a vjp of its own for the inner call"
+                )
+                raise TracerError(message)
+            self._pulling = True
+            try:
+                return self._pulled(ct, on_adjoint)
+            finally:
+                self._pulling = False
+
+    def _pulled(self, ct: Any, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None) -> Any:
         traced = self._open()
         one = matched(ct, self.out_definition) is not None
         if not one and type(ct) is not list:
@@ -276,7 +293,11 @@ class Pull:
             self.close()
 
     def close(self) -> None:
-        """Release everything held for the reverse."""
+        """Release everything held for the reverse; a pull under way in another thread ends first."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._traced is not None:
             release_records(self._traced.tape.records)
             # a loop among them knows the tape: a cycle, which would wait for the collector

@@ -6,6 +6,7 @@ changes.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -75,22 +76,33 @@ def _register_classes(leaves: list[Any]) -> bool:
         cls = type(leaf)
         if cls in _registered or isinstance(leaf, type):
             continue
-        if dataclasses.is_dataclass(cls):
-            names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
-        elif attrs.has(cls) and cls.__module__.split(".")[0] != "pullback":
-            names = tuple(a.alias for a in attrs.fields(cls) if a.init)
-        else:
-            continue
-        _register(cls, names, tuple(a.name for a in attrs.fields(cls) if a.init) if attrs.has(cls) else names)
-        any_new = True
+        if dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback"):
+            kind: Any = cls  # optree knows collections by its types
+            optree.register_pytree_node(kind, _parts, partial(_rebuilt, cls), namespace=NAMESPACE)
+            _registered.add(cls)
+            any_new = True
     return any_new
 
 
-def _register(cls: type, init_names: tuple[str, ...], names: tuple[str, ...]) -> None:
-    optree.register_pytree_node(
-        cls,
-        lambda node: ([getattr(node, name) for name in names], None, names),
-        lambda _, children: cls(**dict(zip(init_names, children, strict=True))),
-        namespace=NAMESPACE,
-    )
-    _registered.add(cls)
+def _parts(node: Any) -> tuple[list[Any], tuple[str, ...], tuple[str, ...]]:
+    """All that an instance holds: its fields, those too that its constructor derives, and what else is set on it.
+
+    A cached property is left out. It was computed from the fields as they were, and computes itself again.
+    """
+    declared = dataclasses.fields(node) if dataclasses.is_dataclass(node) else attrs.fields(type(node))
+    names = [field.name for field in declared if hasattr(node, field.name)]
+    others = sorted(getattr(node, "__dict__", {}).keys() - {*names})
+    names += [name for name in others if not isinstance(getattr(type(node), name, None), cached_property)]
+    return [getattr(node, name) for name in names], tuple(names), tuple(names)
+
+
+def _rebuilt(cls: type, names: tuple[str, ...], children: Sequence[Any]) -> Any:
+    """An instance with these attributes. The user's constructor is not run: it might convert, derive or refuse them."""
+    try:
+        node: Any = object.__new__(cls)
+    except TypeError as error:  # a class that also extends a built-in one, as dict
+        message = f"{cls.__name__} cannot be taken apart and rebuilt: {error}; use a plain dataclass, or a dict"
+        raise StructureError(message) from None
+    for name, child in zip(names, children, strict=True):
+        object.__setattr__(node, name, child)
+    return node

@@ -155,8 +155,10 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """numpy.interp; every array may be traced, and so may ``left``, ``right`` and ``period`` beside one that is."""
     x, xp, fp = as_array(x), as_array(xp), as_array(fp)
-    if fp.dtype == np.bool_:
-        fp = fp.astype(np.float64)  # booleans have no differences
+    if fp.dtype.kind in "bu":
+        fp = fp.astype(np.float64)  # booleans have no differences, those of unsigned numbers wrap round
+    if xp.dtype.kind in "bu":
+        xp = xp.astype(np.float64)
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None

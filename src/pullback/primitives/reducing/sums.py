@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.axes import Axis, Shape, count, extent, integral, keep, kept_shape
+from pullback.primitives.shared.axes import Axis, Shape, count, divided, extent, integral, keep, kept_shape
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.sniffs import ABSENT
@@ -72,7 +72,9 @@ mean = primitive(
     name="reduce_mean",
     reach="reduced",
     linear=("x",),
-    vjps={"x": lambda ct, x_spec, out_spec, axis: spread(ct / (extent(x_spec, out_spec) or 1), x_spec.shape, axis)},
+    vjps={
+        "x": lambda ct, x_spec, out_spec, axis: spread(divided(ct, extent(x_spec, out_spec) or 1), x_spec.shape, axis)
+    },
 )
 
 

@@ -14,8 +14,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import cut
 from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, resolve, spec_of_handle
+from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
-from pullback.recording.regions import has_repeats, is_basic, is_fancy, names_twice
+from pullback.recording.regions import has_repeats, is_fancy, names_twice
 from pullback.recording.writes import copied, empty_with_strides
 from pullback.rules.cotangent_sums import alone
 from pullback.rules.declaration import Composite, Primitive, composite, primitive

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import copy
 from pullback.recording.handles import Handle, plain_value
-from pullback.recording.nested_lists import as_operand
 
 
 def as_array(x: Any) -> Any:

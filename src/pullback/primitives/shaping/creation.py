@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.shaping.nested_lists import converted, holds_tracer
 from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, tape_of
-from pullback.recording.nested_lists import converted, holds_tracer
 from pullback.recording.recorder import value_on
 from pullback.recording.tape import PAUSED, REPLAYABLE
 from pullback.recording.writes import set_item

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shared.axes import cut
 from pullback.recording.handles import plain_value
-from pullback.recording.nested_lists import as_operand
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import INEXACT, ArraySpec
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shared.axes import BACKWARDS, cut
 from pullback.recording.handles import plain_value
-from pullback.recording.nested_lists import as_operand
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 

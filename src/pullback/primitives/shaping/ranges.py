@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shaping.as_array import as_array
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shared.axes import integral
 from pullback.primitives.shared.masked_arithmetic import over, silent, times
 from pullback.recording.handles import plain_value
-from pullback.recording.nested_lists import as_operand
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.primitives.shared.axes import cut
+from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.specs import ArraySpec
 
@@ -66,7 +67,9 @@ def np_roll(a: Any, shift: Any, axis: Any = None) -> Any:
 def np_repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """numpy.repeat."""
     line = np.ravel(a) if axis is None or not np.ndim(a) else a
-    counts = repeats if hasattr(repeats, "shape") or isinstance(repeats, int) else np.asarray(repeats).astype(np.intp)
+    counts: Any = repeats if isinstance(repeats, int) else np.asarray(plain_value(repeats))
+    if not isinstance(counts, int) and counts.dtype.kind in "bui":  # others are NumPy's to refuse
+        counts = counts.astype(np.intp)
     if getattr(counts, "shape", ()) == (1,):
         counts = int(counts[0])
     return repeat(line, counts, axis=normalize_axis_index(axis or 0, line.ndim))

@@ -34,8 +34,15 @@ def extent(x_spec: ArraySpec, out_spec: ArraySpec) -> int:
 
 
 def count(where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    """How many elements ``where`` lets through to each one of the output, axes kept, in the dtype of ``x``."""
-    return np.broadcast_to(where, x_spec.shape).sum(axis=axis, keepdims=True).astype(x_spec.dtype)
+    """How many elements ``where`` lets through to each one of the output, axes kept, in the dtype of ``x``, but of a
+    float16, which ends at 65504, in float32."""
+    seen = np.broadcast_to(where, x_spec.shape)
+    return seen.sum(axis=axis, keepdims=True).astype(np.float32 if x_spec.dtype.char == "e" else x_spec.dtype)
+
+
+def divided(ct: Any, n: int) -> Any:
+    """``ct / n`` for a number of elements, which may be larger than any float16."""
+    return (ct.astype(np.float32) / n).astype(ct.dtype) if ct.dtype.char == "e" else ct / n
 
 
 def integral(dtype: Any) -> bool:

@@ -1,0 +1,113 @@
+"""Two arrays that differ in a bit, in their layout or in their dtype have other digests."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import pullback as pb
+from pullback.words.digests import digest, same_bits
+
+KINDS = st.sampled_from("f2 f4 f8 g c8 c16 G i1 i4 i8 u2 u8 ? M8[s] m8[s] >f8 >i4".split())
+arrays = KINDS.flatmap(lambda kind: hnp.arrays(np.dtype(kind), hnp.array_shapes(min_dims=0, max_dims=3, max_side=6)))
+
+
+def elements(x):
+    """The bits of each element, by another way than the library's: Python's own bytes of each."""
+    width = 10 if x.dtype.char == "g" and np.finfo("g").nmant == 63 else None
+    parts = [part for v in x.ravel() for part in ([v.real, v.imag] if x.dtype.char == "G" else [v])]
+    return [
+        np.asarray(v).tobytes()[: 10 if x.dtype.char == "G" and np.finfo("g").nmant == 63 else width] for v in parts
+    ]
+
+
+@given(arrays, arrays)
+@settings(deadline=None)
+def test_equal_digests_mean_equal_bits(a, b):
+    equal = a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides and elements(a) == elements(b)
+    assert (digest(a) == digest(b)) == equal
+    if a.dtype == b.dtype and a.shape == b.shape:
+        assert same_bits(a, b) == (elements(a) == elements(b))
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.sampled_from([8, 512, 520])), elements=st.integers(0, 3)),
+    st.randoms(),
+)
+@settings(deadline=None, max_examples=50)
+def test_elements_that_change_places_are_seen(a, random):
+    """What a sum over columns cannot see: rows, and elements of one column, in another order."""
+    rows = list(range(len(a)))
+    random.shuffle(rows)
+    b = a[rows].copy()
+    assert (digest(a) == digest(b)) == np.array_equal(a, b)
+    assert same_bits(a, b) == np.array_equal(a, b)
+
+
+def test_signs_of_zero_and_payloads_of_nan_are_bits():
+    nan = np.array([np.nan])
+    other = (nan.view("u8") + 1).view("f8")
+    for kind in ("f8", "c16"):
+        x, y = np.zeros(3, kind), -np.zeros(3, kind)
+        assert digest(x) != digest(y)
+        assert not same_bits(x, y)
+        assert digest(nan.astype(kind)) != digest(other.view("f8").astype("f8")) or kind != "f8"
+    assert not same_bits(nan, other)
+    assert digest(nan) != digest(other)
+
+
+def test_layout_and_dtype_are_part_of_a_digest():
+    x = np.arange(6.0).reshape(2, 3)
+    assert digest(x) != digest(np.asfortranarray(x))
+    assert digest(x) != digest(x.astype(">f8"))
+    assert digest(x) != digest(x.view("i8"))
+    assert digest(x[:, ::2]) != digest(x[:, ::2].copy())  # other strides
+    assert same_bits(x, np.asfortranarray(x))
+
+
+def test_scalars_and_records_have_digests():
+    assert digest(np.float64(1)) != digest(np.float32(1))
+    assert digest(1.0) != digest(1)
+    record = np.zeros(2, [("a", "f8"), ("b", "i4")])
+    assert digest(record) != digest(record.astype([("b", "f8"), ("a", "i4")]))
+    assert digest(np.zeros(0)) != digest(np.zeros((0, 2)))
+
+
+def test_constants_that_differ_by_rows_a_page_apart_are_two():
+    """Column sums of 512 words held these as one."""
+    top, bottom = np.zeros((4, 512)), np.zeros((4, 512))
+    top[0] = bottom[-1] = 1
+    got = pb.grad(lambda x: np.sum(x * top) + 2 * np.sum(x * bottom))(np.ones((4, 512)))
+    np.testing.assert_array_equal(got, top + 2 * bottom)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(2)])
+def test_a_source_that_moves_a_row_each_step_is_not_held_as_one(policy):
+    def f(x):
+        total = 0.0
+        for k in pb.steps(4):
+            source = np.zeros((4, 512))
+            source[k] = 1
+            total = total + np.sum(x * x * source)
+        return total
+
+    x = np.ones((4, 512))
+    np.testing.assert_array_equal(pb.grad(f, policy=policy)(x), 2 * x)
+
+
+def test_an_argument_put_in_another_order_is_told():
+    x = np.arange(2048.0).reshape(4, 512)
+    _, pull = pb.vjp(lambda x: np.sum(x * x), x)
+    x[:] = x[::-1].copy()
+    with pytest.raises(pb.ConstantChangedError, match="was changed between the forward pass"):
+        pull(1.0)
+
+
+def test_a_memory_map_given_as_argument_is_guarded(tmp_path):
+    x = np.memmap(tmp_path / "x", dtype="f8", mode="w+", shape=(5,))
+    x[:] = 1.0
+    _, pull = pb.vjp(lambda x: np.sum(x * x), x)
+    x[2] = 7.0
+    with pytest.raises(pb.ConstantChangedError, match="was changed between the forward pass"):
+        pull(1.0)
