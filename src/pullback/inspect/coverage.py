@@ -50,6 +50,8 @@ NAME_REASONS = {
     **dict.fromkeys(("packbits", "unpackbits"), "bits"),
     **dict.fromkeys(("gcd", "lcm"), "integers"),
     **dict.fromkeys(("isnat", "busday_count", "busday_offset", "datetime_as_string", "is_busday"), "dates"),
+    **dict.fromkeys(("imag", "real"), "ufuncs without a public name: write np.real(x), np.imag(x)"),
+    "polyvalnd": "new in NumPy 2.5: write polyval2d, or polyval along one axis after the other",
     **dict.fromkeys(("save", "savetxt", "savez", "savez_compressed"), "files: write pullback.value(x)"),
 }
 TEXT_UFUNCS = frozenset((

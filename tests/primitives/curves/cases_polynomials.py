@@ -1,7 +1,7 @@
 """Conformance cases of polynomials."""
 
 import numpy as np
-from tests.primitives.case import Case
+from tests.primitives.case import Case, since
 
 RNG = np.random.default_rng(5)
 P, Q = np.array([1.5, -0.7, 2.1, 0.4]), np.array([0.8, -1.3, 0.6])
@@ -27,37 +27,40 @@ VALUES: tuple[Case, ...] = (
         (P, X),
         ("polyval",),
     ),
-    Case(
-        "polyval2d",
-        np.polynomial.polynomial.polyval2d,
-        (PLANE, PLANE[::-1] + 1, RNG.normal(size=(3, 4))),
-        ("polyval2d", "power_series"),
-        dtypes=BOTH,
-    ),
-    Case(
-        "polyval2d, more axes",
-        np.polynomial.polynomial.polyval2d,
-        (X, X * X, RNG.normal(size=(2, 3, 2))),
-        ("polyval2d",),
-    ),
-    Case(
-        "polyval2d of a list",
-        lambda x: np.polynomial.polynomial.polyval2d(x, 2.0, [[1, 2], [3, 4]]),
-        (STEP,),
-        ("polyval2d",),
-    ),
-    Case(
-        "polygrid2d",
-        np.polynomial.polynomial.polygrid2d,
-        (X, PLANE, RNG.normal(size=(3, 4))),
-        ("polygrid2d",),
-        dtypes=BOTH,
-    ),
-    Case(
-        "polygrid2d of integers",
-        lambda x, y: np.polynomial.polynomial.polygrid2d(x, y, [[1, 2], [3, 4]]),
-        (X, STEP),
-        ("polygrid2d",),
+    *since(
+        "2.4.0",  # before, NumPy does not ask a tracer
+        Case(
+            "polyval2d",
+            np.polynomial.polynomial.polyval2d,
+            (PLANE, PLANE[::-1] + 1, RNG.normal(size=(3, 4))),
+            ("polyval2d", "power_series"),
+            dtypes=BOTH,
+        ),
+        Case(
+            "polyval2d, more axes",
+            np.polynomial.polynomial.polyval2d,
+            (X, X * X, RNG.normal(size=(2, 3, 2))),
+            ("polyval2d",),
+        ),
+        Case(
+            "polyval2d of a list",
+            lambda x: np.polynomial.polynomial.polyval2d(x, 2.0, [[1, 2], [3, 4]]),
+            (STEP,),
+            ("polyval2d",),
+        ),
+        Case(
+            "polygrid2d",
+            np.polynomial.polynomial.polygrid2d,
+            (X, PLANE, RNG.normal(size=(3, 4))),
+            ("polygrid2d",),
+            dtypes=BOTH,
+        ),
+        Case(
+            "polygrid2d of integers",
+            lambda x, y: np.polynomial.polynomial.polygrid2d(x, y, [[1, 2], [3, 4]]),
+            (X, STEP),
+            ("polygrid2d",),
+        ),
     ),
 )
 
