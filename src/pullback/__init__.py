@@ -103,7 +103,9 @@ else:
         if name not in LATER:
             raise AttributeError(f"module 'pullback' has no attribute {name!r}")
         module = import_module(LATER[name])
-        return module if module.__name__ == f"pullback.{name}" else getattr(module, name)
+        found = module if module.__name__ == f"pullback.{name}" else getattr(module, name)
+        globals()[name] = found  # asked for once
+        return found
 
     def __dir__() -> list[str]:
         """The public names, those of ``LATER`` too."""
