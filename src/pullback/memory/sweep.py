@@ -65,38 +65,38 @@ class Sweep:
                 self.own_gathered.add(ident)
 
 
-def sweep(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
-    """Pull the cotangents of each run, one for each seed, back through the records ``stop - 1`` down to ``start``.
+def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
+    """Pull the cotangents of each sweep, one for each seed, back through the records ``stop - 1`` down to ``start``.
 
-    Where the runs free, each record is dropped when all have used it. When a record is reached its cotangent is
-    complete, because every reader stands after it. Several runs go through a stretch one after the other, and meet at
+    Where they free, each record is dropped when all have used it. When a record is reached its cotangent is
+    complete, because every reader stands after it. Several go through a stretch one after the other, and meet at
     the records that work for all of them at once (:data:`pullback.rules.forms.TOGETHER`). An error tells the user's
     forward line.
     """
-    if len(runs) > 1:
+    if len(sweeps) > 1:
         records = tape.records
         for i in range(stop - 1, start - 1, -1):
             record = records[i]
             if record is not None and record[0] in TOGETHER:
-                _sweep_each(tape, i + 1, stop, runs)
-                _meet(tape, i, runs)
+                _sweep_each(tape, i + 1, stop, sweeps)
+                _meet(tape, i, sweeps)
                 stop = i
-    _sweep_each(tape, start, stop, runs)
+    _sweep_each(tape, start, stop, sweeps)
 
 
-def _sweep_each(tape: Tape, start: int, stop: int, runs: Sequence[Sweep]) -> None:
-    for run in runs:
-        _sweep_one(tape, start, stop, run, free=run.frees and run is runs[-1])
+def _sweep_each(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
+    for one in sweeps:
+        _sweep_one(tape, start, stop, one, free=one.frees and one is sweeps[-1])
 
 
-def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> None:
+def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> None:
     records = tape.records
-    lift = run.outer
-    cts = run.cts
+    lift = one.outer
+    cts = one.cts
     kinds = TRAPPED.get()
-    pulls: Any = MASKED_PULLS if run.masks or tape.masks else PULLS
+    pulls: Any = MASKED_PULLS if one.masks or tape.masks else PULLS
     if kinds:
-        pulls = Watched(kinds, tape, run.place, pulls)
+        pulls = Watched(kinds, tape, one.place, pulls)
     i = stop
     try:
         with np.errstate(all="ignore"):
@@ -107,35 +107,35 @@ def _sweep_one(tape: Tape, start: int, stop: int, run: Sweep, *, free: bool) -> 
                     record = records[i]
                     if lift is not None and (not isinstance(ct, Handle) or ct._tape is not lift):
                         ct = raised(ct, lift)
-                    pulls[record[0]](record, ct, cts, run)  # type: ignore[index]  # a dropped record has no cotangent
+                    pulls[record[0]](record, ct, cts, one)  # type: ignore[index]  # a dropped record has no cotangent
                 elif free:
                     release_records(records[i : i + 1])
                 if free:
                     records[i] = None
     except Exception as error:
         if records[i] is not None:
-            _locate(error, records[i], run.place)
+            _locate(error, records[i], one.place)
         raise
 
 
-def _meet(tape: Tape, i: int, runs: Sequence[Sweep]) -> None:
-    """Pull the cotangents of all runs back through record ``i`` at once."""
+def _meet(tape: Tape, i: int, sweeps: Sequence[Sweep]) -> None:
+    """Pull the cotangents of all sweeps back through record ``i`` at once."""
     records = tape.records
     record: Any = records[i]
-    given = []
-    for run in runs:
-        ct, run.cts[i] = run.cts[i], None
-        given.append(ct if ct is None or run.outer is None else raised(ct, run.outer))
+    cts = []
+    for one in sweeps:
+        ct, one.cts[i] = one.cts[i], None
+        cts.append(ct if ct is None or one.outer is None else raised(ct, one.outer))
     try:
-        if any(ct is not None for ct in given):
+        if any(ct is not None for ct in cts):
             with np.errstate(all="ignore"):
-                TOGETHER[record[0]](record, given, runs)
-        elif runs[-1].frees:
+                TOGETHER[record[0]](record, cts, sweeps)
+        elif sweeps[-1].frees:
             release_records((record,))
     except Exception as error:
-        _locate(error, record, runs[-1].place)
+        _locate(error, record, sweeps[-1].place)
         raise
-    if runs[-1].frees:
+    if sweeps[-1].frees:
         records[i] = None
 
 
