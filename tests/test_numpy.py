@@ -12,6 +12,7 @@ import pullback as pb
 from pullback import numpy as pnp
 from pullback.recording.nested_lists import holds_tracer
 from pullback.testing import check_grads
+from pullback.tracing.tracer import Tracer
 
 X = np.array([0.3, 0.7, 1.1])
 M = np.arange(6.0).reshape(2, 3) + X
@@ -102,7 +103,7 @@ def test_a_value_is_numpys_bit_for_bit(name):
 
     def traced(x):
         out = function(pnp, x)
-        assert isinstance(out, pb.tracer.Tracer)
+        assert isinstance(out, Tracer)
         seen.append(np.array(pb.value(out), copy=None))
         return np.sum(np.real(out))
 
