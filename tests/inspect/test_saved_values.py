@@ -134,7 +134,7 @@ def test_the_table_prints() -> None:
 constants holds 2.44 KiB between forward and reverse
 
  held  spec          primitive  slot             value     reason    line
--------------------------------------------------------------------------------------
+---------------------------------------------------------------------------------------
 800 B  float64[100]  multiply   y (2 holders)    constant  constant  test_looking.py:L
 800 B  float64[100]  tanh       out (2 holders)  %3 tanh   saved     test_looking.py:L
 800 B  float64[100]  multiply   x                %2 where  saved     test_looking.py:L

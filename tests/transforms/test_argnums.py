@@ -9,6 +9,9 @@ import pullback as pb
 from pullback.memory.in_force import depth
 from pullback.words.errors import StructureError
 
+X = np.array([1.0, 2.0, 3.0])
+MODES = ("auto", "forward", "reverse")
+
 
 @pytest.fixture(autouse=True)
 def state_restored():
@@ -37,13 +40,7 @@ def test_argnums_that_are_no_numbers(argnums):
         pb.grad(np.sum, argnums)
 
 
-X = np.array([0.3, -0.7, 1.1])
-MODES = ("auto", "forward", "reverse")
-
-
 # --------------------------------------------------------------------------------------------------------------- names
-
-
 def weighted(x, y, *, scale=2.0, **more):
     return np.sum(x * y**2) * scale + sum(np.sum(v) for v in more.values())
 
