@@ -22,7 +22,7 @@ from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import special_form
 from pullback.rules.unbroadcast import settle
 from pullback.words.errors import TracerError
-from pullback.words.specs import carries_derivative, shared_spec, spec_of
+from pullback.words.specs import carries_derivative, fits, shared_spec, spec_of
 
 
 @define(eq=False)
@@ -59,8 +59,11 @@ class Pass:
             if at is not None and ct is not None:
                 ident, spec = at
                 record: Any = work.tape.records[ident]
-                g = settle(ct, spec, form_of(record), 0, record[-1], ct)
-                send(cts, ident, g, within)
+                g = ct if fits(ct, spec) else settle(ct, spec, form_of(record), 0, record[-1], ct)
+                if cts[ident] is None:  # as in nearly every loop: a leaf leaves the step once
+                    cts[ident] = g
+                else:
+                    send(cts, ident, g, within)
         within.told, within.step = self.sweep.told, self.sweep.within(number)
         within.gathered, within.own_gathered = self.gathered, self.own_gathered
         return within
@@ -247,7 +250,10 @@ def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps:
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
     for sweep, sent in zip(sweeps, record[2].reverse(seeds, sweeps), strict=True):
         for ident, g in sent:
-            send(sweep.cts, ident, g, sweep)
+            if sweep.cts[ident] is None:
+                sweep.cts[ident] = g
+            else:
+                send(sweep.cts, ident, g, sweep)
 
 
 LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

@@ -4,12 +4,11 @@ one."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from attrs import define, field
 
 from pullback.loops.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.memory.executor import carry_out, run_forward, run_reverse
-from pullback.memory.ledger import Item, Ledger, record_items
+from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
 from pullback.memory.replay import Entry, Needs, Replayer
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
@@ -321,8 +320,3 @@ class PlainChain:
             self.ledger.release(items)
             release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items = {}
-
-
-def nbytes_of(value: Any) -> int:
-    """Bytes of an array; nothing for a scalar."""
-    return value.nbytes if isinstance(value, np.ndarray) else 0

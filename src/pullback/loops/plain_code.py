@@ -14,10 +14,10 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.plain_chain import PlainChain, nbytes_of
+from pullback.loops.plain_chain import PlainChain
 from pullback.loops.plain_snapshots import PlainSnapshots
 from pullback.memory.in_force import recorded
-from pullback.memory.ledger import Ledger, mib, value_items
+from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.replay import Const, Entry
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep

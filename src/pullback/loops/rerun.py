@@ -19,7 +19,7 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, freeze, is_foreign, read_only, resolve
 from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
-from pullback.recording.traps import sentinel
+from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.running import open_input
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
@@ -217,8 +217,8 @@ class Steps:
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         tape.ledger = self.ledger
         tape.outer = enclosing.outer if enclosing is not None else None
-        tape.trap = sentinel(self.place(k), enclosing.trap if enclosing is not None else None)
-        if tape.trap is not None:
+        if TRAPPED.get():
+            tape.trap = sentinel(self.place(k), enclosing.trap if enclosing is not None else None)
             tape.mode = REPLAYABLE
             tape.governor = PlainCode(SaveAll(), self.ledger, repeatable=False, marked=True)
         return tape

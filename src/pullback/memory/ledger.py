@@ -177,3 +177,8 @@ def value_items(values: Iterable[Any], reason: str) -> list[Item]:
             buffer = buffer_of(value)
             items[id(buffer)] = (id(buffer), buffer.nbytes, reason)
     return list(items.values())
+
+
+def nbytes_of(value: Any) -> int:
+    """Bytes of an array; nothing for a scalar."""
+    return value.nbytes if isinstance(value, np.ndarray) else 0

@@ -8,6 +8,7 @@ Source: [GW] A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import comb
 
@@ -74,6 +75,7 @@ def forward_steps(n: int, s: int) -> int:
     return n + advances(n, s)
 
 
+@lru_cache(maxsize=4096)
 def split(n: int, s: int) -> int:
     """Steps m to advance from x_0, stored, to the next snapshot x_m: the largest m with fewest advances and then fewest
     writes.

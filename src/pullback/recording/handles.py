@@ -228,5 +228,6 @@ def twin_of(value: Any) -> Any:
     """A value that may be written to while the original stays: of an array a faithful copy, of a handle a frozen
     one."""
     if isinstance(value, np.ndarray):
-        return faithful_copy(value)
+        dense = value.flags.c_contiguous or value.flags.f_contiguous
+        return value.copy(order="K") if dense else faithful_copy(value)
     return freeze(value) if isinstance(value, Handle) else value

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 
+import numpy as np
+
 from pullback.rules.cotangent_sums import join
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
@@ -18,6 +20,12 @@ SEND = """    i = record[{place}]
 """As :func:`pullback.rules.cotangent_sums.send`: a call more would be felt in every pull."""
 
 
+SETTLE = """    s = record[{place}]
+    if s is None or type(g) is not ndarray or g.shape != s.shape or g.dtype is not s.dtype:
+        g = settle(g, s, form, {position}, record[-1], ct)"""
+"""What is of its primal's spec already needs no settling."""
+
+
 def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and added to what is there.
 
@@ -25,7 +33,8 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     """
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
-        "join": join, "settle": settle, "settle_several": settle_several, "form": form, "cleaned": cleaned,
+        "join": join, "settle": settle,
+        "ndarray": np.ndarray, "settle_several": settle_several, "form": form, "cleaned": cleaned,
         "summed": summed,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
@@ -54,7 +63,7 @@ def _single_lines(form: Form, rule: Rule, number: int, position: int, cleaned: b
     if cleaned and rule.reads:  # a number makes no NaN of a 0
         lines.append("    g = cleaned(g, ct)")
     if not form.exact:
-        lines.append(f"    g = settle(g, record[{_spec_place(form, position)}], form, {position}, record[-1], ct)")
+        lines.append(SETTLE.format(place=_spec_place(form, position), position=position))
     return [*lines, SEND.format(place=at)]
 
 

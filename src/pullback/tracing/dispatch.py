@@ -13,12 +13,15 @@ from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out
+from pullback.recording.tape import CAPTURED, PAUSED
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
 from pullback.tracing.ufuncs import found
 from pullback.words.structures import flatten, map_leaves
 
+AROUND = frozenset((PAUSED, CAPTURED))
+"""The modes of a trace that does not record what its handles meet: it may be left alone."""
 CALLERS = registry.callers
 """Ufunc, or name of a primitive, to the fastest way to call it on a tracer. Emptied when the registry changes."""
 
@@ -91,7 +94,7 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
     the tracer that NumPy found."""
-    if handle._tape.mode and left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
+    if handle._tape.mode in AROUND and left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
         plain_args, plain_kwargs = map_leaves(standing_for, (args, kwargs))
         return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:

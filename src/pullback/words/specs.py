@@ -69,6 +69,11 @@ def shared_spec(value: Any) -> ArraySpec | None:
     return spec
 
 
+def fits(value: Any, spec: ArraySpec) -> bool:
+    """True for a plain array of exactly this spec."""
+    return type(value) is np.ndarray and value.shape == spec.shape and value.dtype is spec.dtype
+
+
 def carries_derivative(value: Any) -> bool:
     """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for
     integers, booleans and the rest."""
