@@ -102,7 +102,7 @@ def test_a_value_is_numpys_bit_for_bit(name):
 
     def traced(x):
         out = function(pnp, x)
-        assert isinstance(out, pb.tracer.Tracer)
+        assert isinstance(out, pb.Tracer)
         seen.append(np.array(pb.value(out), copy=None))
         return np.sum(np.real(out))
 
