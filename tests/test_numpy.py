@@ -10,9 +10,8 @@ import pytest
 
 import pullback as pb
 from pullback import numpy as pnp
-from pullback.primitives.shaping.nested_lists import holds_tracer
+from pullback.recording.nested_lists import holds_tracer
 from pullback.testing import check_grads
-from pullback.tracing.tracer import Tracer
 
 X = np.array([0.3, 0.7, 1.1])
 M = np.arange(6.0).reshape(2, 3) + X
@@ -103,7 +102,7 @@ def test_a_value_is_numpys_bit_for_bit(name):
 
     def traced(x):
         out = function(pnp, x)
-        assert isinstance(out, Tracer)
+        assert isinstance(out, pb.Tracer)
         seen.append(np.array(pb.value(out), copy=None))
         return np.sum(np.real(out))
 
