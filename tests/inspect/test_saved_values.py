@@ -134,13 +134,13 @@ def test_the_table_prints() -> None:
 constants holds 2.44 KiB between forward and reverse
 
  held  spec          primitive  slot             value     reason    line
----------------------------------------------------------------------------------------
-800 B  float64[100]  multiply   y (2 holders)    constant  constant  test_looking.py:L
-800 B  float64[100]  tanh       out (2 holders)  %3 tanh   saved     test_looking.py:L
-800 B  float64[100]  multiply   x                %2 where  saved     test_looking.py:L
-100 B  bool[100]     where      condition        constant  constant  test_looking.py:L
+--------------------------------------------------------------------------------------------
+800 B  float64[100]  multiply   y (2 holders)    constant  constant  test_saved_values.py:L
+800 B  float64[100]  tanh       out (2 holders)  %3 tanh   saved     test_saved_values.py:L
+800 B  float64[100]  multiply   x                %2 where  saved     test_saved_values.py:L
+100 B  bool[100]     where      condition        constant  constant  test_saved_values.py:L
 
-tanh at test_looking.py:L: the rule for x that saves out; the alternative saves x"""
+tanh at test_saved_values.py:L: the rule for x that saves out; the alternative saves x"""
     assert str(table).replace(f":{n + 2}", ":L") == golden
     assert "... and 1.66 KiB in smaller rows; listing(None) shows all" in table.listing(1)
 
@@ -148,7 +148,7 @@ tanh at test_looking.py:L: the rule for x that saves out; the alternative saves 
 def test_rows_are_values_in_the_order_of_the_program() -> None:
     n = chain.__code__.co_firstlineno
     rows = [(row.primitive, row.name, row.origin, row.reason, str(row.spec), row.where) for row in saved(chain, X)]
-    where = f"test_looking.py:{n + 1}"
+    where = f"test_saved_values.py:{n + 1}"
     assert rows == [
         ("sin", "x", "input x", "saved", "float64[100]", where),
         ("multiply", "x", "%1 sin", "saved", "float64[100]", where),
@@ -239,7 +239,7 @@ def test_the_steps_of_a_loop_are_one_row_for_each_slot() -> None:
     assert [(row.primitive, row.name, row.origin, row.steps, row.bytes_per_step) for row in table] == [
         ("sin", "x", "state", 7, 800), ("multiply", "x", "sin of the step", 7, 800),
     ]  # fmt: skip
-    where = f"test_looking.py:{body.__code__.co_firstlineno + 1}"
+    where = f"test_saved_values.py:{body.__code__.co_firstlineno + 1}"
     assert [row.where for row in table] == [where, where]
     assert table.rows[0].loop.startswith("fori_loop at ")
     assert "5.47 KiB      7 x 800 B  float64[100]  sin        x     state            saved   " in str(table)

@@ -82,7 +82,7 @@ def test_writing_to_a_captured_value_raises(policy):
     for bad in (f, g):
         with pytest.raises(
             WriteError,
-            match=r"writes to a value it captures \(at .*test_body\.py:\d+\); make it part of the loop's state",
+            match=r"writes to a value it captures \(at .*test_rerun\.py:\d+\); make it part of the loop's state",
         ):
             pb.grad(bad)(X)
         assert depth() == 0

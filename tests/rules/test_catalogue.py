@@ -8,6 +8,7 @@ import pytest
 import pullback as pb
 from pullback.memory.in_force import depth
 from pullback.rules import catalogue
+from pullback.words import plugins
 from pullback.words.errors import PluginError, RegistrationError, UnknownFunctionError
 
 X = np.array([1.0, 2.0, 3.0])
@@ -38,8 +39,8 @@ def test_a_duplicate_registration():
 
 
 def test_a_plugin_that_does_not_import(monkeypatch):
-    broken = EntryPoint(name="broken", value="pullback_of_nobody:PRIMITIVES", group=catalogue.ENTRY_POINTS)
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: (broken,))
+    broken = EntryPoint(name="broken", value="pullback_of_nobody:PRIMITIVES", group=plugins.PRIMITIVES)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: (broken,))
     scope = catalogue.Registry(plugins=True)
     with pytest.raises(
         PluginError,
@@ -50,8 +51,8 @@ def test_a_plugin_that_does_not_import(monkeypatch):
 
 
 def test_a_plugin_that_hands_over_something_else(monkeypatch):
-    odd = EntryPoint(name="odd", value="math:pi", group=catalogue.ENTRY_POINTS)
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: (odd,))
+    odd = EntryPoint(name="odd", value="math:pi", group=plugins.PRIMITIVES)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: (odd,))
     scope = catalogue.Registry(plugins=True)
     with pytest.raises(PluginError, match=r"plugin 'odd' \(math:pi\).*reinstall or remove"):
         scope.find(np.matmul)

@@ -170,9 +170,7 @@ def test_the_pattern_of_dependencies_is_a_structure():
 def test_an_entry_that_the_structure_misses_is_named(row, column, mode):
     pattern = np.abs(dense_of(burgers, X)) > 0
     pattern[row, column] = False
-    said = (
-        rf"misses entry \(row {row}, column {column}\) of the Jacobian at .*test_jacobian_by_colours.py:\d+, which is"
-    )
+    said = rf"misses entry \(row {row}, column {column}\) of the Jacobian at .*test_sparse_jacobians.py:\d+, which is"
     with pytest.raises(StructureError, match=said):
         pb.sparse_jacobian(burgers, structure=pattern, mode=mode)(X)
     silent = pb.sparse_jacobian(burgers, structure=pattern, mode=mode, check=False)(X)

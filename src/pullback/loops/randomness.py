@@ -13,11 +13,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.closures import MAX_DEPTH, filled
-from pullback.words.sniffs import global_names
+from pullback.words.sniffs import global_names, legacy_bytes
 from pullback.words.structures import flatten
-
-_STATE_BYTES = 2500
-"""Of an MT19937: 624 words of 32 bits and the position among them."""
 
 
 def generators_of(f: Any, state: Any) -> "list[np.random.Generator]":
@@ -107,6 +104,8 @@ class Randomness:
 
 
 def _legacy_bits() -> bytes | None:
-    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place."""
+    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place, or
+    where they are not found."""
     bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
-    return ctypes.string_at(bits.ctypes.state_address, _STATE_BYTES) if type(bits) is np.random.MT19937 else None
+    known = type(bits) is np.random.MT19937 and legacy_bytes()
+    return ctypes.string_at(bits.ctypes.state_address, known) if known else None

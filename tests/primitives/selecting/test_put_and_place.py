@@ -222,7 +222,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_plain_target_is_refused_with_the_rewrite(name):
-    with pytest.raises(pb.ConversionError, match=r"plain array of shape .*test_filling\.py:\d+.*zeros_like"):
+    with pytest.raises(pb.ConversionError, match=r"plain array of shape .*test_put_and_place\.py:\d+.*zeros_like"):
         pb.grad(REFUSED[name])(X)
 
 
