@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.loops.loop_record import LoopRecord
-from pullback.loops.verify import Digests
+from pullback.loops.replay_check import Digests
 from pullback.memory.in_force import using
 from pullback.recording.handles import twin_of
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from attrs import define, field
 
 from pullback.loops.randomness import Randomness
+from pullback.loops.replay_check import Verifier
 from pullback.loops.rerun import Steps, StepTape
-from pullback.loops.verify import Verifier
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items

@@ -17,9 +17,9 @@ from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.loops.randomness import Randomness, generators_of
+from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, value_for
 from pullback.loops.unrolled import run_forward_mode, run_untraced
-from pullback.loops.verify import Verifier, digests
 from pullback.memory.in_force import innermost, policy_in_force
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store

@@ -8,8 +8,8 @@ from attrs import define, field
 
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_chain import LoopChain
+from pullback.loops.replay_check import Digests, digests
 from pullback.loops.rerun import StepTape
-from pullback.loops.verify import Digests, digests
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of

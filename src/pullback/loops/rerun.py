@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.plain_code import PlainCode
-from pullback.loops.verify import Verifier, digests
+from pullback.loops.replay_check import Verifier, digests
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.policies.save_all import SaveAll
