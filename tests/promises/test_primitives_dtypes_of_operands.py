@@ -75,3 +75,11 @@ def test_unsigned_counts_of_repeat(kind):
     np.testing.assert_array_equal(pb.grad(lambda a: np.sum(np.repeat(a, counts) * weights))(np.ones(3)), expected)
     with pytest.raises(TypeError, match="Cannot cast"):
         pb.grad(lambda a: np.sum(np.repeat(a, np.array([1.0, 2.0, 3.0]))))(np.ones(3))
+
+
+@pytest.mark.parametrize("time", [np.array([1, 2], "m8[s]"), np.timedelta64(3, "s")], ids=["array", "scalar"])
+def test_a_time_is_made_a_number_first(time):
+    with pytest.raises(pb.ConversionError, match=r"would give timedelta64\[s\].*t / np.timedelta64\(1, 's'\)"):
+        pb.grad(lambda x: np.sum(time * x / np.timedelta64(1, "s")))(X)
+    second = np.timedelta64(1, "s")
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum((time / second) * x))(X), np.ones(2) * (time / second))

@@ -107,6 +107,11 @@ def finish(
         out, residuals = split_residuals(prim, out)
     if type(out) is np.ndarray and out.dtype.hasobject:
         raise ConversionError(_of_objects(prim.name))
+    if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind == "m":
+        raise ConversionError(
+            f"{prim.name} would give {out.dtype}, which carries no derivative (at {site_text(site_here())}); make it a "
+            "number first: t / np.timedelta64(1, 's') for a time t"
+        )
     if tape.mode and tape.trap is not None:
         tape.trap.look(prim, values, out, params)
     active = tuple(k for k, o in enumerate(operands) if isinstance(o, Handle) and o._tape is tape and o._id is not None)
