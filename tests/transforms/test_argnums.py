@@ -100,3 +100,12 @@ def test_wrong_names():
         pb.jacobian(weighted, argnames=())
     with pytest.raises(TypeError, match=r"missing a required argument: 'y'"):
         pb.grad(weighted, argnames="x")(X)
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(3), 2.0, np.float64(2.0), {"a": np.ones(2)}], ids=["array", "float", "scalar", "dict"]
+)
+def test_arguments_given_to_the_transform_are_told(x):
+    for transform in (pb.grad, pb.value_and_grad, pb.jacobian, pb.hessian):
+        with pytest.raises(StructureError, match=r"grad\(f\)\(x\), not grad\(f, x\)"):
+            transform(np.sum, x)

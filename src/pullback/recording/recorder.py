@@ -51,6 +51,16 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     return finish(prim, operands, values, out, params, tape)
 
 
+def _no_numbers(prim: Primitive, out: Any) -> ConversionError:
+    """The error for a result that holds objects or times."""
+    if out.dtype.hasobject:
+        return ConversionError(_of_objects(prim.name))
+    return ConversionError(
+        f"{prim.name} would give {out.dtype}, which carries no derivative (at {site_text(site_here())}); make it a "
+        "number first: t / np.timedelta64(1, 's') for a time t"
+    )
+
+
 def _of_objects(what: str) -> str:
     """Why an array of objects is refused: tracers in it would be constants, and what Python's own arithmetic does is
     not recorded."""
@@ -105,13 +115,8 @@ def finish(
     residuals = NO_PARAMS
     if prim.residuals:
         out, residuals = split_residuals(prim, out)
-    if type(out) is np.ndarray and out.dtype.hasobject:
-        raise ConversionError(_of_objects(prim.name))
-    if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind == "m":
-        raise ConversionError(
-            f"{prim.name} would give {out.dtype}, which carries no derivative (at {site_text(site_here())}); make it a "
-            "number first: t / np.timedelta64(1, 's') for a time t"
-        )
+    if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind in "OmV":
+        raise _no_numbers(prim, out)
     if tape.mode and tape.trap is not None:
         tape.trap.look(prim, values, out, params)
     active = tuple(k for k, o in enumerate(operands) if isinstance(o, Handle) and o._tape is tape and o._id is not None)

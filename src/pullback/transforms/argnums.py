@@ -75,8 +75,8 @@ def chosen(argnums: int | Sequence[int], argnames: str | Sequence[str] | None) -
             numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]  # several says which it is
         except TypeError:
             raise StructureError(
-                f"argnums={argnums!r} is no number of an argument; give 0 for the first, (0, 1) for several, or "
-                "names by argnames="
+                f"argnums={_shown(argnums)} is no number of an argument; give 0 for the first, (0, 1) for several, or "
+                "names by argnames=; the arguments go to what the transform gives: grad(f)(x), not grad(f, x)"
             ) from None
         choice = Chosen(numbers, None, several)
     else:
@@ -140,3 +140,8 @@ def function_of_chosen(
 def name_of(f: Any) -> str:
     """What titles and messages call a function."""
     return str(getattr(f, "__name__", type(f).__name__))
+
+
+def _shown(argnums: Any) -> str:
+    """What was given, but never a whole array or structure."""
+    return repr(argnums) if isinstance(argnums, int | float | str) else type(argnums).__name__
