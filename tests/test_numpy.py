@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback import numpy as pnp
-from pullback.recording.nested_lists import holds_tracer
+from pullback.primitives.shaping.nested_lists import holds_tracer
 from pullback.testing import check_grads
 
 X = np.array([0.3, 0.7, 1.1])
