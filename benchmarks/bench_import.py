@@ -29,7 +29,8 @@ def child_seconds(program: str, cache: str) -> float:
         "PYTHONPYCACHEPREFIX": cache
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)  # noqa: S603  our own interpreter and text
+    # Our own interpreter and text.
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)  # noqa: S603
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

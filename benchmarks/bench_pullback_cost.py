@@ -76,7 +76,8 @@ def steady_memory() -> None:
     interpreter is started again where one is not set. Other allocators ignore them."""
     if any(os.environ.get(name) != value for name, value in THRESHOLDS.items()):
         sys.stdout.flush()
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | THRESHOLDS)  # noqa: S606 - no shell
+        # No shell.
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | THRESHOLDS)  # noqa: S606
 
 
 def cotangents(out: Any) -> Any:

@@ -53,7 +53,8 @@ def one_thread() -> None:
         return
     environment = os.environ | dict.fromkeys(THREAD_VARIABLES, "1")
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606  our own command line, no shell
+    # Our own command line, no shell.
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
 
 
 def arguments(description: str) -> argparse.Namespace:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "pullback"
 PLUGINS = sorted(p.parent for p in ROOT.glob("plugins/*/pyproject.toml"))
 
-FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES, ROOM_FILES = 400, 600, 50, 14
+FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES, ROOM_FILES, LINE_CHARACTERS = 400, 600, 50, 14, 120
 ASSEMBLY = ("pullback", "registry.extend(CORE, later=rare)")  # the one place that registers, and the one call at import
 MAY_PRINT = ("cli", "demos", "__main__")
 PUBLIC_MODULES = ("testing", "schedules", "numpy")
@@ -335,6 +335,17 @@ def test_files_are_short() -> None:
             f"{at(path, n)} has {n} lines, the limit is {limit - 1}" for path, n in lengths.items() if n >= limit
         ]
     report(faults, "split the file where its subject changes")
+
+
+def test_lines_are_narrow() -> None:
+    """Also those that end in an ignore, which the linter lets pass."""
+    faults = [
+        f"{at(path, number)} has {len(line)} characters, the limit is {LINE_CHARACTERS}"
+        for path in (*source_files(), *files_of_tests(), *sorted((ROOT / "benchmarks").rglob("*.py")))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if len(line) > LINE_CHARACTERS
+    ]
+    report(faults, "put the reason of an ignore on the line before it")
 
 
 def own_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -122,7 +122,9 @@ def test_a_solver_that_closes_over_traced_values():
         stepped,
         lambda a, solve: np.sum(pb.checkpoint(lambda a: solve(a, X) ** 2)(a)),
     ):
-        gradient, product = pb.grad(f)(a, np.linalg.solve), pb.hvp(lambda a: f(a, np.linalg.solve), (a,), (a.T,))  # noqa: B023 - called at once
+        # Called at once.
+        gradient = pb.grad(f)(a, np.linalg.solve)
+        product = pb.hvp(lambda a: f(a, np.linalg.solve), (a,), (a.T,))  # noqa: B023
         for policy in (pb.SaveAll(), *POLICIES):
             np.testing.assert_allclose(pb.grad(f, policy=policy)(a, solution), gradient, rtol=1e-10)
             found = pb.hvp(lambda a: f(a, solution), (a,), (a.T,), policy=policy)  # noqa: B023 - called at once

@@ -56,7 +56,7 @@ def test_the_legacy_generator_is_replayed(policy):
         for p in (pb.SaveAll(), policy):
             np.random.seed(11)  # noqa: NPY002
             body = lambda k, u, x: u * np.random.rand(3) + x  # noqa: E731, NPY002
-            loss = lambda x, p=p: np.sum(pb.fori_loop(0, 9, lambda k, u: body(k, u, x), x, policy=p))  # noqa: B023, E731
+            loss = lambda x, p=p: pb.fori_loop(0, 9, lambda k, u: body(k, u, x), x, policy=p).sum()  # noqa: B023, E731
             grads.append(pb.grad(loss)(X))
             after = np.random.rand()  # noqa: NPY002
         np.random.seed(11)  # noqa: NPY002

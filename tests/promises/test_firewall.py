@@ -90,7 +90,8 @@ CONVERSIONS = {
     "Polynomial": (lambda t: Polynomial([t, t]), r"np\.polyval\(coefficients, x\)"),
     "Polynomial of one": (lambda t: Polynomial(t), r"np\.polyval\(coefficients, x\)"),
     "np.poly1d": (lambda t: np.poly1d([t, t]), r"np\.polyval\(coefficients, x\)"),
-    "np.random.normal": (lambda t: np.random.normal(t), r"loc \+ scale \* rng\.normal\(size=shape\)"),  # noqa: NPY002 - a road that must raise
+    # A road that must raise.
+    "np.random.normal": (lambda t: np.random.normal(t), r"loc \+ scale \* rng\.normal\(size=shape\)"),  # noqa: NPY002
     "rng.normal": (lambda t: np.random.default_rng(0).normal(t), r"loc \+ scale \* rng\.normal\(size=shape\)"),
     "nd.dot": (lambda t: np.ones(3).dot(t), r"np\.dot\(a, x\) or a @ x"),
     "nd[t]": (lambda t: V[t], VALUE),

@@ -354,7 +354,8 @@ def test_error_states_and_warnings_are_the_users(policy):
 
 
 def test_numpys_random_state_is_not_touched():
-    before = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002 - the legacy state is what is looked at
+    # The legacy state is what is looked at.
+    before = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
     pb.grad(program)(X)
     pb.grad(program, policy=pb.Binomial(1))(X)
     assert np.array_equal(np.random.get_state(legacy=False)["state"]["key"], before)  # noqa: NPY002

@@ -68,7 +68,8 @@ def counting(name, arity):
     """A product of ``arity`` operands whose rules count their calls."""
     calls, names = {}, "xyz"[:arity]
     namespace = {"operator": operator}
-    exec(f"def forward({', '.join(names)}):\n    return {' * '.join(names)}", namespace)  # noqa: S102 - the operands are named by arity
+    # The operands are named by arity.
+    exec(f"def forward({', '.join(names)}):\n    return {' * '.join(names)}", namespace)  # noqa: S102
     prim = pb.primitive(namespace["forward"], name=name)
     for operand in names:
         others = [n for n in names if n != operand]

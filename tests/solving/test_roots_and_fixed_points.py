@@ -305,7 +305,9 @@ def test_what_steps_hold_does_not_grow_with_their_number():
 
 def test_an_equation_with_a_loop_of_its_own_is_reversed_again_and_again():
     def f(p):
-        equation = lambda x: x + 0.1 * pb.fori_loop(0, 3, lambda _, y: y * np.cos(0.1 * x) + 0.1 * p, x) - p  # noqa: E731
+        def equation(x):
+            return x + 0.1 * pb.fori_loop(0, 3, lambda _, y: y * np.cos(0.1 * x) + 0.1 * p, x) - p
+
         return np.sum(W * pb.custom_root(equation, P, newton, dense))
 
     def equation(x, p):
@@ -384,7 +386,10 @@ def test_a_linear_solution_has_the_derivatives_of_the_inverse():
 
 def test_a_symmetric_system_is_its_own_transpose_and_others_must_say_how():
     S = A + A.T
-    symmetric = lambda b: np.sum(pb.custom_linear_solve(lambda v: np.sum(S * v, axis=1), b, dense, symmetric=True))  # noqa: E731
+
+    def symmetric(b):
+        return np.sum(pb.custom_linear_solve(lambda v: np.sum(S * v, axis=1), b, dense, symmetric=True))
+
     np.testing.assert_allclose(pb.grad(symmetric)(B), np.linalg.solve(S, np.ones(3)), rtol=1e-14)
     silent = lambda b: np.sum(pb.custom_linear_solve(lambda v: np.sum(A * v, axis=1), b, dense))  # noqa: E731
     np.testing.assert_allclose(pb.jvp(silent, (B,), (B,))[1], np.sum(np.linalg.solve(A, B)), rtol=1e-14)

@@ -108,7 +108,8 @@ def test_auto_takes_the_direction_with_fewer_colours(monkeypatch):
         return out, Counted()
 
     monkeypatch.setattr("pullback.sparsity.sparse_jacobians.vjp", counted)
-    wide = lambda x: np.sum(x.reshape(3, 4) ** 3, axis=1)  # noqa: E731 - one pull for all rows, a column for each of four
+    # One pull for all rows, a column for each of four.
+    wide = lambda x: np.sum(x.reshape(3, 4) ** 3, axis=1)  # noqa: E731
     np.testing.assert_allclose(pb.sparse_jacobian(wide)(X).toarray(), dense_of(wide, X), rtol=1e-14)
     assert len(pulls) == 1
     pb.sparse_jacobian(burgers)(X)

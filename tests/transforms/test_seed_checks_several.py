@@ -168,7 +168,8 @@ def test_a_callback_gets_a_list_with_one_cotangent_for_each_seed(loop, policy):
     pull(seeds, on_adjoint={"u": lambda k, cts: heard.append((k, [np.array(ct) for ct in cts]))})
     for j, seed in enumerate(seeds):
         own = []
-        pb.vjp(f, X, policy=policy)[1](seed, on_adjoint={"u": lambda k, ct: own.append((k, np.array(ct)))})  # noqa: B023 - called at once
+        tell = lambda k, ct: own.append((k, np.array(ct)))  # noqa: B023, E731 - called at once
+        pb.vjp(f, X, policy=policy)[1](seed, on_adjoint={"u": tell})
         assert [k for k, _ in own] == [k for k, _ in heard] == list(range(N))[::-1]
         for (_, cts), (_, ct) in zip(heard, own, strict=True):
             assert cts[j].tobytes() == ct.tobytes()

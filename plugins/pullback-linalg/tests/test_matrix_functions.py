@@ -164,7 +164,8 @@ def test_values_are_those_of_numpy(f, xs):
 
 @pytest.mark.parametrize(("f", "xs"), ROWS)
 def test_derivatives_of_two_orders_are_right(f, xs):
-    inexact = lambda out: tuple(v for v in parts(out) if hasattr(v, "dtype") and v.dtype.kind in "fc")  # noqa: E731 - the rank is none
+    # The rank is none.
+    inexact = lambda out: tuple(v for v in parts(out) if hasattr(v, "dtype") and v.dtype.kind in "fc")  # noqa: E731
     pb.testing.check_grads(lambda *xs: inexact(f(*xs)), tuple(xs), order=2)
 
 

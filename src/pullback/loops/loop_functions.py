@@ -25,7 +25,7 @@ from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, twin_of
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
@@ -91,7 +91,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
-    lengths = {np.shape(leaf)[0] if not isinstance(leaf, Handle) else leaf.shape[0] for leaf in x_leaves}  # type: ignore[attr-defined]
+    lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
     if length is not None:
         lengths.add(length)
     if len(lengths) != 1:

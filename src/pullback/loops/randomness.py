@@ -68,7 +68,8 @@ class Randomness:
     def save(self) -> tuple[Any, ...]:
         """The states now."""
         if not self._untouched():
-            self.seen_bits, self.seen = _legacy_bits(), np.random.get_state(legacy=False)  # noqa: NPY002 - users of the legacy generator must be replayed too
+            # Users of the legacy generator must be replayed too.
+            self.seen_bits, self.seen = _legacy_bits(), np.random.get_state(legacy=False)  # noqa: NPY002
         return (self.seen, *(copy.deepcopy(g.bit_generator.state) for g in self.generators))
 
     def restore(self, states: tuple[Any, ...]) -> None:

@@ -4,6 +4,7 @@ A tier is a place where entries are stored. ``TIERS`` is the one table of them, 
 place, on disk say, is one more line there.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -120,19 +121,19 @@ class Store:
 
 
 @define(eq=False)
-class Storing:
+class Storing(ABC):
     """A chain as far as it stores: tapes move between its ``work`` and the store, states are copied by the chain."""
 
     store: Store
     work: Any = field(default=None, init=False)
 
+    @abstractmethod
     def snapshot(self, step: int) -> Entry:
         """The state before ``step``, to be stored."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, entry: Any, step: int) -> None:
         """A stored state becomes the live one."""
-        raise NotImplementedError
 
     def take_tape(self) -> Any:
         """The tape, out of WORK."""

@@ -150,7 +150,8 @@ class MemoryPolicy:
             )
         return Schedule(self.actions(n, state_bytes=state_bytes, tape_bytes=tape_bytes), n, policy=self)
 
-    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002  for those who override it
+    # For those who override it.
+    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
         """Yield the actions for ``n`` steps: the one method a user's policy writes."""
         raise PolicyError(
             f"{type(self).__name__} yields no actions for n={n}. Write actions(self, n, *, state_bytes, tape_bytes)."

@@ -46,7 +46,8 @@ class Binomial(MemoryPolicy):
     snapshots: int = field(converter=_as_snapshots)
     online: str = field(default="greedy", kw_only=True, converter=_as_rule)
 
-    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002  counts slots, not bytes
+    # Counts slots, not bytes.
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
         s = self.snapshots
         snapshots: list[int] = []  # ascending; says at each yield which snapshots are stored

@@ -14,7 +14,8 @@ class RunAgain(MemoryPolicy):
     """2n forward steps, one snapshot and then n tapes: x_0 is held, and when the reverse comes every step is run again,
     once, and its tape kept."""
 
-    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002  sizes change nothing here
+    # Sizes change nothing here.
+    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
         """Actions for ``n`` steps."""
         tapes = Tapes()
         if n:

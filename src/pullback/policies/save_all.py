@@ -13,7 +13,8 @@ from pullback.policies.base import MemoryPolicy, Schedule
 class SaveAll(MemoryPolicy):
     """n forward steps and n tapes: every step is recorded in the sweep and its tape kept. The length may be unknown."""
 
-    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002  sizes change nothing here
+    # Sizes change nothing here.
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
         saved = Tapes()
         return Schedule(_all_actions(n, saved), n, policy=self, finish=saved.finish)

@@ -25,7 +25,8 @@ def require_traced_target(name: str, target: Any) -> None:
 
 def write_out(name: str, target: Any, result: Any, casting: str = "same_kind") -> Any:
     """The target, which now holds the result; NumPy's rules for casting and shape."""
-    if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
+    # A wrong rule's name is NumPy's to refuse.
+    if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         message = (
             f"Cannot cast ufunc {name!r} output from {result.dtype!r} to {target.dtype!r} with casting rule {casting!r}"
         )

@@ -86,7 +86,8 @@ class Region:
 
 def is_array(part: Any) -> bool:
     """True for an array of one axis or more, traced or not: what ``+=`` changes in place."""
-    return isinstance(part, np.ndarray | Handle) and bool(part.shape != ())  # type: ignore[union-attr]  # a handle has the array's attributes
+    # A handle has the array's attributes.
+    return isinstance(part, np.ndarray | Handle) and bool(part.shape != ())  # type: ignore[union-attr]
 
 
 def region_at(

@@ -199,7 +199,10 @@ def _replayed(equation: Equation, compute: Callable[[], Any]) -> Any:
     is called again in a replay."""
     # One name for each function: a loop freezes the functions that its body names, but not those in a structure.
     name, residual, linear, solve, transpose_solve = astuple(equation, recurse=False)
-    body = lambda carry, _: (carry, solution(Equation(name, residual, linear, solve, transpose_solve), compute))  # noqa: E731
+
+    def body(carry: Any, _: Any) -> Any:
+        return carry, solution(Equation(name, residual, linear, solve, transpose_solve), compute)
+
     _, stacked = scan(body, (), length=1, policy=SaveAll())
     return map_leaves(lambda leaf: leaf.reshape(leaf.shape[1:]) if len(leaf.shape) > 1 else leaf[0], stacked)
 

@@ -97,7 +97,10 @@ def fixed_point(
         if scale == 0:
             return y
         unit = map_leaves(lambda leaf: leaf / scale, y)
-        step = lambda v: leafwise("fixed_point", np.add, unit, leafwise("fixed_point", np.subtract, v, g(v)))  # noqa: E731
+
+        def step(v: Any) -> Any:
+            return leafwise("fixed_point", np.add, unit, leafwise("fixed_point", np.subtract, v, g(v)))
+
         return map_leaves(
             lambda leaf: leaf * scale, _iterated(step, unit, far, bound, max_steps, "the derivative of fixed_point")
         )

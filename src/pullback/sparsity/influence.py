@@ -99,7 +99,8 @@ class Influence:
         """The sum of two cotangents that are values here."""
         return p + g
 
-    def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:  # noqa: ARG002 - as Tangents.write
+    # As Tangents.write.
+    def write(self, root: Any, region: Region, value: Any, *, add: bool, copied: bool) -> None:  # noqa: ARG002
         """The names of a root after a write: the region takes those of what was written, or besides its own where
         that was added."""
         shape = np.shape(root._value)
@@ -111,7 +112,8 @@ class Influence:
             self._add(names, region, new)
         activate(root, Tangent(names))
 
-    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Tangents.solution
+    # As Tangents.solution.
+    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002
         """The names of the leaves of an implicit solution, given those of its equations: an unknown depends on what
         reaches any of the equations that it is coupled with, where ``matvec`` is the derivative of the equations by the
         unknowns.

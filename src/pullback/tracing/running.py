@@ -54,7 +54,8 @@ class Traced:
     @property
     def site(self) -> int:
         """The call site that asked for the derivative."""
-        return int(self.tape.records[0][-1]) if self.inputs else 0  # type: ignore[index]  # the records of inputs are never dropped
+        # The records of inputs are never dropped.
+        return int(self.tape.records[0][-1]) if self.inputs else 0  # type: ignore[index]
 
     @property
     def called_at(self) -> str:

@@ -85,7 +85,7 @@ class Tracer(Unconverted):
     nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
     strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
     T = property(lambda self: self.transpose(), doc="The transposed view.")
-    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The view with the last two axes swapped.")  # noqa: N815
+    mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The last two axes swapped.")  # noqa: N815
 
     @property
     def real(self) -> Any:

@@ -72,7 +72,8 @@ def chosen(argnums: int | Sequence[int], argnames: str | Sequence[str] | None) -
     if argnames is None:
         several = not hasattr(argnums, "__index__")
         try:
-            numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]  # several says which it is
+            # Several says which it is.
+            numbers = tuple(map(index, argnums)) if several else (index(argnums),)  # type: ignore[arg-type]
         except TypeError:
             raise StructureError(
                 f"argnums={_shown(argnums)} is no number of an argument; give 0 for the first, (0, 1) for several, or "

@@ -45,7 +45,8 @@ class Tangents:
 
     tape: Tape
 
-    def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002 - other forward traces ask for the tag (see ``influence``)
+    # Other forward traces ask for the tag (see ``influence``).
+    def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002
         """A value marked by ``name``: tangents have no use for it."""
         return leaf
 
@@ -119,7 +120,8 @@ class Tangents:
             region.write(buffer, 0 if new is None else new)
         activate(root, Tangent(buffer))
 
-    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002 - as Influence.solution
+    # As Influence.solution.
+    def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002
         """The tangents of the leaves of an implicit solution, given those of its equation: ``solve`` solves with the
         derivative of that."""
         found = solve([np.zeros_like(leaf) if t is None else -t for leaf, t in zip(leaves, given, strict=True)])

@@ -19,7 +19,8 @@ PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "
 
 def entry_points(group: str) -> Any:
     """The entry points of a group."""
-    from importlib.metadata import entry_points as found  # noqa: PLC0415 - a tenth of the import, for programs that need a plugin only
+    # A tenth of the import, for programs that need a plugin only.
+    from importlib.metadata import entry_points as found  # noqa: PLC0415
 
     return found(group=group)
 

@@ -29,7 +29,8 @@ def test_corners_are_made_of_the_pads_before_them(mode, options, shape):
 
 
 def test_a_constant_is_counted_where_it_stands_at_last():
-    padded = lambda v: np.pad(v[0] * np.zeros((2, 3)), (1, 2), constant_values=(v[1], v[2]))  # noqa: E731 - as the others
+    # As the others.
+    padded = lambda v: np.pad(v[0] * np.zeros((2, 3)), (1, 2), constant_values=(v[1], v[2]))  # noqa: E731
     gradient = pb.grad(lambda v: np.sum(padded(v)))(np.array([1.0, 3.0, 5.0]))
     np.testing.assert_array_equal(gradient, [0, 3 + 5, 2 * 3 + 2 * 5])  # axis 1 comes last, and overwrites the corners
 

@@ -102,7 +102,9 @@ def test_a_jvp_rule_that_cannot_be_differentiated_is_found_at_second_order():
     def tangent(t, x):
         return t * np.cos(pb.value(x))
 
-    sine = primitive(lambda x: np.sin(x), name="sine", vjps={"x": lambda ct, x: ct * np.cos(x)}, jvps={"x": tangent})  # noqa: PLW0108 - the name is the operand's
+    # The name is the operand's.
+    rules = {"vjps": {"x": lambda ct, x: ct * np.cos(x)}, "jvps": {"x": tangent}}
+    sine = primitive(lambda x: np.sin(x), name="sine", **rules)  # noqa: PLW0108
     check_grads(sine, (X,), order=1)
     check_grads(sine, (X,), order=2, modes=("rev",))
     with pytest.raises(
@@ -119,7 +121,9 @@ def test_a_mode_that_raises_at_second_order_is_reported():
     def tangent(t, x):
         return t * np.array([math.cos(v) for v in x])
 
-    sine = primitive(lambda x: np.sin(x), name="sine", vjps={"x": lambda ct, x: ct * np.cos(x)}, jvps={"x": tangent})  # noqa: PLW0108 - the name is the operand's
+    # The name is the operand's.
+    rules = {"vjps": {"x": lambda ct, x: ct * np.cos(x)}, "jvps": {"x": tangent}}
+    sine = primitive(lambda x: np.sin(x), name="sine", **rules)  # noqa: PLW0108
     with pytest.raises(CheckError, match=r"second-order reverse over forward raised: .*ConversionError"):
         check_grads(sine, (X,), order=2)
 

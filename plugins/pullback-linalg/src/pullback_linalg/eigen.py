@@ -107,7 +107,8 @@ def _eig_rule(ct: Any, w: Any, v: Any) -> Any:
     return _solved(v, with_diagonal(ct_w, m * reciprocal_gaps(w, ct_w, ct_v)) @ transposed(v))
 
 
-eig = pb.primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), vjps={"a": _eig_rule})  # noqa: PLW0108 - for its signature
+# For its signature.
+eig = pb.primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), vjps={"a": _eig_rule})  # noqa: PLW0108
 
 
 def matching(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.intp]:
@@ -133,7 +134,8 @@ def _eigvals_rule(ct: Any, a: Any, out: Any) -> Any:
     return _solved(v, ct[..., :, None] * transposed(v))
 
 
-eigvals = pb.primitive(lambda a: np.linalg.eigvals(a), name="eigvals", vjps={"a": _eigvals_rule})  # noqa: PLW0108 - as above
+# As above.
+eigvals = pb.primitive(lambda a: np.linalg.eigvals(a), name="eigvals", vjps={"a": _eigvals_rule})  # noqa: PLW0108
 
 
 @pb.composite(np.linalg.eig, name="linalg.eig")

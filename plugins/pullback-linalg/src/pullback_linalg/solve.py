@@ -30,7 +30,8 @@ HAS_SCIPY = find_spec("scipy") is not None
 def factor(a: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """(lu, piv) of every matrix in the stack ``a``, as LAPACK's getrf packs them; each lu in Fortran order: getrs
     copies nothing."""
-    from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - SciPy is optional, and 50 ms of import for who only multiplies
+    # SciPy is optional, and 50 ms of import for who only multiplies.
+    from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415
 
     getrf = get_lapack_funcs("getrf", (a,))
     if a.ndim == 2 and a.size:

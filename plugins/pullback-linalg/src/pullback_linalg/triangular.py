@@ -28,7 +28,8 @@ def _triangular_solve(t: NDArray[Any], b: NDArray[Any], *, lower: bool, transpos
     """The solution x of ``t x = b``, or of ``t^T x = b``; of t only the one triangle is read. Both are matrices, or
     stacks of them."""
     if HAS_SCIPY and t.ndim == b.ndim == 2 and b.size and len(t) >= LARGE:
-        from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415 - SciPy is optional, and 50 ms of import for who only multiplies
+        # SciPy is optional, and 50 ms of import for who only multiplies.
+        from scipy.linalg.lapack import get_lapack_funcs  # noqa: PLC0415
 
         # LAPACK counts in Fortran order: it is handed t^T, of which it copies nothing.
         x, info = get_lapack_funcs("trtrs", (t, b))(

@@ -1,4 +1,5 @@
-# ruff: noqa: PLW0108 - a rule is a lambda even where it only calls a function: the names of its parameters say what is saved
+# A rule is a lambda even where it only calls a function: the names of its parameters say what is saved.
+# ruff: noqa: PLW0108
 """Complex numbers: real and imaginary parts, angle, sign, and the names NumPy has for conjugation.
 
 ``ct`` is df/dx - i df/dy of the real result f, with z = x + iy. A real operand sees

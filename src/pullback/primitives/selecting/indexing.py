@@ -195,7 +195,8 @@ def read(handle: Any, key: Any) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """numpy.take: ``a[..., indices]`` along an axis, along the flat array for None."""
     if isinstance(a, Handle) and not np.size(plain_value(a)):
-        return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]  # NumPy refuses a wrong mode
+        # NumPy refuses a wrong mode.
+        return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]
     line = np.ravel(a) if axis is None else a
     place = normalize_axis_index(0 if axis is None else axis, line.ndim)
     wanted, extent = np.asarray(indices).astype(np.intp, copy=False), line.shape[place]

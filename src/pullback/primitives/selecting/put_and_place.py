@@ -25,7 +25,8 @@ def _cycled(values: Any, count: int) -> Any:
 def _cast(values: Any, target: Any, casting: str = "unsafe") -> Any:
     """Values as an array of the target's dtype; raises TypeError where the rule forbids it."""
     dtype = spec_of(values).dtype
-    if not np.can_cast(dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
+    # A wrong rule's name is NumPy's to refuse.
+    if not np.can_cast(dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"Cannot cast array data from {dtype!r} to {target.dtype!r} according to the rule {casting!r}")
     return values if hasattr(values, "dtype") else np.asarray(values, target.dtype)
 

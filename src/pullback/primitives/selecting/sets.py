@@ -81,7 +81,8 @@ def unique(
         values = rows(ar, axis=axis, options=pairs)
     if not any(flags):
         return values
-    return (values, *np.unique(plain_value(ar), *flags, axis, **options)[1:])  # type: ignore[call-overload]  # its type takes no variables
+    # Its type takes no variables.
+    return (values, *np.unique(plain_value(ar), *flags, axis, **options)[1:])  # type: ignore[call-overload]
 
 
 def _unique_with(function: Callable[..., Any]) -> Composite:

@@ -120,7 +120,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
             f"{site_text(site_here())}), which would drop the derivative; make the target with np.zeros_like(x)"
         )
     target: Any = dst
-    if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]  # a wrong rule's name is NumPy's to refuse
+    # A wrong rule's name is NumPy's to refuse.
+    if not np.can_cast(spec_of(src).dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"Cannot cast array data to {target.dtype} according to the rule {casting!r}")
     set_item(target, Ellipsis, src if where is True else np.where(where, src, target))
 
