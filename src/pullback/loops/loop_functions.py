@@ -69,11 +69,10 @@ def scan(
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
         result = frozen(carry, unflatten(x_definition, x) if x is not None else None)
         if not isinstance(result, tuple) or len(result) != 2:
-            message = (
+            raise StructureError(
                 f"scan: step {k} returned {type(result).__name__}; return (carry, y), with None for y where "
                 "there is none"
             )
-            raise StructureError(message)
         return result
 
     return loop.run(call, step, init, n, x_leaves if xs is not None else None)
@@ -95,8 +94,7 @@ def _scan_length(x_leaves: list[Any], length: int | None) -> int:
     if length is not None:
         lengths.add(length)
     if len(lengths) != 1:
-        message = f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length"
-        raise StructureError(message)
+        raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())
 
 

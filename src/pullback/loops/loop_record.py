@@ -238,8 +238,7 @@ class LoopRecord:
 
 
 def _over(*_: Any) -> Any:
-    message = "this loop was released; call vjp again"
-    raise TracerError(message)
+    raise TracerError("this loop was released; call vjp again")
 
 
 def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:

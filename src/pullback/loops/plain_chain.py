@@ -111,11 +111,10 @@ class PlainChain:
 
     def _at_cut(self, action: Any, k: int) -> None:
         if type(action) not in (Save, Delete):
-            message = (
+            raise PolicyError(
                 f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a "
                 f"loop function (fori_loop, scan)"
             )
-            raise PolicyError(message)
         if type(action) is Save and action.kind == "state" and action.step not in self.snapshots.filling:
             self.snapshots.begin(k, self.cuts[k])
         carry_out(action, self.machine, self)
@@ -221,12 +220,11 @@ class PlainChain:
 
     def _require_memory(self, action: Action, tier: str) -> None:
         if tier != MEMORY and tier in self.store.tiers:
-            message = (
+            raise PolicyError(
                 f"{self.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and "
                 f"so do snapshots while the program runs: both can be in {MEMORY!r} only. Name that tier, or use a "
                 "loop function (fori_loop, scan)"
             )
-            raise PolicyError(message)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""

@@ -48,12 +48,11 @@ class Verifier:
         ``where``."""
         wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
         if wrong:
-            message = (
+            raise ReplayError(
                 f"{self.name}: {happened}, in leaf {', '.join(wrong)} of {where}. The body reads something that "
                 "changed in between: an array or object changed from outside, a global counter, a random generator "
                 "that the loop cannot reach. Make it part of the state, or pass the array as an argument"
             )
-            raise ReplayError(message)
 
 
 def digests(leaves: list[Any]) -> Digests:

@@ -169,20 +169,18 @@ class Steps:
         carry, y = self.call(k, unflatten(self.definition, leaves), x)
         new, definition = flatten(carry)
         if definition != self.definition:
-            message = (
+            raise StructureError(
                 f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
                 f"what came in, same structure"
             )
-            raise StructureError(message)
         ys, y_definition = flatten(y)
         if self.y_definition is None:
             self.y_definition = y_definition
         elif y_definition != self.y_definition:
-            message = (
+            raise StructureError(
                 f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
                 f"{self.y_definition}; return one structure from every step"
             )
-            raise StructureError(message)
         return new, ys
 
     def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
@@ -196,11 +194,10 @@ class Steps:
                 continue
             spec, wanted = spec_of(new), spec_of(old)
             if spec != wanted:
-                message = (
+                raise StructureError(
                     f"{self.name}: leaf {number} of the carry is {wanted} before step {k} and {spec} after it; "
                     "a loop's carry keeps shape and dtype. Convert the initial value, or the result with .astype"
                 )
-                raise StructureError(message)
 
     def place(self, k: int) -> str:
         """A step, for messages."""
@@ -239,11 +236,10 @@ class Steps:
         elif not captures.keys() <= self.captured_specs.keys() or (
             enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)
         ):
-            message = (
+            raise TracerError(
                 f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
                 "it; use the value in every step, or make it part of the loop's state"
             )
-            raise TracerError(message)
         if enclosing is not None and tape.outer is not None:
             enclosing.meet(tape.outer)
 

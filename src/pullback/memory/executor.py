@@ -76,8 +76,7 @@ def _next(schedule: Any) -> Action:
     for action in schedule:
         found: Action = action
         return found
-    message = f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last"
-    raise ScheduleError(message)
+    raise ScheduleError(f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last")
 
 
 def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:

@@ -39,11 +39,10 @@ def policy_in_force(policy: Any = None) -> MemoryPolicy:
 def checked(policy: Any) -> MemoryPolicy:
     """``policy``, if it is one."""
     if not isinstance(policy, MemoryPolicy):
-        message = (
+        raise PolicyError(
             f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; pass an instance, not a "
             "class or a name"
         )
-        raise PolicyError(message)
     return policy
 
 

@@ -109,11 +109,10 @@ class Store:
     def _put(self, key: Key, entry: Entry, action: Action) -> None:
         tier = self.tiers.get(key[2])
         if tier is None:
-            message = (
+            raise PolicyError(
                 f"{self.policy!r} wants {action!r}, and there is no tier {key[2]!r}: there is "
                 f"{', '.join(map(repr, self.tiers))}. Name one of these in the action, or leave the tier out"
             )
-            raise PolicyError(message)
         self.entries[key] = tier.take(entry)
         if tier.in_memory:
             self.booked[key] = entry.items

@@ -147,9 +147,8 @@ def plain_array(array: Any) -> Any:
     """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else
     by its operators is refused."""
     if isinstance(array, np.ma.MaskedArray | np.matrix):
-        message = (
+        raise NotDifferentiableError(
             f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at "
             f"{site_text(site_here())}); pass np.asarray(x), and the mask as an array of its own to np.where"
         )
-        raise NotDifferentiableError(message)
     return np.asarray(array)

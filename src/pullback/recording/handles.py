@@ -103,14 +103,12 @@ def tape_of(operands: Any, doing: str) -> Tape:
             if found is None or tape.level > found.level:
                 found = tape
             elif tape.level == found.level and tape is not found:
-                message = (
+                raise TracerError(
                     f"{doing} mixes tracers of two unrelated traces (at {site_text(site_here())}); pass the value as "
                     "an argument, or take pullback.value(x)"
                 )
-                raise TracerError(message)
     if found is None:
-        message = f"{doing} met no tracer"
-        raise TracerError(message)
+        raise TracerError(f"{doing} met no tracer")
     return found
 
 

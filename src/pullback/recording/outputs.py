@@ -16,27 +16,24 @@ def require_traced_target(name: str, target: Any) -> None:
     if target is None or isinstance(target, Handle):
         return
     shape, where = getattr(target, "shape", ()), f"at {site_text(site_here())}"
-    message = (
+    raise ConversionError(
         f"numpy.{name} would write a traced value into a plain array of shape {shape} ({where}), which would "
         f"drop the derivative; {BUFFER}"
     )
-    raise ConversionError(message)
 
 
 def write_out(name: str, target: Any, result: Any, casting: str = "same_kind") -> Any:
     """The target, which now holds the result; NumPy's rules for casting and shape."""
     # A wrong rule's name is NumPy's to refuse.
     if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]
-        message = (
+        raise TypeError(
             f"Cannot cast ufunc {name!r} output from {result.dtype!r} to {target.dtype!r} with casting rule {casting!r}"
         )
-        raise TypeError(message)
     if np.broadcast_shapes(result.shape, target.shape) != target.shape:
-        message = (
+        raise ValueError(
             f"non-broadcastable output operand with shape {target.shape} doesn't match the broadcast shape "
             f"{result.shape}"
         )
-        raise ValueError(message)
     set_item(target, Ellipsis, result)
     return target
 

@@ -210,8 +210,7 @@ def winners(region: Region, root_shape: tuple[int, ...], shape: tuple[int, ...])
 def require_writable(value: Any, what: str, where: str) -> None:
     """Raise :class:`WriteError` for a view NumPy gives read-only (``broadcast_to``, ``diagonal``)."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        message = (
+        raise WriteError(
             f"{what} is read-only in NumPy too (at {where}): it is a view such as broadcast_to or diagonal "
             "gives; write to a copy, x.copy()"
         )
-        raise WriteError(message)

@@ -34,11 +34,10 @@ def mark_saved(prim: Primitive, handle: Any, saved: tuple[str, ...], residuals: 
 def split_residuals(prim: Primitive, out: Any) -> tuple[Any, Mapping[str, Any]]:
     """The output of a forward that declares residuals, and these by name."""
     if not isinstance(out, tuple) or len(out) != 2 or not isinstance(out[1], Mapping):
-        message = (
+        raise RuleError(
             f"the forward of {prim.name} declares residuals {prim.residuals} and must return (out, {{name: "
             f"value}}), got {type(out).__name__}"
         )
-        raise RuleError(message)
     return out
 
 

@@ -43,8 +43,7 @@ def trap(*kinds: str) -> Iterator[None]:
     wrong = [kind for kind in kinds if kind not in FAULTS]
     if wrong or not kinds:
         given = ", ".join(map(repr, wrong)) or "nothing"
-        message = f"trap takes 'nan', 'inf' or both, got {given}; write trap('nan') or trap('nan', 'inf')"
-        raise PolicyError(message)
+        raise PolicyError(f"trap takes 'nan', 'inf' or both, got {given}; write trap('nan') or trap('nan', 'inf')")
     token = TRAPPED.set(tuple(kind for kind in FAULTS if kind in kinds or kind in TRAPPED.get()))
     try:
         yield
@@ -164,12 +163,11 @@ class Sentinel:
 
     def _refuse(self, name: str, which: str, kind: str, found: Any, given: list[str]) -> None:
         step = self.where_now()
-        message = (
+        raise NonFiniteError(
             f"forward: {name}, called at {site_text(site_here())}{f' in {step}' if step else ''}, produced "
             f"{counted(found, kind, which)}, from {', '.join(given)}; keep its operands where the result is finite, as "
             "in np.where(ok, x, 1.0) before the call"
         )
-        raise NonFiniteError(message)
 
 
 def counted(found: Any, kind: str, which: str) -> str:
@@ -239,13 +237,12 @@ class Watched:
         steps = self._tape.trap.where(ident) if self._tape.trap is not None else ""
         step = steps or self._place
         operand = form.primitive.name_of(form.active[place]) if form.execute is None and not form.wide else "array"
-        message = (
+        raise NonFiniteError(
             f"reverse: the pull of {form.name}, called at {site_text(record[-1])}{f' in {step}' if step else ''}, "
             f"produced {counted(found, kind, f'the cotangent of operand {operand!r}')}, from a cotangent that has "
             "none; there the derivative is not finite: keep the operand away, as in np.where(ok, x, 1.0) before the "
             "call"
         )
-        raise NonFiniteError(message)
 
 
 def _parts_unsound(ct: Any, kind: str) -> Any:

@@ -46,8 +46,7 @@ def set_item(handle: Any, key: Any, value: Any) -> None:
     if _is_own_region(handle, key, value):
         return
     if not isinstance(handle._value, np.ndarray | Handle):
-        message = f"{type(handle._value).__name__!r} object does not support item assignment"
-        raise TypeError(message)
+        raise TypeError(f"{type(handle._value).__name__!r} object does not support item assignment")
     key = concrete_key(key)
     _write(handle, region_at(steps_to(handle), handle._value, key), value, add=False)
 
@@ -98,11 +97,10 @@ def concrete_key(key: Any) -> Any:
     """An index with every traced integer or boolean array replaced by its value."""
     from_tuple = key if isinstance(key, tuple) else (key,)
     if any(isinstance(k, Handle) for k in from_tuple):
-        message = (
+        raise WriteError(
             "an index depends on the inputs of the trace as a floating value; take pullback.value(index) and "
             "convert it to int"
         )
-        raise WriteError(message)
     return key
 
 
@@ -179,27 +177,26 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 def _refuse_captured(root: Any) -> None:
     both = root._tape.overlapping.get(root._id)
     if both is not None:
-        message = (
+        raise WriteError(
             f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): {both} share "
             "it, and NumPy would change both; pass copies, or write to a copy"
         )
-        raise WriteError(message)
     captures = root._tape.captures
     if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
         _refuse_body()
 
 
 def _refuse_body() -> NoReturn:
-    message = f"a body writes to a value it captures (at {site_text(site_here())}); make it part of the loop's state"
-    raise WriteError(message)
+    raise WriteError(
+        f"a body writes to a value it captures (at {site_text(site_here())}); make it part of the loop's state"
+    )
 
 
 def _refuse_outer() -> NoReturn:
-    message = (
+    raise WriteError(
         f"a value of an inner trace is written into an array of an outer one (at {site_text(site_here())}); "
         "return the value from the inner function and assign it outside"
     )
-    raise WriteError(message)
 
 
 def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:

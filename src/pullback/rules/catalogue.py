@@ -62,20 +62,18 @@ class Registry:
         where one is taken."""
         taken = self.names.get(entry.name)
         if taken is not None and taken is not entry:
-            message = (
+            raise RegistrationError(
                 f"a primitive named {entry.name!r} is already registered; choose another name, or work in a "
                 "scoped copy: registry.scoped()"
             )
-            raise RegistrationError(message)
         functions = (*entry.serves, *serves)
         for function in functions:
             owner = self.functions.get(function)
             if owner is not None and owner is not entry:
-                message = (
+                raise RegistrationError(
                     f"{_qualified(function)} is already served by {owner.name!r}; {entry.name!r} cannot serve it too. "
                     "Use registry.scoped() to replace it"
                 )
-                raise RegistrationError(message)
         self.names[entry.name] = entry
         self.functions |= dict.fromkeys(functions, entry)
         self._forget_callers()

@@ -85,15 +85,13 @@ class Primitive(Names):
             return rule_fn
 
         if not operands:
-            message = (
+            raise DeclarationError(
                 f"{self.name}.vjp() names no operand; name one of {self.operand_names}, as in "
                 f"@{self.name}.vjp({self.operand_names[0]!r})"
             )
-            raise DeclarationError(message)
         for operand in operands:
             if operand not in self.operand_names:
-                message = f"{self.name} has no operand {operand!r}; its operands are {self.operand_names}"
-                raise DeclarationError(message)
+                raise DeclarationError(f"{self.name} has no operand {operand!r}; its operands are {self.operand_names}")
         return declare if fn is None else declare(fn)
 
     def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None, fn: Callable[..., Any] | None = None) -> Any:

@@ -20,11 +20,10 @@ def signature_of(
     try:
         parameters = inspect.signature(forward).parameters.values()
     except (TypeError, ValueError):
-        message = (
+        raise DeclarationError(
             f"the signature of {forward!r} cannot be read; name its operands: primitive(fn, operands=('x', 'y'), "
             "params=('axis',))"
-        )
-        raise DeclarationError(message) from None
+        ) from None
     kinds = inspect.Parameter
     operands = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD))
     family = next((p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL), None)
@@ -45,21 +44,18 @@ def check_names(prim: Names) -> None:
     for kind, names in kinds.items():
         for name in names:
             if name in RESERVED or name.endswith(SPEC):
-                message = (
+                raise DeclarationError(
                     f"{prim.name}: {kind} {name!r} has a reserved name ({', '.join(RESERVED)}, *{SPEC}); rename it"
                 )
-                raise DeclarationError(message)
             if name in seen:
-                message = (
+                raise DeclarationError(
                     f"{prim.name}: {name!r} is both {seen[name]} and {kind}; the names of a primitive are disjoint"
                 )
-                raise DeclarationError(message)
             seen[name] = kind
     if not prim.operand_names:
-        message = (
+        raise DeclarationError(
             f"{prim.name} has no operand; arrays are positional parameters of the forward, metadata is keyword-only"
         )
-        raise DeclarationError(message)
     require_known(prim, "nondiff", prim.nondiff, prim.operand_names)
     require_known(prim, "opaque", prim.opaque, prim.value_names)
 
@@ -68,8 +64,7 @@ def require_known(prim: Names, option: str, names: Iterable[str], known: tuple[s
     """Raise :class:`DeclarationError` where an option names what is not ``known``."""
     for name in names:
         if name not in known:
-            message = f"{prim.name}: {option}= names {name!r}, which is none of {known}"
-            raise DeclarationError(message)
+            raise DeclarationError(f"{prim.name}: {option}= names {name!r}, which is none of {known}")
 
 
 def build_rule(prim: Names, fn: Callable[..., Any], operands: tuple[str, ...], saves: tuple[str, ...] | None) -> Rule:
@@ -79,15 +74,13 @@ def build_rule(prim: Names, fn: Callable[..., Any], operands: tuple[str, ...], s
     known = (*prim.value_names, *prim.spec_names, *prim.params, "needed", "index")
     for name in reads:
         if name not in known:
-            message = (
+            raise DeclarationError(
                 f"the rule of {prim.name} for {', '.join(operands)} reads {name!r}, which is none of its operands "
                 f"{prim.operand_names}, out, residuals {prim.residuals}, parameters {prim.params}, or a *{SPEC} of "
                 "these"
             )
-            raise DeclarationError(message)
     if len(operands) > 1 and "needed" not in reads and len(set(operands)) != len(operands):
-        message = f"the joint rule of {prim.name} names an operand twice: {operands}"
-        raise DeclarationError(message)
+        raise DeclarationError(f"the joint rule of {prim.name} names an operand twice: {operands}")
     _refuse_captured_arrays(prim, fn, operands)
     return Rule(fn, operands, reads, tuple(n for n in reads if n in prim.value_names))
 
@@ -96,27 +89,24 @@ def _rule_reads(prim: Names, fn: Callable[..., Any]) -> tuple[str, ...]:
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
-        message = (
+        raise DeclarationError(
             f"the signature of the rule of {prim.name} cannot be read; say what it reads: {prim.name}.vjp('x', "
             "saves=('x',), fn=rule)"
-        )
-        raise DeclarationError(message) from None
+        ) from None
     if not parameters or parameters[0].kind in (
         inspect.Parameter.KEYWORD_ONLY,
         inspect.Parameter.VAR_KEYWORD,
         inspect.Parameter.VAR_POSITIONAL,
     ):
-        message = (
+        raise DeclarationError(
             f"the rule of {prim.name} takes no cotangent; its first parameter is ct, the names after it are what is "
             "saved"
         )
-        raise DeclarationError(message)
     if any(p.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for p in parameters):
-        message = (
+        raise DeclarationError(
             f"the rule of {prim.name} has *args or **kwargs, which declare nothing; name what it reads, or pass "
             "saves=(...)"
         )
-        raise DeclarationError(message)
     return tuple(p.name for p in parameters[1:])
 
 
@@ -134,11 +124,10 @@ def _refuse_captured_arrays(prim: Names, fn: Callable[..., Any], operands: tuple
     found |= {f"a default ({position})": value for position, value in enumerate(defaults)}
     for name, value in found.items():
         if _is_array(value):
-            message = (
+            raise DeclarationError(
                 f"the rule of {prim.name} for {', '.join(operands)} captures the array {name!r}; nothing counts, "
                 "guards or recomputes it. Make it an operand, a residual of the forward, or a keyword parameter"
             )
-            raise DeclarationError(message)
 
 
 def _is_array(value: Any) -> bool:

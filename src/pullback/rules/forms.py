@@ -124,12 +124,11 @@ def rules_for(
             continue
         alternatives = prim.rules.get(operand)
         if not alternatives:
-            message = (
+            raise MissingRuleError(
                 f"{prim.name} has no VJP rule for operand {prim.name_of(position)!r}, which depends on the inputs "
                 f"(called at {site_text(site)}); declare one with @{prim.name}.vjp({operand!r}), list it in nondiff=, "
                 "or pass pullback.stop_gradient(...)"
             )
-            raise MissingRuleError(message)
         rule = _choose(prim, alternatives, held)
         key = id(rule) if rule.joint else -1 - position
         chosen.setdefault(key, (rule, []))[1].append(position)

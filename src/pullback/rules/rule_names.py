@@ -130,11 +130,10 @@ def read(
     if name in prim.outputs:
         return out[prim.outputs.index(name)]
     if name not in residuals:
-        message = (
+        raise RuleError(
             f"the forward of {prim.name} did not return the residual {name!r} it declares; it returned "
             f"{tuple(residuals)}"
         )
-        raise RuleError(message)
     return residuals[name]
 
 

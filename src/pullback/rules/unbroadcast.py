@@ -49,11 +49,10 @@ def settle_several(gs: Any, count: int, form: Form, site: int) -> Any:
     """The cotangents of a joint rule, one per operand; raises :class:`RuleError` for another count."""
     if not isinstance(gs, tuple | list) or len(gs) != count:
         given = f"{len(gs)} cotangents" if isinstance(gs, tuple | list) else type(gs).__name__
-        message = (
+        raise RuleError(
             f"the joint rule of {form.name} returned {given}, expected a tuple of {count}, one per operand it "
             f"names (called at {site_text(site)})"
         )
-        raise RuleError(message)
     return gs
 
 

@@ -25,11 +25,10 @@ class Unsupported:
     def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
         if handle is None:
             return self
-        message = (
+        raise AttributeError(
             f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or "
             f"pullback.value(x).{self.name} to leave the derivative behind"
         )
-        raise AttributeError(message)
 
 
 NO_ARRAY = np.empty((), object)
@@ -78,13 +77,12 @@ class Unconverted(Handle):
     def __hash__(self) -> int:
         """Raises: NumPy's scalars hash by value. By identity, ``x in {1.0, 2.0}`` would take another branch; by value,
         a memoised function would hand out what it computed in another trace."""
-        message = (
+        raise ConversionError(
             f"the hash of a tracer of {spec_of_handle(self)} is asked for (at "
             f"{site_text(site_here())}): by value a cache would hand out a value of another trace, by identity a set "
             "would take another branch; write float(pullback.value(x)) in {...} for membership, and f.__wrapped__(x) "
             "for a memoised function f"
         )
-        raise ConversionError(message)
 
     def tolist(self) -> NoReturn:
         """Raises: a list of plain numbers would drop the derivative."""

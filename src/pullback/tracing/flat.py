@@ -60,19 +60,17 @@ def set_shape(handle: Any, shape: Any) -> None:
     """
     if handle._tape.mode in (CAPTURED, PAUSED):
         where = site_text(site_here())
-        message = (
+        raise WriteError(
             f"a body sets the shape of a value it captures (at {where}); use reshape, or make it part of the "
             "loop's state"
         )
-        raise WriteError(message)
     resolve(handle)
     view = handle._tape.kinds.view
     before = _former_self(handle) if type(handle) is view else handle
     after = before.reshape(shape)
     if isinstance(handle._value, np.ndarray) and not np.may_share_memory(after._value, handle._value) and handle.size:
         seen = f"an array of shape {handle.shape} and strides {handle.strides}"
-        message = f"{seen} cannot be seen at shape {shape} without a copy; use reshape"
-        raise AttributeError(message)
+        raise AttributeError(f"{seen} cannot be seen at shape {shape} without a copy; use reshape")
     if type(handle) is view:
         handle._value, handle._id, handle._spec = after._value, after._id, after._spec
         _look_as(handle, after)

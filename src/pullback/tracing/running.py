@@ -66,12 +66,11 @@ class Traced:
         """Raise :class:`ConstantChangedError` where the user changed an argument since the forward pass read it."""
         for given in self.inputs:
             if given.before is not None and digest(given.leaf) != given.before:
-                message = (
+                raise ConstantChangedError(
                     f"the array given as {given.label} ({given.spec}) was changed between the forward pass (at "
                     f"{self.called_at}) and the reverse pass, which reads it; differentiate at a copy, f(x.copy()), or "
                     "change it afterwards"
                 )
-                raise ConstantChangedError(message)
 
     def structured(self, leaves: Sequence[Any]) -> list[Any]:
         """One structure per differentiated argument, from the values of all inputs; None where a leaf carries no
@@ -182,8 +181,7 @@ def _open_leaves(
         try:
             handle = open_input(tape, leaf)
         except NotDifferentiableError as error:
-            message = f"{name}: {error.args[0]}"
-            raise NotDifferentiableError(message) from None
+            raise NotDifferentiableError(f"{name}: {error.args[0]}") from None
         where.append(len(inputs))
         handles.append(handle)
         inputs.append(Input(name, spec_of(handle._value), leaf, before))

@@ -104,8 +104,7 @@ class Tracer(Unconverted):
     @imag.setter
     def imag(self, new: Any) -> None:
         if self.dtype.kind != "c":
-            message = "cannot set the imaginary part of an array that is not complex"
-            raise TypeError(message)
+            raise TypeError("cannot set the imaginary part of an array that is not complex")
         set_item(self.imag, Ellipsis, new)
 
     @property
@@ -125,8 +124,7 @@ class Tracer(Unconverted):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            message = "iteration over a 0-d array"
-            raise TypeError(message)
+            raise TypeError("iteration over a 0-d array")
         return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:

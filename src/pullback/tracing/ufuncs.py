@@ -37,8 +37,7 @@ def found(function: Callable[..., Any]) -> Any:
     try:
         return registry.find(function)
     except UnknownFunctionError as error:
-        message = f"{error.args[0]} (called at {site_text(site_here())})"
-        raise UnknownFunctionError(message) from None
+        raise UnknownFunctionError(f"{error.args[0]} (called at {site_text(site_here())})") from None
 
 
 def meant(ufunc: Any, x: Any, y: Any) -> Any:
@@ -90,11 +89,10 @@ def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], targets: 
     where, order = kwargs.pop("where", True), kwargs.pop("order", "K")
     kwargs.pop("subok", None)
     if where is not True and all(target is None for target in targets):
-        message = (
+        raise NotDifferentiableError(
             f"numpy.{ufunc.__name__} with where= and no out= leaves the other elements uninitialised (at "
             f"{site_text(site_here())}); use np.where(mask, f(x), other), or pass out="
         )
-        raise NotDifferentiableError(message)
     if ufunc.signature is not None:
         result = _generalised(ufunc, inputs, kwargs)
     else:
@@ -139,11 +137,10 @@ def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if kwargs:
         dtypes = _loop(ufunc, inputs, **kwargs)
         if any(d.hasobject for d in dtypes):
-            message = (
+            raise ConversionError(
                 f"numpy.{ufunc.__name__} with objects would drop the derivative (at {site_text(site_here())}); "
                 "use a floating dtype"
             )
-            raise ConversionError(message)
         if any(d.kind not in INEXACT for d in dtypes[ufunc.nin :]):
             return ufunc(*map(plain_value, inputs), **kwargs)
         inputs = tuple(_cast(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False))
@@ -234,11 +231,10 @@ def _at(ufunc: Any, target: Any, key: Any, *values: Any) -> None:
         at = np.unravel_index(places.ravel()[chosen], target.shape)
         new = ufunc(target[at], *(v[chosen] for v in values))
         if not np.can_cast(new.dtype, target.dtype, "same_kind"):
-            message = (
+            raise TypeError(
                 f"Cannot cast ufunc {ufunc.__name__!r} output from {new.dtype!r} to {target.dtype!r} with "
                 "casting rule 'same_kind'"
             )
-            raise TypeError(message)
         set_item(target, at, new)
 
 

@@ -35,8 +35,7 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
     is returned as it is.
     """
     if not isinstance(tag, str):
-        message = f"name(u, tag) takes a string as the tag, got {type(tag).__name__}"
-        raise StructureError(message)
+        raise StructureError(f"name(u, tag) takes a string as the tag, got {type(tag).__name__}")
     return map_leaves(lambda leaf: _marked(leaf, tag, step), u)
 
 
@@ -174,11 +173,10 @@ class Adjoints:
         require_marked((tag,), self.marks)
         if tag in self.on_adjoint or tag in self.marks.in_loops:
             why = "went to on_adjoint" if tag in self.on_adjoint else "belong to the steps of a loop and are not stored"
-            message = (
+            raise StructureError(
                 f"the cotangents of {tag!r} {why}; pull(ct, on_adjoint={{{tag!r}: fn}}) calls fn(step, ct), "
                 "which may keep what it needs"
             )
-            raise StructureError(message)
         found = [self._leaf(tag, place, spec) for place, spec in enumerate(self.marks.specs[tag])]
         return found[0] if len(found) == 1 else found
 
@@ -212,10 +210,9 @@ def require_marked(tags: Iterable[str], marks: Marks) -> None:
     for tag in tags:
         if tag not in known:
             others = f"marked are {', '.join(map(repr, known))}" if known else "none is marked at all"
-            message = (
+            raise StructureError(
                 f"no value is marked as {tag!r}; {others}. Mark it where it is computed, u = pullback.name(u, {tag!r})"
             )
-            raise StructureError(message)
 
 
 def _shown(ct: Any) -> Any:

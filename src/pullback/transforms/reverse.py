@@ -154,11 +154,10 @@ class Pull:
         """
         with self._lock:
             if self._pulling:
-                message = (
+                raise TracerError(
                     f"this pull is called while it pulls (of the function differentiated at {self._open().called_at}): "
                     "by a rule, a body or a function in on_adjoint; make a vjp of its own for the inner call"
                 )
-                raise TracerError(message)
             self._pulling = True
             try:
                 return self._pulled(ct, on_adjoint)
@@ -268,19 +267,17 @@ class Pull:
         if self._adjoints is None:
             tape = self._open().tape
             require_marked((tag,), tape.marks or Marks())
-            message = (
+            raise StructureError(
                 f"adjoint({tag!r}) has the cotangents of the last reverse pass, and there was none; call pull(ct) first"
             )
-            raise StructureError(message)
         return self._adjoints.of(tag)
 
     def _open(self) -> Traced:
         if self._traced is None:
-            message = (
+            raise TracerError(
                 "this pull is closed and holds nothing (of the function differentiated at "
                 f"{site_text(self._site)}); call vjp again"
             )
-            raise TracerError(message)
         return self._traced
 
     @property
@@ -342,8 +339,7 @@ def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return out, None
     if not isinstance(out, tuple) or len(out) != 2:
-        message = f"with has_aux=True the function returns (output, aux), got {type(out).__name__}"
-        raise StructureError(message)
+        raise StructureError(f"with has_aux=True the function returns (output, aux), got {type(out).__name__}")
     return out
 
 
@@ -355,26 +351,24 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
         given = (
             f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
         )
-        message = (
+        raise NotDifferentiableError(
             f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp, which takes a cotangent "
             "of the output"
         )
-        raise NotDifferentiableError(message)
     dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
     if dtype.kind == "c" and not holomorphic:
-        message = f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
-        raise NotDifferentiableError(message)
+        raise NotDifferentiableError(
+            f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
+        )
     if dtype.kind not in "fc" and (
         isinstance(out, Handle) or hasattr(out, "dtype")
     ):  # a Python 0 is where a loop of no step began
-        message = f"{name} returned dtype {dtype}, which carries no derivative"
-        raise NotDifferentiableError(message)
+        raise NotDifferentiableError(f"{name} returned dtype {dtype}, which carries no derivative")
     if dtype.kind != "c" and holomorphic:
-        message = (
+        raise NotDifferentiableError(
             f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx "
             "- i df/dy"
         )
-        raise NotDifferentiableError(message)
     return dtype.type(1) if dtype.kind in "fc" else None
 
 

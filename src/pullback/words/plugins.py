@@ -34,11 +34,10 @@ def loading(point: Any) -> Iterator[None]:
     except RegistrationError:
         raise
     except Exception as error:
-        message = (
+        raise PluginError(
             f"plugin {point.name!r} ({point.value}) failed to import: {type(error).__name__}: {error}; "
             "reinstall or remove it"
-        )
-        raise PluginError(message) from error
+        ) from error
 
 
 def _only(points: list[Any]) -> Any:

@@ -101,8 +101,9 @@ def _rebuilt(cls: type, names: tuple[str, ...], children: Sequence[Any]) -> Any:
     try:
         node: Any = object.__new__(cls)
     except TypeError as error:  # a class that also extends a built-in one, as dict
-        message = f"{cls.__name__} cannot be taken apart and rebuilt: {error}; use a plain dataclass, or a dict"
-        raise StructureError(message) from None
+        raise StructureError(
+            f"{cls.__name__} cannot be taken apart and rebuilt: {error}; use a plain dataclass, or a dict"
+        ) from None
     for name, child in zip(names, children, strict=True):
         object.__setattr__(node, name, child)
     return node

@@ -76,11 +76,10 @@ def carries(plain: Any, name: str) -> bool:
     strings."""
     kind = plain.dtype.kind
     if kind not in "fcbiu":
-        message = (
+        raise ConversionError(
             f"numpy.{name} would put tracers into an array of dtype {plain.dtype} (at {site_text(site_here())}), "
             "which has no derivative; keep them in a list, or pass dtype=float"
         )
-        raise ConversionError(message)
     return kind in "fc"
 
 
