@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
-from pullback.loops.randomness import Randomness
-from pullback.loops.replay_check import Verifier
+from pullback.bodies.surroundings import Randomness
+from pullback.loops.replay_check import Verifier, digests, record_digest
 from pullback.loops.rerun import Steps, StepTape
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
@@ -66,6 +66,21 @@ class LoopChain(Storing):
         self.probe = self.steps.recorded(0, self.state)
         return self.probe
 
+    def trial(self, k: int) -> Any:
+        """All that step ``k`` does from the live state, by digests, or the kind of error that it raises; nothing of it
+        is kept, and the random states are put back."""
+        steps, after, n_forward = self.steps, self.randomness.save(), self.store.ledger.n_forward
+        steps.verifier = Verifier(steps.name, False, False)
+        try:
+            step, state = steps.recorded(k, self.state)
+            release_records(step.tape.records)
+            return [*map(record_digest, step.tape.records), *digests(state)]
+        except Exception as error:  # noqa: BLE001 - what a step does from another state may be anything
+            return type(error)
+        finally:
+            steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
+            self.randomness.restore(after)
+
     def rewind(self) -> None:
         """Begin again, at the initial state and the random states of that moment."""
         self.release()
@@ -101,12 +116,12 @@ class LoopChain(Storing):
             tapes.append(self.probe[0])
         for step in tapes:
             release_records(step.tape.records)
-        self.verifier.states.clear()
+        self.verifier.expected.clear()
         self.work, self.probe, self.lookback, self.passes = None, None, None, ()
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
-        """Run steps without recording, from arrays of our own; a digest that is expected at the end must be met."""
+        """Run steps without recording, from arrays of our own."""
         steps, first = self.steps, start
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
@@ -122,7 +137,6 @@ class LoopChain(Storing):
                     self.state = steps.plain(k, self.state)
                     self.owned = True
                     self.store.ledger.n_forward += 1
-        self.verifier.reached(stop, self.state)
         return stop
 
     def _look_back(self, k: int) -> None:
@@ -150,11 +164,9 @@ class LoopChain(Storing):
             _, self.state, random = self.lookback
             self.randomness.restore(random)
         self.lookback = None
-        if step > 0 and not self.store.holds("tape", step - 1):
-            self.verifier.expect(step, self.state)
+        self.verifier.starts(step, self.state)
         self.work = self._on_tracers(step)
         self.store.ledger.hold(self.work.items)
-        self.verifier.reached(step + 1, self.state)
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""

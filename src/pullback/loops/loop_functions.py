@@ -6,21 +6,22 @@ and every state that a re-run reaches again is compared with the first run's.
 
 from collections.abc import Callable
 from functools import partial
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.closures import frozen_function
+from pullback.bodies.closures import Frozen, frozen_function
+from pullback.bodies.reachable import Reachable
+from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
-from pullback.loops.randomness import Randomness, generators_of
 from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, value_for
 from pullback.loops.unrolled import run_forward_mode, run_untraced
-from pullback.memory.in_force import innermost, policy_in_force
+from pullback.memory.in_force import innermost, planned, policy_in_force, verify_in_force
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
@@ -34,7 +35,9 @@ from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 
 
-def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
+def fori_loop(
+    lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None, verify: Any = None
+) -> Any:
     """The carry after ``for k in range(lower, upper): carry = body(k, carry)``, differentiable under any policy.
 
     ``init`` is any structure; ``body`` returns the same structure with the same shapes and dtypes
@@ -42,9 +45,9 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     NumPy's own speed, and what is held does not grow with the number of steps. The body may write to its carry in
     place; it may not write to traced values it captures, and must do the same when called again (:class:`ReplayError`).
     """
-    loop = _Loop("fori_loop", policy, lower)
+    loop = _Loop("fori_loop", policy, verify, lower)
     frozen = loop.frozen(body)
-    return loop.run(lambda k, carry, _: (frozen(k, carry), None), body, init, max(0, upper - lower))[0]
+    return loop.run(lambda k, carry, _: (frozen(k, carry), None), init, max(0, upper - lower))[0]
 
 
 def scan(
@@ -54,6 +57,7 @@ def scan(
     length: int | None = None,
     *,
     policy: Any = None,
+    verify: Any = None,
 ) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``for x in xs: carry, y = step(carry, x)``, where ``ys`` stacks the ``y`` along a new first
     axis.
@@ -63,7 +67,7 @@ def scan(
     """
     x_leaves, x_definition = flatten(xs)
     n = _scan_length(x_leaves, length)
-    loop = _Loop("scan", policy)
+    loop = _Loop("scan", policy, verify)
     frozen = loop.frozen(step)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -75,18 +79,20 @@ def scan(
             )
         return result
 
-    return loop.run(call, step, init, n, x_leaves if xs is not None else None)
+    return loop.run(call, init, n, x_leaves if xs is not None else None)
 
 
-def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None) -> Any:
+def while_loop(
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None, verify: Any = None
+) -> Any:
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
 
     ``condition`` sees plain values. Errors as :func:`fori_loop`.
     """
-    loop = _Loop("while_loop", policy)
-    frozen, loop.condition = loop.frozen(body), frozen_function(condition, loop.handles, [])
-    return loop.run(lambda _, carry, __: (frozen(carry), None), body, init, None)[0]
+    loop = _Loop("while_loop", policy, verify)
+    frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
+    return loop.run(lambda _, carry, __: (frozen(carry), None), init, None)[0]
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
@@ -104,26 +110,31 @@ class _Loop:
 
     name: str
     policy: Any
+    verify: Any
     lower: int = 0
     condition: Callable[[Any], Any] | None = field(default=None, init=False)
-    handles: list[Any] = field(factory=list, init=False)
-    """The handles that freezing the closures made, and the cells that hold them."""
-    cells: list[CellType] = field(factory=list, init=False)
+    made: Frozen = field(factory=Frozen, init=False)
+    """What freezing the closures made."""
+    functions: list[Any] = field(factory=list, init=False)
+    """The frozen functions."""
     call: Callable[[Any, Any, Any], tuple[Any, Any]] = field(init=False)
     definition: Any = field(init=False)
     n: int | None = field(init=False)
     randomness: Randomness = field(init=False)
+    surroundings: Surroundings | None = field(default=None, init=False)
+    bound_handles: list[Any] = field(factory=list, init=False)
+    """The handles that are bound in the surroundings, frozen."""
 
     def frozen(self, f: Any) -> Any:
         """The user's body, as it is now."""
-        if type(f) is FunctionType and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__):
-            return f
-        return frozen_function(f, self.handles, self.cells)
+        if type(f) is not FunctionType or f.__closure__ or f.__defaults__ or f.__kwdefaults__:
+            f = frozen_function(f, self.made)
+        self.functions.append(f)
+        return f
 
     def run(
         self,
         call: Callable[[Any, Any, Any], tuple[Any, Any]],
-        f: Any,
         init: Any,
         n: int | None,
         xs: list[Any] | None = None,
@@ -144,12 +155,12 @@ class _Loop:
         if tape.mode == FORWARD:
             steps = self._steps(xs, tape)
             return self._structured(steps, run_forward_mode(steps, leaves, xs, n, self._goes_on), len(leaves))
-        for handle in self.handles:  # whichever step is the first to read it
+        for handle in self.made.handles:  # whichever step is the first to read it
             if handle._tape is not tape and handle._tape.mode not in (PAUSED, CAPTURED):
                 tape.meet(handle._tape)
         if tape.mode == REPLAYABLE:
             tape.governor.mark()
-        self.randomness = Randomness(generators_of(f, init))
+        self._look_around(leaves, xs, tape)
         entering, x_entering = ([active_id(leaf, tape) for leaf in part] for part in (leaves, xs or ()))
         record = self._record(leaves, xs, tape, entering, x_entering)
         record.forward()
@@ -170,9 +181,12 @@ class _Loop:
     def _steps(self, xs: list[Any] | None, tape: Tape | None, *, reruns: bool = False) -> Steps:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
-        outputs = Outputs(self.n, Verifier(self.name, keeps_outputs=reruns))
+        verifier = Verifier(self.name, reruns and self.verify != "off", reruns and self.verify == "all")
+        if self.surroundings is not None:
+            verifier.suspects = self.surroundings.suspects
         return Steps(
-            self.name, self.call, self.definition, self.cells, tape, ledger, outputs, self.lower, values
+            self.name, self.call, self.definition, self.made.of_handles, tape, ledger, Outputs(self.n), verifier,
+            self.lower, values,
         )  # fmt: skip
 
     def _record(
@@ -185,16 +199,31 @@ class _Loop:
     ) -> LoopRecord:
         # a re-run of the loop, in a replay, is under the policy of its first run
         self.policy = policy = policy_in_force(self.policy)
-        steps = self._steps(xs, tape, reruns=tape.repeatable or not isinstance(policy, SaveAll))
+        steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
         state = [value_for(leaf, tape) for leaf in leaves]
         start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
         chain = LoopChain(
-            Store(steps.ledger, policy), steps, steps.outputs.verifier, self.randomness, list(start) or state, start,
+            Store(steps.ledger, policy), steps, steps.verifier, self.randomness, list(start) or state, start,
             condition,
         )  # fmt: skip
-        return LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering)
+        return LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
+
+    def _may_run_again(self, tape: Tape) -> bool:
+        return tape.repeatable or not isinstance(policy_in_force(self.policy), SaveAll)
+
+    def _look_around(self, leaves: list[Any], xs: list[Any] | None, tape: Tape) -> None:
+        """Find the random generators that the body can reach, or that are in its state, and all that it reads besides
+        where this is watched."""
+        roots = [(getattr(f, "__name__", "body"), f) for f in self.functions]
+        reachable = Reachable().walk(roots, self.made.lasting)
+        inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, np.random.Generator)}
+        self.randomness = Randomness(list((reachable.generators | inside).values()))
+        self.verify = verify_in_force(self.verify)
+        again = self._may_run_again(tape) or (tape.mode == REPLAYABLE and tape.governor.replays)
+        if again and self.verify == "all" and planned() is None:
+            self.surroundings, self.bound_handles = surroundings_of(self.name, reachable, xs or ())
 
     def _recorded(self, record: LoopRecord, leaves: list[Any], xs: list[Any] | None, tape: Tape) -> list[Any]:
         """The results, handles where they depend on what enters: the loop is one operation on the tape."""
@@ -207,8 +236,11 @@ class _Loop:
         if tape.mode == REPLAYABLE and tape.governor.replays:
             handles = [h for h in (*leaves, *(xs or ())) if active_id(h, tape) is not None]
             values = [h._value for h in handles] + [captured[i] for i in record.known]
-            closure = [handle for handle in self.handles if handle._tape is tape]  # those of others stay as they are
-            again = rerun_of(record, partial(self._record, tape=tape), leaves, xs, closure, digests(results))
+            frozen = (*self.made.handles, *self.bound_handles)
+            closure = [handle for handle in frozen if handle._tape is tape]  # those of others stay as they are
+            again = rerun_of(
+                record, partial(self._record, tape=tape), leaves, xs, closure, digests(results), self.verify
+            )
             tape.governor.before_record(entry, [*handles, *map(Ident, record.known)], values, {}, again)
         ident = len(tape.records)
         tape.records.append(entry)

@@ -1,63 +1,132 @@
 """Where ``ReplayError`` is raised: what a re-run of a loop gives is compared, by digests, with what its first run
 gave."""
 
-from typing import Any, TypeAlias
+from array import array
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.recording.handles import plain_value
-from pullback.words.digests import digest
+from pullback.recording.handles import Handle, plain_value
+from pullback.rules.forms import FORMS
+from pullback.words.call_sites import site_text
+from pullback.words.digests import short_digest
 from pullback.words.errors import ReplayError
 
-Digests: TypeAlias = tuple[bytes, ...]
+MOST = 100_000
+"""How many steps have digests. Of a longer loop every second has, or every fourth."""
 
 
 @define(eq=False)
 class Verifier:
-    """What the first run of a loop gave. ``name`` is that of the loop, for messages."""
+    """What the first run of a loop gave, step by step. ``name`` is that of the loop, for messages."""
 
     name: str
-    keeps_outputs: bool = True
-    """Whether a step may be run again: else nobody will ask for the digests of per-step outputs."""
-    states: dict[int, Digests] = field(factory=dict, init=False)
-    """Of the states that a re-run must reach again, by step."""
-    outputs: list[Digests] = field(factory=list, init=False)
-    """Of the per-step outputs."""
+    compares: bool
+    """Whether states and outputs are compared: a step may be run again, and ``verify`` is not ``"off"``."""
+    compares_tapes: bool
+    """Whether what step 0 reads is compared, too: ``verify`` is ``"all"``."""
+    n_seen: int = field(default=0, init=False)
+    """How many steps the first run has come through."""
+    stride: int = field(default=1, init=False)
+    digests: "array[int]" = field(factory=lambda: array("Q"), init=False)
+    """Of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
+    n_leaves: int = field(default=0, init=False)
+    expected: dict[int, list[int]] = field(factory=dict, init=False)
+    """Where not every step has a digest: of the states that recorded steps have started from, by step. The re-run of
+    the step before must come there."""
+    first_tape: list[int] = field(factory=list, init=False)
+    """Digests of the records of step 0."""
+    suspects: Callable[[], str] = field(default=lambda: "", init=False)
+    """What is known to have changed, for messages."""
 
-    def expect(self, step: int, state: list[Any]) -> None:
-        """A re-run that comes to ``step`` must reach the bytes of ``state``."""
-        if step not in self.states:
-            self.states[step] = digests(state)
+    def after(self, step: int, state: list[Any], ys: list[Any]) -> None:
+        """``step`` has run: for the first time, or again, when it must have given the same."""
+        if not self.compares:
+            return
+        if step >= self.n_seen:
+            self._note(step, state, ys)
+        elif (step + 1) % self.stride == 0:
+            at = ((step + 1) // self.stride - 1) * self.n_leaves
+            self._compare(self.digests[at : at + self.n_leaves], step, [*state, *ys], len(state))
+        elif step + 1 in self.expected:
+            self._compare(self.expected.pop(step + 1), step, state, len(state))
 
-    def reached(self, step: int, state: list[Any]) -> None:
-        """Compare the state that a re-run has reached."""
-        wanted = self.states.pop(step, None)
-        if wanted is not None:
-            happened = f"re-running the loop reached step {step} with other bytes than the first run"
-            self.require(wanted, state, happened, "the carry")
+    def starts(self, step: int, state: list[Any]) -> None:
+        """A step that will be reversed starts from ``state``."""
+        if self.compares and self.stride > 1 and step % self.stride:
+            self.expected[step] = [short_digest(plain_value(leaf)) for leaf in state]
 
-    def gave(self, step: int, ys: list[Any]) -> None:
-        """Compare the outputs of a step that was run again."""
-        if step < len(self.outputs):
-            happened = f"re-running the loop, step {step} gave other bytes than in the first run"
-            self.require(self.outputs[step], ys, happened, "its output")
+    def recorded(self, step: int, records: list[Any]) -> None:
+        """Compare the tape of step 0 with the one before, record by record: what it reads may not show in the
+        state."""
+        if step == 0 and self.compares_tapes:
+            found = [record_digest(record) for record in records]
+            self.first_tape = self.first_tape or found
+            if found != self.first_tape:
+                pairs = zip(found, self.first_tape, strict=False)
+                k = next((k for k, (a, b) in enumerate(pairs) if a != b), min(len(found), len(self.first_tape)) - 1)
+                what = f"{FORMS[records[k][0]].name} at {site_text(records[k][-1])}"
+                raise self.error(f"re-running step 0 of the loop, {what} read other values than in the first run")
 
-    def require(self, wanted: Digests, leaves: list[Any], happened: str, where: str) -> None:
+    def require(self, wanted: list[int], leaves: list[Any], happened: str, where: str) -> None:
         """Raise :class:`ReplayError` where leaves have not the digests ``wanted``; it says what ``happened``, and
         ``where``."""
         wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
         if wrong:
-            raise ReplayError(
-                f"{self.name}: {happened}, in leaf {', '.join(wrong)} of {where}. The body reads something that "
-                "changed in between: an array or object changed from outside, a global counter, a random generator "
-                "that the loop cannot reach. Make it part of the state, or pass the array as an argument"
-            )
+            raise self.error(f"{happened}, in leaf {', '.join(wrong)} of {where}")
+
+    def error(self, happened: str) -> ReplayError:
+        """The error for a re-run that gave something else."""
+        return ReplayError(
+            f"{self.name}: {happened}. The body reads something that changed in between: {self.suspects()}an array or "
+            "object changed from outside, a global counter, a random generator that the loop cannot reach. Make it "
+            "part of the state, or pass the array as an argument"
+        )
+
+    def _note(self, step: int, state: list[Any], ys: list[Any]) -> None:
+        self.n_seen = step + 1
+        if self.n_seen % self.stride:
+            return
+        found = digests([*state, *ys])
+        self.n_leaves = len(found)
+        self.digests.extend(found)
+        if len(self.digests) > MOST * self.n_leaves:
+            n, self.stride = self.n_leaves, 2 * self.stride
+            kept = array("Q")
+            for at in range(n, len(self.digests) - n + 1, 2 * n):
+                kept.extend(self.digests[at : at + n])
+            self.digests = kept
+
+    def _compare(self, wanted: Any, step: int, leaves: list[Any], n_state: int) -> None:
+        wrong = [
+            k for k, (leaf, a) in enumerate(zip(leaves, wanted, strict=True)) if short_digest(plain_value(leaf)) != a
+        ]
+        if not wrong:
+            return
+        carry, ys = [str(k) for k in wrong if k < n_state], [str(k - n_state) for k in wrong if k >= n_state]
+        raise self.error(
+            f"re-running the loop reached step {step + 1} with other bytes than the first run, in leaf "
+            f"{', '.join(carry)} of the carry"
+            if carry
+            else f"re-running the loop, step {step} gave other bytes than in the first run, in leaf {', '.join(ys)} of "
+            "its output"
+        )
 
 
-def digests(leaves: list[Any]) -> Digests:
-    """Of the values of leaves, under whatever traces. A number is told by its value, be it Python's or NumPy's."""
-    values = [plain_value(leaf) for leaf in leaves]
-    return tuple(
-        np.asarray(v).tobytes() if isinstance(v, int | float | complex | np.generic) else digest(v) for v in values
+def digests(leaves: list[Any]) -> list[int]:
+    """Of the values of leaves, under whatever traces."""
+    return [short_digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in leaves]
+
+
+def record_digest(record: Any) -> int:
+    """Of what a record is and holds: the operation, what it was applied to, the values that its rule will read."""
+    parts = (plain_value(part) for value in record[:-1] for part in (value if type(value) is tuple else (value,)))
+    return hash(
+        tuple(
+            short_digest(part) if isinstance(part, np.ndarray) else repr(part)
+            for part in parts
+            if isinstance(part, np.ndarray | int | float | complex | str | np.generic)
+        )
     )

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.plain_code import PlainCode
-from pullback.loops.replay_check import Verifier, digests
+from pullback.loops.replay_check import Verifier
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.policies.save_all import SaveAll
@@ -29,18 +29,15 @@ from pullback.words.structures import flatten, unflatten
 
 @define(eq=False)
 class Outputs:
-    """The per-step outputs of ``n`` steps (None: unknown), stacked: written where a step runs for the first time. A
-    re-run must give the same."""
+    """The per-step outputs of ``n`` steps (None: unknown), stacked: written where a step runs for the first time."""
 
     n: int | None
-    verifier: Verifier
     n_written: int = field(default=0, init=False)
     stacks: list[Any] = field(factory=list, init=False)
 
     def write(self, k: int, ys: list[Any]) -> None:
         """Take the outputs of step ``k``: into buffers made at the first step, or lists of an outer trace's handles."""
         if k < self.n_written:
-            self.verifier.gave(k, ys)
             return
         self.n_written += 1
         if k == 0:
@@ -55,8 +52,6 @@ class Outputs:
                 stack.append(y)
             else:
                 stack[k] = y
-        if ys and self.verifier.keeps_outputs:
-            self.verifier.outputs.append(digests(ys))
 
     def taken(self) -> list[Any]:
         """The stacked arrays, which are given away."""
@@ -95,6 +90,7 @@ class Steps:
     enclosing: Tape | None
     ledger: Ledger
     outputs: Outputs
+    verifier: Verifier
     lower: int = 0
     xs: list[Any] | None = None
     x_active: list[bool] = field(factory=list)
@@ -112,8 +108,11 @@ class Steps:
         new, ys = self.call_body(k + self.lower, state, self._row(k))
         new = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in new]
         self.require_same_specs(state, new, k)
-        self.outputs.write(k, [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys])
-        return separate(_as_before(state, new))
+        ys = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys]
+        self.outputs.write(k, ys)
+        new = _as_before(state, new)
+        self.verifier.after(k, new, ys)
+        return separate(new)
 
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
         """Step ``k`` on tracers: its tape, and the state after it."""
@@ -142,7 +141,10 @@ class Steps:
         self.outputs.write(k, y_values)
         if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
             step.items = record_items(tape.records)
-        return step, _as_before(state, values)
+        values = _as_before(state, values)
+        self.verifier.after(k, values, y_values)
+        self.verifier.recorded(k, tape.records)
+        return step, values
 
     @contextmanager
     def on_values(self) -> Iterator[None]:

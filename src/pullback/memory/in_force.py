@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
@@ -14,18 +14,37 @@ _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
+_VERIFY: ContextVar[str | None] = ContextVar("pullback_verify", default=None)
 _SAVE_ALL = SaveAll()
+CHECKS: Final = ("off", "state", "all")
+"""What ``verify`` may be."""
 
 
 @contextmanager
-def using(policy: MemoryPolicy) -> Iterator[MemoryPolicy]:
-    """Within the block, ``policy`` is what ``policy=None`` means; blocks nest, and the one before is restored even
-    after an error."""
-    token = _POLICY.set(checked(policy))
+def using(policy: MemoryPolicy | None = None, *, verify: str | None = None) -> Iterator[MemoryPolicy | None]:
+    """Within the block, ``policy`` is what ``policy=None`` means, and ``verify`` what ``verify=None`` means; what is
+    not given stays as it is. Blocks nest, and the values before are restored even after an error.
+
+    ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
+    :func:`fori_loop`.
+    """
+    policies = _POLICY.set(checked(policy) if policy is not None else _POLICY.get())
+    checks = _VERIFY.set(verify_in_force(verify))
     try:
         yield policy
     finally:
-        _POLICY.reset(token)
+        _VERIFY.reset(checks)
+        _POLICY.reset(policies)
+
+
+def verify_in_force(verify: Any = None) -> str:
+    """``verify`` itself, or for None the one of ``using``, else ``"all"``; raises :class:`PolicyError` for anything
+    else."""
+    if verify is None:
+        return _VERIFY.get() or "all"
+    if verify not in CHECKS:
+        raise PolicyError(f"verify= takes one of {', '.join(map(repr, CHECKS))}, got {verify!r}")
+    return str(verify)
 
 
 def policy_in_force(policy: Any = None) -> MemoryPolicy:

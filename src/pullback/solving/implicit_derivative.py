@@ -19,7 +19,7 @@ from weakref import ref
 import numpy as np
 from attrs import astuple, frozen
 
-from pullback.loops.closures import detached_function
+from pullback.bodies.closures import detached_function
 from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.sweep import Sweep, innermost_of, sweep

@@ -6,11 +6,14 @@ Bits are compared, never values: 0.0 and -0.0 differ, and so do NaNs of other pa
 from typing import Any
 
 import numpy as np
-from xxhash import xxh3_128_digest
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 _LONG = np.dtype(np.longdouble)
 _LONG_BYTES = 10 if np.finfo(_LONG).nmant == 63 else _LONG.itemsize
 """The bytes of a long double that hold its value; what pads an 80-bit one to 16 bytes is arbitrary."""
+
+_OTHERS = "OgG"
+"""Kinds of arrays whose bits are not their memory."""
 
 
 def digest(value: Any) -> bytes:
@@ -26,6 +29,16 @@ def digest(value: Any) -> bytes:
     dense = value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else np.ascontiguousarray(value)
     kind = dtype.str if dtype.names is None else str(dtype.descr)
     return f"{value.shape}{value.strides}{kind}".encode() + xxh3_128_digest(_bytes_of(dense))
+
+
+def short_digest(value: Any) -> int:
+    """64 bits of such a hash, for what is compared with one value that is known to have the same spec. Python's
+    numbers are NumPy's."""
+    if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype.char not in _OTHERS:
+        return xxh3_64_intdigest(value)  # type: ignore[arg-type]  # an array is a buffer
+    if isinstance(value, int | float | complex | np.generic):
+        return xxh3_64_intdigest(np.asarray(value).tobytes())
+    return xxh3_64_intdigest(digest(value))
 
 
 def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

@@ -106,6 +106,15 @@ def _loaded(code: CodeType) -> set[str]:
     return {step.argval for step in dis.get_instructions(code) if step.opname == LOAD_GLOBAL}
 
 
+@lru_cache(256)
+def rebound_names(code: CodeType) -> frozenset[str]:
+    """The names of enclosing functions that a code object binds anew, also in functions within. Test:
+    test_rebound_names_are_found. Else none: such a name is frozen, and what the function binds stays its own."""
+    within = (rebound_names(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    return frozenset(own).union(*within).intersection(code.co_freevars)
+
+
 def instruction(code: CodeType, offset: int) -> str:
     """The name of an instruction, by which a write is told from a read. Test: test_a_write_is_told_from_a_read. Else
     the advice in an error message is more general."""
@@ -137,6 +146,7 @@ def is_of(package: str, filename: str) -> bool:
     return home is not None and filename.startswith(home.rpartition(sep)[0] + sep)
 
 
+@lru_cache(1024)
 def is_standard(filename: str) -> bool:
     """Whether a file is Python's own; installed packages may lie in a folder below. Test and else as for
     :func:`is_of`."""

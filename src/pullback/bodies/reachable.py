@@ -1,0 +1,212 @@
+"""What a function can reach: through its cells, defaults and the globals it names, their attributes and items, and the
+functions among them."""
+
+import array
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from pullback.recording.handles import Handle
+from pullback.words.sniffs import global_names, is_standard
+
+MOST = 10_000
+"""How many objects are looked at, and how long a container may be that is."""
+_FOREIGN = frozenset({"numpy", "scipy", "pandas", "matplotlib", "torch", "jax", "numba", "pullback"})
+"""Packages whose own globals are left alone: what a user's body changes is not among them."""
+_ATOMS = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range, Handle)
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
+_MISSING: Any = object()
+
+
+@frozen(eq=False)
+class Place:
+    """Names that can be bound to something else: those of a namespace, the items of a container, a cell."""
+
+    name: str
+    """As the user would write it."""
+    read: Callable[[], tuple[Any, ...]]
+    """What is bound there now."""
+    put: Callable[[Any], None]
+    """Bind it to what ``read`` gave."""
+    holds_items: bool = False
+    """Whether it is a container: what others put in or take out may be meant for the body, a switch."""
+
+
+@define(eq=False)
+class Reachable:
+    """The places and arrays that functions can reach, and the random generators among them."""
+
+    places: list[Place] = field(factory=list)
+    arrays: dict[int, tuple[str, Any]] = field(factory=dict)
+    """By identity: the name, and an array or something that NumPy reads as one where it lies."""
+    generators: dict[int, Any] = field(factory=dict)
+    _seen: dict[int, Any] = field(factory=dict)
+    """By identity; kept, so that no other object takes a number."""
+
+    def walk(self, roots: Iterable[tuple[str, Any]], lasting: Iterable[CellType] = ()) -> "Reachable":
+        """Look at everything from the roots on. ``lasting`` are cells that nobody binds anew."""
+        self._seen.update((id(cell), cell) for cell in lasting)
+        waiting = deque(roots)
+        while waiting and len(self._seen) < MOST:
+            name, x = waiting.popleft()
+            if isinstance(x, _ATOMS) or id(x) in self._seen:
+                continue
+            self._seen[id(x)] = x
+            waiting.extend(self._within(name, x))
+        return self
+
+    def _within(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
+        """What can be reached from an object, which is noted for what it is."""
+        if isinstance(x, FunctionType):
+            yield from self._of_function(name, x)
+        elif isinstance(x, MethodType | BuiltinFunctionType):
+            yield from ((name, part) for part in (x.__self__, getattr(x, "__func__", None)))
+        elif isinstance(x, partial):
+            yield from ((name, part) for part in (x.func, x.args, x.keywords))
+        elif isinstance(x, _GENERATORS) or x is random:
+            self.generators[id(x)] = x
+        elif isinstance(x, np.ndarray | array.array | bytearray | memoryview):
+            self.arrays[id(x)] = name, x
+        elif isinstance(x, dict | list | deque | set):
+            yield from self._of_container(name, x)
+        elif isinstance(x, tuple | frozenset):
+            yield from ((f"{name}[{k}]", item) for k, item in enumerate(x))
+        elif isinstance(x, type):
+            yield from self._of_class(name, x)
+        elif not isinstance(x, ModuleType):
+            yield from self._of_object(name, x)
+
+    def _of_function(self, name: str, f: FunctionType) -> Iterator[tuple[str, Any]]:
+        if _is_foreign(f.__module__) or is_standard(f.__code__.co_filename):
+            yield from ((name, getattr(f, "__wrapped__", None)),)
+            return
+        for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            if id(cell) not in self._seen:
+                self._seen[id(cell)] = cell
+                self.places.append(_cell(variable, cell))
+            yield from ((variable, content) for content in _content(cell))
+        yield from ((f"a default of {f.__name__}", value) for value in f.__defaults__ or ())
+        yield from ((variable, value) for variable, value in (f.__kwdefaults__ or {}).items())
+        yield from self._names("", f.__globals__, global_names(f.__code__))
+        for variable in global_names(f.__code__):
+            module = f.__globals__.get(variable)
+            if isinstance(module, ModuleType) and not _is_foreign(module.__name__) and module is not random:
+                attributes = set(f.__code__.co_names) & vars(module).keys()
+                if not _is_standard(module) and attributes:
+                    yield from self._names(f"{variable}.", vars(module), attributes)
+            elif module is random:
+                yield variable, random
+        yield name, f.__dict__ or None
+
+    def _of_class(self, name: str, kind: type) -> Iterator[tuple[str, Any]]:
+        """The functions and values of a user's class and its bases."""
+        for base in kind.__mro__:
+            if _is_foreign(base.__module__) or _is_standard(sys.modules.get(base.__module__)):
+                continue
+            own = {key: value for key, value in vars(base).items() if not key.startswith("__") or key == "__call__"}
+            for key, value in own.items():
+                inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+                yield f"{name}.{key}", inner
+            data = (key for key, value in own.items() if not hasattr(value, "__get__"))
+            self.places.extend(_attribute(name, base, key) for key in data)
+
+    def _of_object(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
+        if hasattr(x, "__array__") and not hasattr(x, "_tape"):
+            self.arrays[id(x)] = name, x
+        attributes = getattr(x, "__dict__", None)
+        if isinstance(attributes, dict):
+            self.places.append(
+                Place(f"{name}.__dict__", partial(tuple, attributes.items()), partial(_rename, attributes))
+            )
+            yield from ((f"{name}.{key}", value) for key, value in attributes.items())
+        for slot in (slot for base in type(x).__mro__ for slot in _slots(base) if hasattr(x, slot)):
+            self.places.append(_attribute(name, x, slot))
+            yield f"{name}.{slot}", getattr(x, slot)
+        yield f"type({name})", type(x)
+        yield name, getattr(x, "__wrapped__", None)
+
+    def _names(self, prefix: str, namespace: dict[str, Any], names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        """Names of a namespace, bound or not, as one place."""
+        names = tuple(names)
+
+        def put(old: tuple[Any, ...]) -> None:
+            for key, value in zip(names, old, strict=True):
+                _bind(namespace, key, value)
+
+        shown = [name for name in names if name in namespace]
+        self.places.append(
+            Place(prefix + ", ".join(shown), lambda: tuple(namespace.get(key, _MISSING) for key in names), put)
+        )
+        yield from ((f"{prefix}{key}", namespace[key]) for key in shown)
+
+    def _of_container(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
+        if len(x) > MOST:
+            return
+        read = partial(tuple, x.items()) if isinstance(x, dict) else partial(tuple, x)
+        self.places.append(Place(name, read, partial(_refill, x), holds_items=True))
+        yield from ((f"{name}[{key!r}]", item) for key, item in (x.items() if isinstance(x, dict) else enumerate(x)))
+
+
+def _bind(namespace: dict[str, Any], key: str, value: Any) -> None:
+    if value is _MISSING:
+        namespace.pop(key, None)
+    elif namespace.get(key, _MISSING) is not value:
+        namespace[key] = value
+
+
+def _rename(namespace: dict[str, Any], content: tuple[tuple[str, Any], ...]) -> None:
+    old = dict(content)
+    for key in namespace.keys() | old.keys():
+        _bind(namespace, key, old.get(key, _MISSING))
+
+
+def _refill(container: Any, content: tuple[Any, ...]) -> None:
+    container.clear()
+    (container.update if isinstance(container, dict | set) else container.extend)(content)
+
+
+def _cell(name: str, cell: CellType) -> Place:
+    def put(old: tuple[Any, ...]) -> None:
+        if old:
+            cell.cell_contents = old[0]
+
+    return Place(name, lambda: _content(cell), put)
+
+
+def _content(cell: CellType) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # not bound yet
+        return ()
+
+
+def _attribute(owner_name: str, owner: Any, name: str) -> Place:
+    def put(old: tuple[Any, ...]) -> None:
+        if getattr(owner, name, _MISSING) is not old[0] and old[0] is not _MISSING:
+            setattr(owner, name, old[0])
+
+    return Place(f"{owner_name}.{name}", lambda: (getattr(owner, name, _MISSING),), put)
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    slots = (slots,) if isinstance(slots, str) else slots
+    return tuple(slot for slot in slots if not slot.startswith("__"))
+
+
+def _is_standard(module: Any) -> bool:
+    """Whether a module is Python's own; what is typed in at the prompt has no file either."""
+    file = getattr(module, "__file__", None)
+    return is_standard(file) if file else getattr(module, "__name__", "") != "__main__"
+
+
+def _is_foreign(module: Any) -> bool:
+    name = module.partition(".")[0] if isinstance(module, str) else ""
+    return name in _FOREIGN or name.startswith("pullback_")

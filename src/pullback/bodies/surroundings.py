@@ -1,0 +1,231 @@
+"""What a loop's body reads besides its arguments, and must find again when it is called again: names, arrays, random
+states.
+
+Names that somebody binds anew after the loop are put back for the reverse pass. Arrays that somebody writes to, and
+containers that somebody fills, are found out. What the body itself changes must not matter to it: a step that has
+changed it is run once more, and must do the same.
+"""
+
+import copy
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.reachable import Place, Reachable
+from pullback.recording.handles import Handle, freeze
+from pullback.recording.tape import PAUSED
+from pullback.words.digests import digest
+from pullback.words.errors import ReplayError
+from pullback.words.sniffs import legacy_bytes
+from pullback.words.specs import spec_of
+
+
+@define(eq=False)
+class Surroundings:
+    """What the body of the loop function ``name`` can reach, and what becomes of it."""
+
+    name: str
+    places: list[Place]
+    arrays: list[tuple[str, Any]]
+    """Names and arrays."""
+    bound: list[tuple[Any, ...]]
+    """What each place was bound to when the loop began."""
+    digests: list[bytes] = field(factory=list, init=False)
+    """Of the arrays, then."""
+    moving: set[Any] = field(factory=set, init=False)
+    """Numbers of the places, and identities of the arrays, that the body changes."""
+    matters: list[str] = field(factory=list, init=False)
+    """What makes a re-run another program, in words: what the body changes and reads again; in a reverse pass, what
+    others have changed, too."""
+    known: bool = field(default=False, init=False)
+    """Whether the first run is over."""
+
+    def __attrs_post_init__(self) -> None:
+        self.digests = self._digests()
+
+    def _digests(self) -> list[bytes]:
+        return [digest(np.asarray(x)) for _, x in self.arrays]
+
+    def _changed_places(self) -> dict[int, tuple[Any, ...]]:
+        """The places that are bound to something else than in the beginning, with what it is."""
+        now = ((k, place.read()) for k, place in enumerate(self.places) if k not in self.moving)
+        return {k: content for k, content in now if not _same(content, self.bound[k])}
+
+    def _changed_arrays(self) -> dict[int, tuple[str, Any]]:
+        """By identity, the arrays that hold other bits than in the beginning."""
+        pairs = zip(self.arrays, self.digests, strict=True)
+        still = ((name, x) for (name, x), old in pairs if id(x) not in self.moving and digest(np.asarray(x)) != old)
+        return {id(x): (name, x) for name, x in still}
+
+    def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
+        """The loop has ended. Of what has changed here, that does not matter which a trial changes, and which another
+        run of that trial does not read: a trial runs one step and tells all that it did. A list may grow unread."""
+        places, arrays = self._changed_places(), self._changed_arrays()
+        harmless: set[int] = {k for k, now in places.items() if _same(now[: len(self.bound[k])], self.bound[k])}
+        kept = {key: np.array(x) for key, (_, x) in arrays.items()}
+        for trial in trials if places.keys() - harmless or arrays else ():
+            told = trial()
+            touched = {k for k in places if not _same(self.places[k].read(), places[k])}
+            touched |= {key for key, (_, x) in arrays.items() if digest(np.asarray(x)) != digest(kept[key])}
+            if touched and trial() == told:
+                harmless |= touched
+            for k, content in places.items():
+                self.places[k].put(content)
+            for key, (_, x) in arrays.items():
+                if np.asarray(x).flags.writeable:
+                    np.asarray(x)[...] = kept[key]
+        left = {key: array for key, array in arrays.items() if key not in harmless}
+        self._say(places.keys() - harmless, left, "which the body changes")
+        self.moving.update(places, arrays)
+        self.known = True
+
+    def _say(self, places: Iterable[int], arrays: dict[int, tuple[str, Any]], what: str) -> None:
+        names = [self.places[k].name for k in places]
+        names += [f"{name} ({spec_of(np.asarray(x))})" for name, x in arrays.values()]
+        self.matters += [f"{name}, {what}" for name in names]
+
+    def _is_put_back(self, k: int) -> bool:
+        place = self.places[k]
+        return not place.holds_items or any(isinstance(x, Handle) for x in _leaves(self.bound[k]))
+
+    def suspects(self) -> str:
+        """What is known to have changed, for messages."""
+        return "".join(f"{each}; " for each in self.matters)
+
+    # A reverse pass.
+    @contextmanager
+    def put_back(self, reran: Callable[[], bool]) -> Iterator[None]:
+        """In the block names are bound as they were in the first run. Raises :class:`ReplayError` after the block
+        where ``reran()`` says that steps were run again and something has changed that cannot be put back."""
+        known, changed = list(self.matters), self._changed_places()
+        places = {k: content for k, content in changed.items() if self._is_put_back(k)}
+        self._say(changed.keys() - places, self._changed_arrays(), "changed after the first run")
+        for k in places:
+            self.places[k].put(self.bound[k])
+        try:
+            yield
+            self._say((), {} if self.matters else self._changed_arrays(), "changed in the reverse pass")
+            if self.matters and reran():
+                raise ReplayError(
+                    f"{self.name}: the body reads something that changed in between: {'; '.join(self.matters)}. Make "
+                    "it part of the state, or pass an array as an argument, and leave it as it is up to the gradient"
+                )
+        finally:
+            self.matters[:] = known
+            for k, content in places.items():
+                self.places[k].put(content)
+
+
+def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any]) -> tuple[Surroundings, list[Any]]:
+    """What can be reached, and plain ``xs``, when the loop begins; with the handles that are bound somewhere, frozen to
+    what they stand for now."""
+    handles: list[Any] = []
+    arrays = [*reachable.arrays.values(), *((f"xs[{k}]", x) for k, x in enumerate(xs) if isinstance(x, np.ndarray))]
+    bound = [tuple(_frozen(x, handles) for x in place.read()) for place in reachable.places]
+    return Surroundings(name, reachable.places, arrays, bound), handles
+
+
+def _frozen(x: Any, handles: list[Any]) -> Any:
+    if type(x) is tuple and any(isinstance(part, Handle) for part in x):
+        return tuple(_frozen(part, handles) for part in x)
+    if not isinstance(x, Handle) or x._tape.mode == PAUSED:
+        return x
+    handles.append(freeze(x))
+    return handles[-1]
+
+
+def _leaves(content: tuple[Any, ...]) -> Iterator[Any]:
+    """What is bound, dicts' items by both parts."""
+    for x in content:
+        yield from x if type(x) is tuple else (x,)
+
+
+def _same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    return len(now) == len(before) and all(map(_is_same, now, before))
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    """Whether a name is bound to what it was: numbers and texts by value, tracers by what they stand for, dicts' items
+    by both parts."""
+    if now is before:
+        return True
+    if type(now) is not type(before):
+        return False
+    if isinstance(now, Handle):
+        return now._tape is before._tape and now._id is not None and now._id == before._id
+    if isinstance(now, int | float | complex | str | bytes | np.generic):
+        return repr(now) == repr(before)
+    return type(now) is tuple and _same(now, before)
+
+
+# ------------------------------------------------------------------------------------------------------ random states
+@define(eq=False)
+class Randomness:
+    """The states of the generators a loop can reach (NumPy's of both kinds, and Python's), and of NumPy's legacy
+    generator, saved with each snapshot and put back with it."""
+
+    generators: list[Any]
+    seen: Any = field(default=None, init=False)
+    """The legacy state when it was last saved or put back, and ``seen_bits`` its bits then."""
+    seen_bits: bytes | None = field(default=None, init=False)
+
+    def save(self) -> tuple[Any, ...]:
+        """The states now."""
+        if not self._untouched():
+            # Users of the legacy generator must be replayed too.
+            self.seen_bits, self.seen = _legacy_bits(), np.random.get_state(legacy=False)  # noqa: NPY002
+        return (self.seen, *map(_state, self.generators))
+
+    def restore(self, states: tuple[Any, ...]) -> None:
+        """Put the states back."""
+        if states[0] is not self.seen or not self._untouched():
+            np.random.set_state(states[0])  # noqa: NPY002 - see save
+            self.seen_bits, self.seen = _legacy_bits(), states[0]
+        for generator, state in zip(self.generators, states[1:], strict=True):
+            if isinstance(generator, np.random.Generator):
+                generator.bit_generator.state = state
+            elif isinstance(generator, np.random.RandomState):
+                generator.set_state(state)
+            else:
+                generator.setstate(state)
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """After the block, however it ends, the states are what they were before it."""
+        before = self.save()
+        try:
+            yield
+        finally:
+            self.restore(before)
+
+    def _untouched(self) -> bool:
+        """Whether the legacy generator is sure to be in the state seen last; asked at every step, where reading it
+        takes 50 us.
+
+        Whatever it draws moves its bits, but for one thing: the second of a pair of normal numbers, where it is kept
+        for the next call.
+        """
+        return (
+            self.seen is not None
+            and self.seen_bits is not None
+            and not self.seen["has_gauss"]
+            and self.seen_bits == _legacy_bits()
+        )
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return copy.deepcopy(generator.bit_generator.state)
+    return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.getstate()
+
+
+def _legacy_bits() -> bytes | None:
+    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place, or
+    where they are not found."""
+    bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
+    known = type(bits) is np.random.MT19937 and legacy_bytes()
+    return ctypes.string_at(bits.ctypes.state_address, known) if known else None
