@@ -71,7 +71,10 @@ class Surroundings:
             told = trial()
             touched = {k for k in places if not _same(self.places[k].read(), places[k])}
             touched |= {key for key, (_, x) in arrays.items() if digest(np.asarray(x)) != digest(kept[key])}
-            if touched and trial() == told:
+            again = trial() if touched or told is KeyboardInterrupt else None
+            if told is KeyboardInterrupt and again is not told:  # the user's, not the body's
+                raise KeyboardInterrupt
+            if again == told:
                 harmless |= touched
             for k, content in places.items():
                 self.places[k].put(content)
@@ -88,9 +91,13 @@ class Surroundings:
         names += [f"{name} ({spec_of(np.asarray(x))})" for name, x in arrays.values()]
         self.matters += [f"{name}, {what}" for name in names]
 
-    def _is_put_back(self, k: int) -> bool:
-        place = self.places[k]
-        return not place.holds_items or any(isinstance(x, Handle) for x in _leaves(self.bound[k]))
+    def _is_put_back(self, k: int, now: tuple[Any, ...]) -> bool:
+        """Whether a place is put back that is bound to something else now: names, and wherever a tracer was; but a
+        switch is meant for the body."""
+        if self.places[k].holds_items:
+            return any(isinstance(x, Handle) for x in _leaves(self.bound[k]))
+        before = list(map(id, _leaves(self.bound[k])))
+        return not any(isinstance(x, bool) and id(x) not in before for x in _leaves(now))
 
     def suspects(self) -> str:
         """What is known to have changed, for messages."""
@@ -102,7 +109,7 @@ class Surroundings:
         """In the block names are bound as they were in the first run. Raises :class:`ReplayError` after the block
         where ``reran()`` says that steps were run again and something has changed that cannot be put back."""
         known, changed = list(self.matters), self._changed_places()
-        places = {k: content for k, content in changed.items() if self._is_put_back(k)}
+        places = {k: content for k, content in changed.items() if self._is_put_back(k, content)}
         self._say(changed.keys() - places, self._changed_arrays(), "changed after the first run")
         for k in places:
             self.places[k].put(self.bound[k])

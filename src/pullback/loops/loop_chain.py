@@ -75,7 +75,7 @@ class LoopChain(Storing):
             step, state = steps.recorded(k, self.state)
             release_records(step.tape.records)
             return [*map(record_digest, step.tape.records), *digests(state)]
-        except Exception as error:  # noqa: BLE001 - what a step does from another state may be anything
+        except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
             return type(error)
         finally:
             steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
@@ -170,14 +170,15 @@ class LoopChain(Storing):
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
-        work, steps = self.take_tape(), self.steps
+        steps, work = self.steps, self.work
+        assert work is not None  # the machine has seen a Record or a Load
         masks = steps.enclosing is not None and bool(steps.enclosing.masks)
         number, place = step + steps.lower, steps.place(step)
         sweeps: list[Sweep] = [each.enter(work, step, number, place=place, masks=masks) for each in self.passes]
         sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
         for each, ended in zip(self.passes, sweeps, strict=True):
             each.leave(work, step, ended.cts)
-        self.store.ledger.release(work.items)
+        self.store.ledger.release(self.take_tape().items)
 
     def snapshot(self, step: int) -> Snapshot:
         """The live state copied, or the one before the newest step."""

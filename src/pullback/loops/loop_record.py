@@ -126,7 +126,15 @@ class LoopRecord:
         return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
 
     def forward(self) -> None:
-        """The first pass: step 0 runs on tracers and tells what is captured and what a step's tape costs, then the
+        """The first pass. After an error nothing is held."""
+        try:
+            self._forward()
+        except BaseException:
+            self.release()
+            raise
+
+    def _forward(self) -> None:
+        """Step 0 runs on tracers and tells what is captured and what a step's tape costs, then the
         schedule begins."""
         chain, enclosing = self.chain, self.chain.steps.enclosing
         if self.n is None and not chain.goes_on(0):
@@ -240,6 +248,7 @@ class LoopRecord:
         chain.store.ledger.release(self.booked)
         self.booked, chain.start, chain.state = [], [], []
         self.surroundings = None  # handles of the tape that holds this record may be bound there
+        chain.steps.enclosing = None  # that tape holds this record
         chain.steps.call = _over  # the closure holds handles of the tape that holds this record
         for handle in self.closure:
             handle._value = None

@@ -15,9 +15,11 @@ from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
+from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_text
-from pullback.words.errors import PolicyError, ScheduleError, say_where
+from pullback.words.digests import short_digest
+from pullback.words.errors import PolicyError, ReplayError, ScheduleError, say_where
 
 
 class TapeInPlace(NamedTuple):
@@ -51,6 +53,10 @@ class PlainChain:
     work_items: dict[int, list[Item]] = field(factory=dict)
     sweeps: list[Sweep] = field(factory=list)
     """During a reverse pass: for each seed its sweep."""
+    verifies: bool = True
+    """Whether the values that a step executed again gives to the next are compared with those the next began with."""
+    entered: dict[int, dict[int, int]] = field(factory=dict)
+    """By step: the digests of the values, by id, with which it began when it was executed again."""
     ended: bool = False
     fresh: bool = True
 
@@ -178,10 +184,31 @@ class PlainChain:
 
     def record(self, step: int) -> None:
         """Execute the records of a step again, and let them hold what the pullbacks read."""
-        self._replay().run(self.cuts[step], self.cuts[step + 1], self.tape.records)
+        replayer = self._replay()
+        if self.verifies:
+            self.entered[step] = self._digests(replayer, step)
+        replayer.run(self.cuts[step], self.cuts[step + 1], self.tape.records)
+        self._require_repeated(replayer, step + 1)
         self.ledger.n_forward += 1
         self.work = step
         self._book(step)
+
+    def _digests(self, replayer: Replayer, step: int) -> dict[int, int]:
+        cut, last = self.cuts[step], self.needs.last_use
+        return {i: short_digest(plain_value(v)) for i, v in replayer.env.items() if i < cut <= last.get(i, -1)}
+
+    def _require_repeated(self, replayer: Replayer, step: int) -> None:
+        """Raise :class:`ReplayError` where ``step`` would begin with other values than when it was executed."""
+        wanted = self.entered.pop(step, {})
+        found = self._digests(replayer, step) if wanted else {}
+        wrong = [i for i in sorted(wanted) if found.get(i, wanted[i]) != wanted[i]]
+        if wrong:
+            entry = self.entries[wrong[0]]
+            raise ReplayError(
+                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])} before step {step}, gave other bytes "
+                "when it was executed again. The forward of a primitive must depend on nothing but its operands "
+                "and parameters; what else it reads must be one of them"
+            )
 
     def reverse(self, step: int) -> None:
         """Pull back through the step whose values are in WORK."""

@@ -16,7 +16,7 @@ from attrs import define, field
 
 from pullback.loops.plain_chain import PlainChain
 from pullback.loops.plain_snapshots import PlainSnapshots
-from pullback.memory.in_force import recorded
+from pullback.memory.in_force import recorded, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.replay import Const, Entry
 from pullback.memory.store import Store
@@ -147,15 +147,16 @@ class PlainCode(Governor):
                 self._release_constants()
                 self.entries.clear()
 
-    def begin(self, n: int | None, policy: Any) -> PlainChain:
+    def begin(self, n: int | None, policy: Any, verify: Any = None) -> PlainChain:
         """A chain of steps begins at the next record."""
-        return self._begin(n, policy, policy.schedule(n))
+        return self._begin(n, policy, policy.schedule(n), verify)
 
-    def _begin(self, n: int | None, policy: Any, schedule: Schedule) -> PlainChain:
+    def _begin(self, n: int | None, policy: Any, schedule: Schedule, verify: Any = None) -> PlainChain:
         assert self.tape is not None
         store = Store(self.ledger, policy)
         self.active = PlainChain(
-            self.tape, self.entries, store, schedule, n, self.repeatable, PlainSnapshots(store)
+            self.tape, self.entries, store, schedule, n, self.repeatable, PlainSnapshots(store),
+            verifies=verify_in_force(verify) != "off",
         )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()

@@ -14,6 +14,7 @@ from pullback.loops.plain_code import PlainCode
 from pullback.loops.replay_check import Verifier
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
+from pullback.memory.sweep import Releasing
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present
@@ -127,23 +128,24 @@ class Steps:
             [active_id(h, tape) for h in handles],
             [active_id(h, tape) for h in x_handles or ()],
         )  # before the body writes to them
-        with Enclosed(self.enclosing, CAPTURED, tape):
-            parts = self.call_body(k + self.lower, handles, x_handles)
-            new, ys = ([_returned(leaf, tape) for leaf in part] for part in parts)
-        self._require_known(tape, k)
-        step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
-        tape.close()
-        values, y_values = (
-            [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
-            for part in (new, ys)
-        )
-        self.require_same_specs(state, values, k)
-        self.outputs.write(k, y_values)
-        if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
-            step.items = record_items(tape.records)
-        values = _as_before(state, values)
-        self.verifier.after(k, values, y_values)
-        self.verifier.recorded(k, tape.records)
+        with Releasing(tape):
+            with Enclosed(self.enclosing, CAPTURED, tape):
+                parts = self.call_body(k + self.lower, handles, x_handles)
+                new, ys = ([_returned(leaf, tape) for leaf in part] for part in parts)
+            self._require_known(tape, k)
+            step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
+            tape.close()
+            values, y_values = (
+                [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
+                for part in (new, ys)
+            )
+            self.require_same_specs(state, values, k)
+            self.outputs.write(k, y_values)
+            if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
+                step.items = record_items(tape.records)
+            values = _as_before(state, values)
+            self.verifier.after(k, values, y_values)
+            self.verifier.recorded(k, tape.records)
         return step, values
 
     @contextmanager

@@ -164,3 +164,20 @@ def release_records(records: Iterable[Any]) -> None:
     for record in records:
         if record is not None and FORMS[record[0]].wide:
             record[2].release()
+
+
+class Releasing:
+    """Where the block ends in an error, the records of ``tape`` let go of what they hold: nobody will reverse them, and
+    a loop among them holds the tape."""
+
+    __slots__ = ("_tape",)
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            release_records(self._tape.records)

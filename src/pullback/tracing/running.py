@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, frozen
 
 from pullback.memory.in_force import Tracing, next_level, using
+from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
 from pullback.recording.recorder import INPUT
@@ -122,7 +123,7 @@ def run_traced(
     labelled = [(given.label, given.leaf) for given in inputs]
     tape.overlapping = overlapping(labelled, [(label, leaf) for label in others for leaf in flatten(others[label])[0]])
     try:
-        with Tracing(tape), using(policy):
+        with Releasing(tape), Tracing(tape), using(policy):
             out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()
