@@ -4,22 +4,23 @@ functions among them."""
 import array
 import random
 import sys
+from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
 from pullback.recording.handles import Handle
-from pullback.words.sniffs import global_names, is_standard
+from pullback.words.sniffs import global_names
 
 MOST = 10_000
 """How many objects are looked at, and how long a container may be that is."""
-_FOREIGN = frozenset({"numpy", "scipy", "pandas", "matplotlib", "torch", "jax", "numba", "pullback"})
-"""Packages whose own globals are left alone: what a user's body changes is not among them."""
+_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pullback"})
+"""Libraries wherever they lie."""
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range, Handle)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
 _MISSING: Any = object()
@@ -84,7 +85,7 @@ class Reachable:
             yield from self._of_object(name, x)
 
     def _of_function(self, name: str, f: FunctionType) -> Iterator[tuple[str, Any]]:
-        if _is_foreign(f.__module__) or is_standard(f.__code__.co_filename):
+        if _is_library(f.__module__):
             yield from ((name, getattr(f, "__wrapped__", None)),)
             return
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
@@ -97,18 +98,14 @@ class Reachable:
         yield from self._names("", f.__globals__, global_names(f.__code__))
         for variable in global_names(f.__code__):
             module = f.__globals__.get(variable)
-            if isinstance(module, ModuleType) and not _is_foreign(module.__name__) and module is not random:
-                attributes = set(f.__code__.co_names) & vars(module).keys()
-                if not _is_standard(module) and attributes:
-                    yield from self._names(f"{variable}.", vars(module), attributes)
-            elif module is random:
-                yield variable, random
+            if isinstance(module, ModuleType) and not _is_library(module.__name__):
+                yield from self._names(f"{variable}.", vars(module), set(f.__code__.co_names) & vars(module).keys())
         yield name, f.__dict__ or None
 
     def _of_class(self, name: str, kind: type) -> Iterator[tuple[str, Any]]:
         """The functions and values of a user's class and its bases."""
         for base in kind.__mro__:
-            if _is_foreign(base.__module__) or _is_standard(sys.modules.get(base.__module__)):
+            if _is_library(base.__module__):
                 continue
             own = {key: value for key, value in vars(base).items() if not key.startswith("__") or key == "__call__"}
             for key, value in own.items():
@@ -121,6 +118,11 @@ class Reachable:
         if hasattr(x, "__array__") and not hasattr(x, "_tape"):
             self.arrays[id(x)] = name, x
         attributes = getattr(x, "__dict__", None)
+        if _is_library(type(x).__module__) and not isinstance(x, SimpleNamespace | Namespace):
+            held = attributes.values() if isinstance(attributes, dict) else ()
+            yield from ((name, value) for value in held if isinstance(value, np.ndarray | FunctionType))
+            yield name, getattr(x, "__wrapped__", None)
+            return
         if isinstance(attributes, dict):
             self.places.append(
                 Place(f"{name}.__dict__", partial(tuple, attributes.items()), partial(_rename, attributes))
@@ -130,7 +132,6 @@ class Reachable:
             self.places.append(_attribute(name, x, slot))
             yield f"{name}.{slot}", getattr(x, slot)
         yield f"type({name})", type(x)
-        yield name, getattr(x, "__wrapped__", None)
 
     def _names(self, prefix: str, namespace: dict[str, Any], names: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Names of a namespace, bound or not, as one place."""
@@ -201,12 +202,11 @@ def _slots(kind: type) -> tuple[str, ...]:
     return tuple(slot for slot in slots if not slot.startswith("__"))
 
 
-def _is_standard(module: Any) -> bool:
-    """Whether a module is Python's own; what is typed in at the prompt has no file either."""
-    file = getattr(module, "__file__", None)
-    return is_standard(file) if file else getattr(module, "__name__", "") != "__main__"
-
-
-def _is_foreign(module: Any) -> bool:
-    name = module.partition(".")[0] if isinstance(module, str) else ""
-    return name in _FOREIGN or name.startswith("pullback_")
+@lru_cache(1024)
+def _is_library(module: Any) -> bool:
+    """Whether a module is Python's own or of an installed package: what changes in there is not what a user's body
+    reads, but for arrays. What is typed in at the prompt has no file."""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    package = str(module).partition(".")[0]
+    known = package in _PACKAGES or package.startswith("pullback_") or package in sys.stdlib_module_names
+    return (known and package != "__main__") or "-packages" in file
