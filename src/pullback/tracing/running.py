@@ -139,7 +139,7 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
             raise refused from None
@@ -153,7 +153,7 @@ def _advice(error: Exception) -> str:
     """The rewrite for a line that NumPy or Python has refused without asking the tracer in it."""
     where = error.__traceback__
     assert where is not None  # it has been raised
-    while where.tb_next is not None:
+    while where.tb_next is not None and not where.tb_next.tb_frame.f_code.co_filename.endswith(".pyx"):
         where = where.tb_next
     site = intern_site(where.tb_frame)
     return (

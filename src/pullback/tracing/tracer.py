@@ -6,6 +6,7 @@ written out here and go straight to generated callers; everything else dispatche
 """
 
 from collections.abc import Callable, Iterator
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
+from pullback.recording.refusals import shuffled
 from pullback.recording.regions import is_mask
 from pullback.recording.writes import set_item
 from pullback.rules.catalogue import registry
@@ -23,6 +25,7 @@ from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, m
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
+from pullback.words.sniffs import by_assignment
 
 
 def caller(key: Any) -> Callable[..., Any]:
@@ -259,6 +262,8 @@ class Tracer(Unconverted):
         return found
 
     def __setitem__(self, key: Any, new: Any) -> None:
+        if type(new) is View and new._parent is self and not by_assignment(_getframe(1)):
+            raise shuffled()
         set_item(self, key if is_basic(key) else own_key(key, self), new)
 
     def fill(self, new: Any) -> None:
