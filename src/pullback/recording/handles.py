@@ -1,6 +1,7 @@
 """What a handle holds, and the questions every part of tracing asks of one. The class users meet is
 ``tracer.Tracer``."""
 
+from functools import cached_property
 from threading import get_ident
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
+from pullback.words.foreign import ORDINARY
 from pullback.words.specs import ArraySpec, shared_spec
 
 FREE: Final = 0
@@ -44,7 +46,7 @@ class Handle:
     compares two pointers."""
 
 
-@frozen
+@frozen(slots=False)
 class Kinds:
     """The classes of handles, handed to each tape so that the recorder below them can make them."""
 
@@ -52,6 +54,11 @@ class Kinds:
     view: type[Any]
     buffer: type[Any]
     weak: type[Any]
+
+    @cached_property
+    def ordinary(self) -> frozenset[type[Any]]:
+        """The types of operands of which nothing need be asked."""
+        return ORDINARY | {self.tracer, self.view, self.buffer, self.weak}
 
 
 def kind_of(tape: Tape, value: Any) -> type[Any]:

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import field, frozen
 
-from pullback.recording.crossing import plain_array
 from pullback.recording.handles import Handle
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import grad, value_and_grad
 from pullback.words.errors import StructureError
+from pullback.words.foreign import plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, matched, paths, unflatten
 

@@ -23,6 +23,7 @@ from pullback.words.errors import (
     PullbackError,
     say_where,
 )
+from pullback.words.foreign import ORDINARY, foreign_argument
 from pullback.words.sniffs import of_a_tracer
 from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
@@ -111,9 +112,9 @@ def run_traced(
     for number in argnums:
         label = f"argument {number}"
         leaves, definition = flatten(args[number])
-        if leaves and not allow_int and not any(map(carries_derivative, leaves)):
-            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
+        if leaves and not allow_int and all(place is None for place in where):
+            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         places.append(where)
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
@@ -170,6 +171,10 @@ def _open_leaves(
     where: list[int | None] = []
     labels: list[str] | None = None
     for k, leaf in enumerate(leaves):
+        foreign = None if type(leaf) in ORDINARY or isinstance(leaf, Handle) else foreign_argument(leaf)
+        if foreign is not None:
+            name = label + paths(argument)[k] if len(leaves) > 1 else label
+            raise NotDifferentiableError(f"{name} of type {foreign}")
         if not carries_derivative(leaf):
             handles.append(leaf)
             where.append(None)

@@ -25,12 +25,21 @@ from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, m
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
+from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.sniffs import by_assignment
 
 
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
     return CALLERS.get(key) or build_caller(key, _CALLED_WITH)
+
+
+def compared(other: Any) -> Any:
+    """What an operator without a derivative looks at: a plain value. Raises :class:`NotDifferentiableError` for what
+    would take the operator itself."""
+    if type(other) not in ORDINARY and not isinstance(other, Handle) and takes_the_operator(other, scalar=False):
+        plain_operand(other, elementwise=True)
+    return value(other)
 
 
 ABSENT, OPERATORS = object(), registry.operators
@@ -175,10 +184,10 @@ class Tracer(Unconverted):
         return caller("operator_remainder")(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return plain_value(self) // value(other)
+        return plain_value(self) // compared(other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return value(other) // plain_value(self)
+        return compared(other) // plain_value(self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -187,6 +196,8 @@ class Tracer(Unconverted):
         return other // self, other % self
 
     def __matmul__(self, other: Any) -> Any:
+        if takes_the_operator(other, scalar=False):
+            return NotImplemented
         return caller("matmul")(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
@@ -231,22 +242,22 @@ class Tracer(Unconverted):
 
     # Comparisons have no derivative: plain arrays.
     def __lt__(self, other: Any) -> Any:
-        return plain_value(self) < value(other)
+        return plain_value(self) < compared(other)
 
     def __le__(self, other: Any) -> Any:
-        return plain_value(self) <= value(other)
+        return plain_value(self) <= compared(other)
 
     def __gt__(self, other: Any) -> Any:
-        return plain_value(self) > value(other)
+        return plain_value(self) > compared(other)
 
     def __ge__(self, other: Any) -> Any:
-        return plain_value(self) >= value(other)
+        return plain_value(self) >= compared(other)
 
     def __eq__(self, other: object) -> Any:
-        return plain_value(self) == value(other)
+        return plain_value(self) == compared(other)
 
     def __ne__(self, other: object) -> Any:
-        return plain_value(self) != value(other)
+        return plain_value(self) != compared(other)
 
     def __contains__(self, item: Any) -> bool:
         return bool(np.any(plain_value(self) == value(item)))

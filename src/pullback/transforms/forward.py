@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
-from pullback.recording.crossing import entered, plain_array, present
+from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
 from pullback.tracing.running import lowered, overlapping, run_function
@@ -17,6 +17,7 @@ from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
+from pullback.words.foreign import plain_array
 from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 
