@@ -27,9 +27,11 @@ from pullback.recording.handles import (
     SHARED,
     Handle,
     freeze,
+    lasting,
     make,
     read_only,
     resolve,
+    root_of,
     tape_of,
     twin_of,
     value_now,
@@ -125,7 +127,7 @@ def _stand_in(operand: Any) -> Any:
     finally:
         outer.mode = CAPTURED
     if operand._id is None:
-        return make(inner.kinds.buffer, operand._value, None, inner, FROZEN)
+        return make(inner.kinds.buffer, lasting(operand, root_of(operand)), None, inner, FROZEN)
     found = inner.captures.get(operand._id)
     if found is None:
         found = inner.captures[operand._id] = (len(inner.records), operand._value)

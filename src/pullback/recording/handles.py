@@ -30,6 +30,9 @@ WRITTEN_SHARED: Final = 4
 
 FROZEN: Final = 5
 """Stands for a captured value without derivative: a write is refused."""
+BORROWED: Final = 6
+"""May lie in memory of the user's (``np.asarray(a, like=x)``), who may change it: a write copies first, and so does
+whoever keeps the value."""
 
 
 class Handle:
@@ -211,7 +214,12 @@ def freeze(handle: Any) -> Any:
     kind = kinds.tracer if handle._id is not None else kinds.buffer
     if type(handle) is kinds.weak:
         kind = kinds.weak
-    return make(kind, handle._value, handle._id, handle._tape, SHARED)
+    return make(kind, lasting(handle, root), handle._id, handle._tape, SHARED)
+
+
+def lasting(handle: Any, root: Any) -> Any:
+    """The value of a handle, whose memory is that of ``root``, for somebody who keeps it."""
+    return twin_of(handle._value) if root._flag == BORROWED else handle._value
 
 
 def value(x: Any) -> Any:

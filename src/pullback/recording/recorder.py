@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.recording.crossing import entered, present
 from pullback.recording.handles import (
+    BORROWED,
     FREE,
     FROZEN,
     SAVED,
@@ -130,7 +131,7 @@ def finish(
     if prim.residuals:
         out, residuals = split_residuals(prim, out)
     if type(out) is not np.ndarray and not isinstance(out, Handle | np.generic | float | tuple) and not prim.opaque:
-        out = plain_operand(out, elementwise=prim.elementwise)
+        out = plain_operand(out, elementwise=True)
     if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind in "OmV":
         raise _no_numbers(prim, out)
     if tape.mode and tape.trap is not None:
@@ -213,6 +214,8 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
         root = root_of(operand)
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
             return twin_of(value)
+        if root._flag == BORROWED:
+            return tape.keep(value) if type(value) is np.ndarray else freeze(operand)._value
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value

@@ -122,10 +122,18 @@ def shuffled() -> WriteError:
     )
 
 
-def refusal(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
-    """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
+BY_LIBRARY = {
+    "scipy": SCIPY,
+    "pandas": "a Series computes with plain values and aligns them by its index: pass s.to_numpy()",
+    "numpy.ma": "keep the mask as an array of its own: np.where(mask, other, x)",
+}
+"""Instead of handing a tracer to a library, by the package that asks for a plain array."""
+
+
+def refusal(handle: Any, wanted: str, *, asked_by: str = "") -> ConversionError:
+    """The error for a road that would drop the derivative; ``asked_by`` is the library of ``BY_LIBRARY`` that asked."""
     site = site_here()
-    instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    instead = BY_LIBRARY[asked_by] if asked_by else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
         f"{site_text(site)}); {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
