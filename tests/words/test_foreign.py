@@ -114,6 +114,31 @@ class PriorityOperator:
     __radd__ = __rsub__ = __rtruediv__ = __rpow__ = __rmatmul__ = __mul__ = __rmul__
 
 
+class Elsewhere:
+    """As an array of another machine: NumPy's functions are its own."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __array_function__(self, function, types, args, options):
+        return function(X, self.numbers)
+
+
+class Items:
+    """A list by ``len`` and ``[]`` alone."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def __getitem__(self, k):
+        return self.numbers[k]
+
+
 class NumberLike:
     """Operators, and no word about arrays."""
 
@@ -134,6 +159,7 @@ PLAIN = {
     "tuple": lambda: tuple(C.tolist()),
     "deque": lambda: deque(C.tolist()),
     "UserList": lambda: UserList(C.tolist()),
+    "items": lambda: Items(C.tolist()),
 }
 """Kinds that stand for their numbers."""
 REFUSED = {
@@ -229,7 +255,7 @@ def test_what_stands_for_its_numbers_is_a_copy_of_them(name, kind, policy):
     """Value and gradient are those of the plain array, even where the operand is changed before the pull."""
     program = PROGRAMS[name]
     operand = PLAIN[kind]()
-    if kind in ("list", "tuple", "deque", "UserList", "array.array") and name in NO_SEQUENCE:
+    if kind in ("list", "tuple", "deque", "UserList", "array.array", "items") and name in NO_SEQUENCE:
         return
     if kind.startswith("__array") and name == "steps over":  # no iterable
         return
@@ -473,6 +499,13 @@ def test_outputs_of_a_users_primitive():
         made = declared(lambda x, kind=kind: REFUSED[kind]())
         with pytest.raises(pb.NotDifferentiableError, match="has an arithmetic of its own"):
             pb.grad(lambda x, made=made: np.sum(made(x) * x))(X)
+
+
+@pytest.mark.parametrize("name", ["x * c", "np.dot", "np.where", "np.concatenate", "y += c", "y[...] = c", "np.put"])
+def test_whoever_takes_numpys_functions_is_refused(name):
+    """Its function would get the plain values, and what it returned would be taken for the result."""
+    with pytest.raises(pb.NotDifferentiableError, match=r"Elsewhere has an arithmetic of its own.*as a plain array"):
+        pb.vjp(lambda x: PROGRAMS[name](x, Elsewhere(C.copy())), X)
 
 
 def test_kinds():

@@ -7,7 +7,7 @@ refused.
 """
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ ARRAY_LIKE: Final = "array-like"
 """Gives its numbers, and has no arithmetic of its own."""
 SEQUENCE: Final = "sequence"
 """A list by another name; tracers may be in it."""
+ITEMS: Final = "items"
+"""Perhaps a list, by ``len`` and ``[]`` alone; perhaps something else that has items."""
 OWN: Final = "own"
 """An array with an arithmetic of its own."""
 OPERATOR: Final = "operator"
@@ -53,13 +55,17 @@ def _kind_of_type(cls: Any) -> str:
     if issubclass(cls, np.ndarray):
         same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
         return ARRAY_LIKE if same else OWN
-    converts = any(hasattr(cls, f"__array{name}__") for name in ("", "_interface", "_struct"))
+    if hasattr(cls, "__array_function__"):
+        return OWN
+    converts = _converts(cls)
     by_ufunc = getattr(cls, "__array_ufunc__", False)
     takes = by_ufunc is not False or getattr(cls, "__array_priority__", 0) > 0
     if converts or takes:
         return ARRAY_LIKE if not takes else OWN if converts or by_ufunc or hasattr(cls, "tocsr") else OPERATOR
     if issubclass(cls, Sequence):
         return ARRAY_LIKE if cls is memoryview else SEQUENCE
+    if hasattr(cls, "__len__") and hasattr(cls, "__getitem__") and not issubclass(cls, Mapping):
+        return ITEMS
     return NUMBER if any(hasattr(cls, name) for name in _REFLECTED) else UNKNOWN
 
 
@@ -85,7 +91,17 @@ def plain_operand(x: Any, *, elementwise: bool = False) -> Any:
             f"{type(x).__name__} has operators of its own, which have no derivative here (at "
             f"{site_text(site_here())}); write what it computes with arrays, or declare it with pullback.primitive"
         )
-    return np.asarray(x) if kind in (ARRAY_LIKE, SEQUENCE) else x
+    if kind in (ARRAY_LIKE, SEQUENCE):
+        return np.asarray(x)
+    if kind != ITEMS:
+        return x
+    found = np.asarray(x)
+    return x if found.dtype.hasobject else found
+
+
+def _converts(cls: Any) -> bool:
+    """Whether NumPy asks the values of a type for an array."""
+    return any(hasattr(cls, f"__array{name}__") for name in ("", "_interface", "_struct"))
 
 
 def takes_the_operator(x: Any, *, scalar: bool) -> bool:
@@ -120,8 +136,7 @@ def foreign_argument(leaf: Any) -> str | None:
     known = kind_of(leaf) in (ARRAY_LIKE, OWN, OPERATOR) or isinstance(leaf, Sequence)
     if not known or kind not in ("f", "c", None):
         return None
-    remedy = "pass the arrays it is made of" if kind_of(leaf) == OPERATOR else _remedy(leaf)
-    return f"{type(leaf).__name__} is no ndarray; {remedy}"
+    return f"{type(leaf).__name__} is no ndarray; {_remedy(leaf)}"
 
 
 def _holds_floats(leaf: Any) -> bool:
@@ -131,7 +146,7 @@ def _holds_floats(leaf: Any) -> bool:
             return memoryview(leaf).format in ("e", "f", "d", "g")  # type: ignore[arg-type]  # that is being asked
         except TypeError:
             return False
-    return any(hasattr(type(leaf), f"__array{name}__") for name in ("", "_interface", "_struct"))
+    return _converts(type(leaf))
 
 
 def own_arithmetic(x: Any) -> str:
@@ -146,5 +161,7 @@ def _remedy(x: Any) -> str:
     library = type(x).__module__.partition(".")[0]
     if hasattr(type(x), "tocsr"):
         return "A @ x is served for a traced x; for anything else pass A.toarray(), or compute with A.data"
+    if not _converts(type(x)):
+        return "pass its numbers as a plain array"
     by_name = {"pandas": "pass x.to_numpy()", "torch": "pass x.detach().numpy()"}
     return _MASKED if isinstance(x, np.ma.MaskedArray) else by_name.get(library, "pass np.asarray(x)")
