@@ -1,5 +1,6 @@
 """What nobody promises: each entry of words/sniffs.py is looked at here, and broken, to see what happens then."""
 
+import operator
 import pickle
 import subprocess
 import sys
@@ -171,6 +172,58 @@ def test_an_operator_is_told_from_a_call():
     finally:
         sys.settrace(before)
     assert found == wanted
+
+
+class Assigned:
+    """Tells how an element is assigned to."""
+
+    def __init__(self):
+        self.told = []
+
+    def __setitem__(self, key, new):
+        self.told.append(sniffs.by_assignment(sys._getframe(1)))
+
+    def __getitem__(self, key):
+        return self
+
+    def __iadd__(self, other):
+        return self
+
+
+def assigned():
+    x = Assigned()
+    x[0] = 1
+    x[0], x[1] = x[1], x[0]
+    x[0] += 1
+    for x[0] in (1,):
+        pass
+    operator.setitem(x, 0, 1)
+    list(map(x.__setitem__, [0], [1]))
+    return x.told
+
+
+def test_an_assignment_is_told_from_a_call():
+    for _ in range(100):
+        assert assigned() == [True] * 5 + [False] * 2
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        found = assigned()
+    finally:
+        sys.settrace(before)
+    assert found == [True] * 5 + [False] * 2
+
+
+def test_where_assignments_are_not_told_rows_of_rows_are_refused(monkeypatch):
+    def f(x):
+        y = np.stack([x, 2 * x])
+        y[0] = y[1]
+        return np.sum(y)
+
+    np.testing.assert_array_equal(pb.grad(f)(X), 4)
+    monkeypatch.setattr(sniffs, "STORE_SUBSCR", -1)
+    with pytest.raises(pb.WriteError, match="another of its rows"):
+        pb.grad(f)(X)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -19,7 +19,7 @@ from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.loops.replay_check import Verifier, digests
-from pullback.loops.rerun import Outputs, Steps, value_for
+from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.unrolled import run_forward_mode, run_untraced
 from pullback.memory.in_force import innermost, planned, policy_in_force, verify_in_force
 from pullback.memory.ledger import Ledger
@@ -66,6 +66,7 @@ def scan(
     written once, outside the state: they enter no snapshot. Errors as :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
+    x_leaves = plain_leaves(x_leaves)
     n = _scan_length(x_leaves, length)
     loop = _Loop("scan", policy, verify)
     frozen = loop.frozen(step)
@@ -141,6 +142,7 @@ class _Loop:
     ) -> tuple[Any, Any]:
         """The carry and the stacked per-step outputs, traced where anything that enters is."""
         leaves, self.definition = flatten(init)
+        leaves = plain_leaves(leaves)
         self.call, self.n = call, n
         tape = innermost()
         leaves = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in leaves]

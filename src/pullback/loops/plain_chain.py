@@ -132,8 +132,10 @@ class PlainChain:
             return
         self.ended = True
         n = len(self.cuts)
-        if len(self.tape.records) == self.cuts[-1] and n != self.n:
-            n -= 1  # the loop ended at a cut, and nothing says that a step is under way
+        if len(self.tape.records) == self.cuts[-1] and n != self.n and (n == 1 or self.n is not None):
+            # the loop ended at a cut, and nothing says that a step is under way; where the length was unknown the
+            # schedule has let go of the step before, and one without records ends the chain
+            n -= 1
         else:
             self.cuts.append(len(self.tape.records))
             self.ledger.n_forward += 1

@@ -50,6 +50,9 @@ class PlainCode(Governor):
     constants: dict[int, Any] = field(factory=dict)
     """The copies of plain arrays that entries hold, by ``id``."""
     constant_site: int = -1
+    refused: PolicyError | None = None
+    """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
+    chain, so it is raised when the trace ends."""
 
     def open(self, tape: Tape) -> None:
         """The trace begins."""
@@ -165,13 +168,18 @@ class PlainCode(Governor):
     def end(self) -> None:
         """The chain under way has ended."""
         if self.active is not None:
-            self.active.finish()
+            try:
+                self.active.finish()
+            except PolicyError as error:
+                self.refused = error.with_traceback(None)
             self.active = None
             self._warn_of_constants()
 
     def finish(self) -> None:
         """The trace has ended."""
         self.end()
+        if self.refused is not None:
+            raise self.refused
         if self.cutter is not None:
             self.cutter.watched.clear()
         self.cutter = None

@@ -24,6 +24,7 @@ from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.running import open_input
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
+from pullback.words.foreign import ORDINARY, plain_parts
 from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import flatten, unflatten
 
@@ -58,6 +59,13 @@ class Outputs:
         """The stacked arrays, which are given away."""
         stacks, self.stacks = self.stacks, []
         return [np.stack(stack) if isinstance(stack, list) else stack for stack in stacks]
+
+
+def plain_leaves(leaves: list[Any]) -> list[Any]:
+    """The leaves of a state as plain arrays where they are other arrays: tracers, and what is no array, as they are."""
+    if all(type(leaf) in ORDINARY or isinstance(leaf, Handle) for leaf in leaves):
+        return leaves
+    return [plain_parts(leaf) for leaf in leaves]
 
 
 @define(eq=False)
@@ -185,7 +193,7 @@ class Steps:
                 f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
                 f"{self.y_definition}; return one structure from every step"
             )
-        return new, ys
+        return plain_leaves(new), plain_leaves(ys)
 
     def require_same_specs(self, before: list[Any], after: list[Any], k: int) -> None:
         """Raise :class:`StructureError` where a leaf of the carry changes shape or dtype; a Python number may become

@@ -27,17 +27,19 @@ from pullback.recording.handles import (
     SHARED,
     Handle,
     freeze,
+    lasting,
     make,
     read_only,
     resolve,
+    root_of,
     tape_of,
     twin_of,
     value_now,
 )
 from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
-from pullback.words.call_sites import site_here, site_text
-from pullback.words.errors import NotDifferentiableError
+from pullback.words.call_sites import site_here
+from pullback.words.foreign import plain_array
 
 
 def present(x: Any, tape: Tape | None) -> Any:
@@ -125,7 +127,7 @@ def _stand_in(operand: Any) -> Any:
     finally:
         outer.mode = CAPTURED
     if operand._id is None:
-        return make(inner.kinds.buffer, operand._value, None, inner, FROZEN)
+        return make(inner.kinds.buffer, lasting(operand, root_of(operand)), None, inner, FROZEN)
     found = inner.captures.get(operand._id)
     if found is None:
         found = inner.captures[operand._id] = (len(inner.records), operand._value)
@@ -141,14 +143,3 @@ def _pull_capture(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
 
 
 CAPTURE = special_form("captured value", _pull_capture, n_ids=0)
-
-
-def plain_array(array: Any) -> Any:
-    """An array subclass that only stores differently (a memory map) as an ndarray; one that means something else
-    by its operators is refused."""
-    if isinstance(array, np.ma.MaskedArray | np.matrix):
-        raise NotDifferentiableError(
-            f"{type(array).__name__} has an arithmetic of its own, which has no derivative here (at "
-            f"{site_text(site_here())}); pass np.asarray(x), and the mask as an array of its own to np.where"
-        )
-    return np.asarray(array)

@@ -1,6 +1,7 @@
 """What a handle holds, and the questions every part of tracing asks of one. The class users meet is
 ``tracer.Tracer``."""
 
+from functools import cached_property
 from threading import get_ident
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
+from pullback.words.foreign import ORDINARY
 from pullback.words.specs import ArraySpec, shared_spec
 
 FREE: Final = 0
@@ -28,6 +30,9 @@ WRITTEN_SHARED: Final = 4
 
 FROZEN: Final = 5
 """Stands for a captured value without derivative: a write is refused."""
+BORROWED: Final = 6
+"""May lie in memory of the user's (``np.asarray(a, like=x)``), who may change it: a write copies first, and so does
+whoever keeps the value."""
 
 
 class Handle:
@@ -44,7 +49,7 @@ class Handle:
     compares two pointers."""
 
 
-@frozen
+@frozen(slots=False)
 class Kinds:
     """The classes of handles, handed to each tape so that the recorder below them can make them."""
 
@@ -52,6 +57,11 @@ class Kinds:
     view: type[Any]
     buffer: type[Any]
     weak: type[Any]
+
+    @cached_property
+    def ordinary(self) -> frozenset[type[Any]]:
+        """The types of operands of which nothing need be asked."""
+        return ORDINARY | {self.tracer, self.view, self.buffer, self.weak}
 
 
 def kind_of(tape: Tape, value: Any) -> type[Any]:
@@ -204,7 +214,12 @@ def freeze(handle: Any) -> Any:
     kind = kinds.tracer if handle._id is not None else kinds.buffer
     if type(handle) is kinds.weak:
         kind = kinds.weak
-    return make(kind, handle._value, handle._id, handle._tape, SHARED)
+    return make(kind, lasting(handle, root), handle._id, handle._tape, SHARED)
+
+
+def lasting(handle: Any, root: Any) -> Any:
+    """The value of a handle, whose memory is that of ``root``, for somebody who keeps it."""
+    return twin_of(handle._value) if root._flag == BORROWED else handle._value
 
 
 def value(x: Any) -> Any:

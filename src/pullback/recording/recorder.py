@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.crossing import entered, plain_array, present
+from pullback.recording.crossing import entered, present
 from pullback.recording.handles import (
+    BORROWED,
     FREE,
     FROZEN,
     SAVED,
@@ -20,6 +21,7 @@ from pullback.recording.handles import (
     freeze,
     is_foreign,
     on_tape,
+    plain_value,
     resolve,
     root_of,
     tape_of,
@@ -32,7 +34,8 @@ from pullback.rules.forms import FORMS, Form, special_form
 from pullback.rules.generated_pulls import make_form
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.errors import ConversionError
+from pullback.words.errors import ConversionError, NotDifferentiableError
+from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.specs import shared_spec
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
@@ -44,7 +47,12 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     tape = tape_of(operands, prim.name)
     if tape.captures is not None:
         operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
-    values = tuple(_operand_value(operand, tape) for operand in operands)
+    try:
+        values = tuple(_operand_value(operand, tape, prim) for operand in operands)
+    except NotDifferentiableError:
+        if prim.symbol and _leave_it_to_another(operands):
+            return NotImplemented
+        raise
     if tape.mode == PAUSED:
         return prim(*values, **params)
     out = evaluate(prim, values, params)
@@ -75,15 +83,22 @@ def value_on(handle: Any, tape: Tape) -> Any:
     return resolve(handle)._value if handle._tape is tape else entered(handle, tape)
 
 
-def _operand_value(operand: Any, tape: Tape) -> Any:
+def _leave_it_to_another(operands: tuple[Any, ...]) -> bool:
+    """Whether NumPy's own values would leave the operator to one of the operands, whose operator then meets the
+    tracer."""
+    scalar = not any(isinstance(plain_value(o), np.ndarray) for o in operands if isinstance(o, Handle))
+    return any(takes_the_operator(o, scalar=scalar) for o in operands)
+
+
+def _operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
         return value_on(operand, tape)
-    if isinstance(operand, np.ndarray):
+    if type(operand) is np.ndarray:
         if operand.dtype.hasobject:
             raise ConversionError(_of_objects("a traced call"))
-        return operand if type(operand) is np.ndarray else plain_array(operand)
-    return np.asarray(operand) if isinstance(operand, list | tuple) else operand
+        return operand
+    return operand if type(operand) in ORDINARY else plain_operand(operand, elementwise=prim.elementwise)
 
 
 def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -115,6 +130,8 @@ def finish(
     residuals = NO_PARAMS
     if prim.residuals:
         out, residuals = split_residuals(prim, out)
+    if type(out) is not np.ndarray and not isinstance(out, Handle | np.generic | float | tuple) and not prim.opaque:
+        out = plain_operand(out, elementwise=True)
     if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind in "OmV":
         raise _no_numbers(prim, out)
     if tape.mode and tape.trap is not None:
@@ -197,6 +214,8 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
         root = root_of(operand)
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
             return twin_of(value)
+        if root._flag == BORROWED:
+            return tape.keep(value) if type(value) is np.ndarray else freeze(operand)._value
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value

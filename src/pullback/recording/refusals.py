@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pullback.words.call_sites import site_code, site_here, site_text
-from pullback.words.errors import ConversionError
+from pullback.words.errors import ConversionError, WriteError
 from pullback.words.sniffs import instruction, source
 
 PNP = "from pullback import numpy as pnp"
@@ -27,6 +27,14 @@ SCIPY = (
 INDEX = "an index is an integer: take int(pullback.value(x)), which leaves the derivative behind"
 INTEGER = "an integer carries no derivative: take int(pullback.value(x))"
 OWN_FUNCTION = "write it with NumPy functions on the whole array"
+SHUFFLE = (
+    "draw the places and take the rows: x = x[rng.permutation(len(x))], or x[:] = x[rng.permutation(len(x))] in place, "
+    "x[:, rng.permutation(x.shape[1])] along axis 1"
+)
+"""Instead of shuffling."""
+PERMUTED = (
+    "draw the places: np.ravel(x)[rng.permuted(np.arange(x.size))].reshape(x.shape), np.take_along_axis for an axis"
+)
 DRAW = "draw with plain parameters and transform: loc + scale * rng.normal(size=shape)"
 
 _SAME = (
@@ -68,6 +76,9 @@ _BY_PATH = (
     (r"^math\.(ceil|floor|trunc)$", INTEGER),
     (r"^math\.(erfc?|l?gamma)$", "declare it with pullback.primitive, as in docs/primitives.md"),
     (r"^c?math\.\w+$", "write the NumPy function of the same name, np.{name}(x)"),
+    (r"\.(permutation|shuffle)$", SHUFFLE),
+    (r"\.permuted$", PERMUTED),
+    (r"\.choice$", "draw the places: x[rng.choice(len(x), size=n)]; their probabilities are plain"),
     (r"\brandom\.\w+$|\brng\.\w+$", DRAW),
 )
 
@@ -102,10 +113,27 @@ def expression(site: int) -> tuple[str, str]:
     return instruction(code, offset), source(code, offset)
 
 
-def refusal(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
-    """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
+def shuffled() -> WriteError:
+    """The error for a function in C that assigns one row of an array to another."""
+    return WriteError(
+        f"a function that is not Python's assigns a row of a traced array to another of its rows (at "
+        f"{site_text(site_here())}): a shuffle exchanges rows so, and would duplicate them, since a row is a view; "
+        f"{SHUFFLE}; for operator.setitem write x[i] = x[j]"
+    )
+
+
+BY_LIBRARY = {
+    "scipy": SCIPY,
+    "pandas": "a Series computes with plain values and aligns them by its index: pass s.to_numpy()",
+    "numpy.ma": "keep the mask as an array of its own: np.where(mask, other, x)",
+}
+"""Instead of handing a tracer to a library, by the package that asks for a plain array."""
+
+
+def refusal(handle: Any, wanted: str, *, asked_by: str = "") -> ConversionError:
+    """The error for a road that would drop the derivative; ``asked_by`` is the library of ``BY_LIBRARY`` that asked."""
     site = site_here()
-    instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    instead = BY_LIBRARY[asked_by] if asked_by else rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
         f"{site_text(site)}); {instead}; or take pullback.value(x) to leave the derivative behind on purpose"

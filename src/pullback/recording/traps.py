@@ -103,7 +103,8 @@ class Sentinel:
     def numbered(self, items: Iterable[Any], tape: Tape) -> Iterator[Any]:
         """The items of ``pullback.steps``, counted; steps inside steps belong to the outermost."""
         if self.steps and self.steps[-1] is not None:
-            yield from items
+            for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
+                yield item
             return
         try:
             for k, item in enumerate(items):

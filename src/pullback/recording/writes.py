@@ -36,6 +36,7 @@ from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import WriteError
+from pullback.words.foreign import plain_operand
 from pullback.words.sniffs import PULLED
 from pullback.words.specs import shared_spec
 
@@ -66,6 +67,8 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
     target's."""
     if is_foreign(value, handle._tape):
         value = standing_for(value)
+    if type(value) not in handle._tape.kinds.ordinary:
+        value = plain_operand(value, elementwise=True)
     tape, target = tape_of((handle, value), doing), handle
     if handle._tape is not tape:
         if left_alone(handle):

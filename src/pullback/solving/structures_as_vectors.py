@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import field, frozen
 
-from pullback.recording.crossing import plain_array
 from pullback.recording.handles import Handle
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import grad, value_and_grad
 from pullback.words.errors import StructureError
+from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, matched, paths, unflatten
 
@@ -134,6 +134,10 @@ class Layout:
 def layout_of(tree: Any, *, real: bool) -> Layout:
     """The layout of a structure: its leaves one behind the other, each in C order."""
     leaves, definition = flatten(tree)
+    for leaf, label in zip(leaves, paths(tree), strict=True):
+        foreign = None if isinstance(leaf, Handle) else foreign_argument(leaf)
+        if foreign is not None:
+            raise StructureError(f"the leaf {label or 'given'} of type {foreign}")
     specs = [spec_of(leaf) if carries_derivative(leaf) else None for leaf in leaves]
     dtypes = [spec.dtype for spec in specs if spec is not None]
     dtype = FLOAT64 if real or not dtypes else np.result_type(*dtypes)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.handles import Handle, spec_of_handle
-from pullback.recording.refusals import refusal
+from pullback.recording.refusals import BY_LIBRARY, refusal
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
 from pullback.words.sniffs import by_sparse_product, is_of
@@ -44,7 +44,8 @@ def made_plain(handle: Any) -> Any:
     frame = _getframe(2)
     if by_sparse_product(frame):
         return NO_ARRAY
-    raise refusal(handle, "a plain array", scipy=is_of("scipy", frame.f_code.co_filename))
+    asked_by = next((name for name in BY_LIBRARY if is_of(name, frame.f_code.co_filename)), "")
+    raise refusal(handle, "a plain array", asked_by=asked_by)
 
 
 def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:

@@ -18,6 +18,7 @@ from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
 from pullback.tracing.ufuncs import found
+from pullback.words.foreign import plain_parts
 from pullback.words.structures import flatten, map_leaves
 
 AROUND = frozenset((PAUSED, CAPTURED))
@@ -99,6 +100,11 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
         return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
     if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
+    ordinary = handle._tape.kinds.ordinary
+    if not ordinary.issuperset(map(type, args)):
+        args = tuple(map(plain_parts, args))
+    if not ordinary.issuperset(map(type, kwargs.values())):
+        kwargs = {name: plain_parts(value) for name, value in kwargs.items()}
     if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
     return _with_out(func.__name__, registry.functions.get(func) or found(func), args, kwargs)

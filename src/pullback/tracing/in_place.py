@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.recording.crossing import standing_for
 from pullback.recording.handles import Handle, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
 from pullback.tracing.dispatch import CALLERS
+from pullback.words.foreign import plain_operand
 
 LOOPS_APART = ("multiply", "power")
 """Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
@@ -35,8 +37,9 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     )
     if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
         return compute(handle, other)
-    if not isinstance(other, Handle | np.ndarray | int | float | complex | np.generic | list):
-        return compute(handle, other)
+    if type(other) not in handle._tape.kinds.ordinary:
+        other = as_operand(other)
+        other = other if isinstance(other, Handle) else plain_operand(other, elementwise=True)
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle

@@ -24,6 +24,7 @@ from pullback.words.errors import (
     PullbackError,
     say_where,
 )
+from pullback.words.foreign import ORDINARY, foreign_argument
 from pullback.words.sniffs import of_a_tracer
 from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
@@ -112,9 +113,9 @@ def run_traced(
     for number in argnums:
         label = f"argument {number}"
         leaves, definition = flatten(args[number])
-        if leaves and not allow_int and not any(map(carries_derivative, leaves)):
-            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
+        if leaves and not allow_int and all(place is None for place in where):
+            raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         places.append(where)
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
@@ -140,7 +141,7 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
             raise refused from None
@@ -154,7 +155,7 @@ def _advice(error: Exception) -> str:
     """The rewrite for a line that NumPy or Python has refused without asking the tracer in it."""
     where = error.__traceback__
     assert where is not None  # it has been raised
-    while where.tb_next is not None:
+    while where.tb_next is not None and not where.tb_next.tb_frame.f_code.co_filename.endswith(".pyx"):
         where = where.tb_next
     site = intern_site(where.tb_frame)
     return (
@@ -171,6 +172,10 @@ def _open_leaves(
     where: list[int | None] = []
     labels: list[str] | None = None
     for k, leaf in enumerate(leaves):
+        foreign = None if type(leaf) in ORDINARY or isinstance(leaf, Handle) else foreign_argument(leaf)
+        if foreign is not None:
+            name = label + paths(argument)[k] if len(leaves) > 1 else label
+            raise NotDifferentiableError(f"{name} of type {foreign}")
         if not carries_derivative(leaf):
             handles.append(leaf)
             where.append(None)

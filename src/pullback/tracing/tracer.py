@@ -6,6 +6,7 @@ written out here and go straight to generated callers; everything else dispatche
 """
 
 from collections.abc import Callable, Iterator
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
+from pullback.recording.refusals import shuffled
 from pullback.recording.regions import is_mask
 from pullback.recording.writes import set_item
 from pullback.rules.catalogue import registry
@@ -23,11 +25,21 @@ from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, m
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
+from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
+from pullback.words.sniffs import by_assignment
 
 
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
     return CALLERS.get(key) or build_caller(key, _CALLED_WITH)
+
+
+def compared(other: Any) -> Any:
+    """What an operator without a derivative looks at: a plain value. Raises :class:`NotDifferentiableError` for what
+    would take the operator itself."""
+    if type(other) not in ORDINARY and not isinstance(other, Handle) and takes_the_operator(other, scalar=False):
+        plain_operand(other, elementwise=True)
+    return value(other)
 
 
 ABSENT, OPERATORS = object(), registry.operators
@@ -172,10 +184,10 @@ class Tracer(Unconverted):
         return caller("operator_remainder")(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return plain_value(self) // value(other)
+        return plain_value(self) // compared(other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return value(other) // plain_value(self)
+        return compared(other) // plain_value(self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -184,6 +196,8 @@ class Tracer(Unconverted):
         return other // self, other % self
 
     def __matmul__(self, other: Any) -> Any:
+        if takes_the_operator(other, scalar=False):
+            return NotImplemented
         return caller("matmul")(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
@@ -228,22 +242,22 @@ class Tracer(Unconverted):
 
     # Comparisons have no derivative: plain arrays.
     def __lt__(self, other: Any) -> Any:
-        return plain_value(self) < value(other)
+        return plain_value(self) < compared(other)
 
     def __le__(self, other: Any) -> Any:
-        return plain_value(self) <= value(other)
+        return plain_value(self) <= compared(other)
 
     def __gt__(self, other: Any) -> Any:
-        return plain_value(self) > value(other)
+        return plain_value(self) > compared(other)
 
     def __ge__(self, other: Any) -> Any:
-        return plain_value(self) >= value(other)
+        return plain_value(self) >= compared(other)
 
     def __eq__(self, other: object) -> Any:
-        return plain_value(self) == value(other)
+        return plain_value(self) == compared(other)
 
     def __ne__(self, other: object) -> Any:
-        return plain_value(self) != value(other)
+        return plain_value(self) != compared(other)
 
     def __contains__(self, item: Any) -> bool:
         return bool(np.any(plain_value(self) == value(item)))
@@ -259,6 +273,8 @@ class Tracer(Unconverted):
         return found
 
     def __setitem__(self, key: Any, new: Any) -> None:
+        if type(new) is View and new._parent is self and not by_assignment(_getframe(1)):
+            raise shuffled()
         set_item(self, key if is_basic(key) else own_key(key, self), new)
 
     def fill(self, new: Any) -> None:

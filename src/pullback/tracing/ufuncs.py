@@ -23,6 +23,7 @@ from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
+from pullback.words.foreign import plain_parts
 from pullback.words.sniffs import by_operator
 from pullback.words.specs import INEXACT
 
@@ -60,6 +61,7 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
         inputs, kwargs = tuple(map(plain_value, inputs)), {name: plain_value(value) for name, value in kwargs.items()}
         if not any(isinstance(x, Handle) for x in (*inputs, *(kwargs.get("out") or ()))):
             return getattr(ufunc, method)(*inputs, **kwargs)  # a loop's body runs plainly, on values it has captured
+    inputs, kwargs = plain_parts(inputs), {name: plain_parts(value) for name, value in kwargs.items()}
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
     if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
-from pullback.recording.crossing import entered, plain_array, present
+from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
 from pullback.tracing.running import lowered, overlapping, run_function
@@ -17,6 +17,7 @@ from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
+from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 
@@ -80,6 +81,10 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
             f"the tangent of argument {number} at {site_text(site)} has structure {flatten(tangent)[1]}, the argument "
             f"has {definition}; give one leaf for each of its leaves, None for 0"
         )
+    for leaf, label in zip(leaves, paths(primal), strict=True):
+        foreign = None if isinstance(leaf, Handle) else foreign_argument(leaf)
+        if foreign is not None:
+            raise NotDifferentiableError(f"argument {number}{label} at {site_text(site)} of type {foreign}")
     if definition.is_leaf() and not carries_derivative(leaves[0]) and parts[0] is not None and np.any(value(parts[0])):
         raise NotDifferentiableError(
             f"argument {number} at {site_text(site)} is {spec_of(leaves[0])}, which carries no derivative, and its "

@@ -11,7 +11,8 @@ from attrs import define, field, frozen
 from pullback.memory.ledger import mib
 from pullback.recording.handles import Handle
 from pullback.transforms.argnums import Chosen
-from pullback.words.errors import BudgetError
+from pullback.words.errors import BudgetError, NotDifferentiableError
+from pullback.words.foreign import foreign_argument
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, unflatten
 
@@ -44,6 +45,10 @@ class Leaves:
 def leaves_of(tree: Any) -> Leaves:
     """The leaves of a structure that carry derivatives; a Python float counts as float64."""
     leaves, definition = flatten(tree)
+    for leaf in leaves:
+        foreign = None if isinstance(leaf, Handle) else foreign_argument(leaf)
+        if foreign is not None:
+            raise NotDifferentiableError(f"an argument or output of type {foreign}")
     values = tuple(leaf for leaf in leaves if carries_derivative(leaf))
     numbers = iter(range(len(values)))
     places = tuple(next(numbers) if carries_derivative(leaf) else None for leaf in leaves)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.crossing import plain_array, present
+from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, value
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.words.errors import NotDifferentiableError, StructureError
+from pullback.words.foreign import plain_array
 from pullback.words.specs import ArraySpec, spec_of
 
 

@@ -3,8 +3,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import wraps
+from operator import index
 from typing import Any
 
+import numpy as np
+
+from pullback.loops.plain_chain import PlainChain
 from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import innermost, recorded
 from pullback.memory.ledger import Ledger
@@ -12,39 +16,71 @@ from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
+from pullback.words.errors import PolicyError, say_where
 from pullback.words.structures import map_leaves
 
 
-def steps(n_or_iterable: int | Iterable[Any]) -> Iterator[Any]:
+def steps(n_or_iterable: Any) -> Iterator[Any]:
     """``range(n)``, or the items of an iterable, with each iteration marked as one step of a chain that the policy
     governs.
 
     Outside a trace, under save-all, and inside other steps it only iterates. ``break`` and exceptions end the chain.
-    Plain arrays that a step reads are held for its replay (see ``fori_loop`` for a form that holds none).
+    There are as many steps as items come. What ``len()`` says only helps the policy to plan: where fewer come, the loop
+    was left early; where more come, the policy goes on as for an unknown length, or raises where it cannot. Plain
+    arrays that a step reads are held for its replay (see ``fori_loop`` for a form that holds none).
     """
-    items: Iterable[Any] = range(n_or_iterable) if isinstance(n_or_iterable, int) else n_or_iterable
-    n = len(items) if isinstance(items, Sized) else None
+    items = counted = _items(n_or_iterable)
     tape = innermost()
     governor = tape.governor if tape is not None else None
     if tape is not None and tape.trap is not None:
         items = tape.trap.numbered(items, tape)
     if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
-        yield from items
+        for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
+            yield item
         return
-    if n == 0:
-        return
+    n = promised = _length(counted)
     governor.mark()
-    chain = governor.begin(n, governor.policy)
-    started = False
+    chain = governor.begin(n, governor.policy) if n != 0 else None
     try:
-        for item in items:
-            if started and governor.active is chain:
+        for done, item in enumerate(items):
+            if done == n:  # more items than were promised
+                n, chain = None, _unforeseen(governor, tape, chain, promised)
+            elif done and chain is not None and governor.active is chain:
                 chain.cut()
-            started = True
             yield item
     finally:
-        if governor.active is chain:
+        if chain is not None and governor.active is chain:
             governor.end()
+
+
+def _items(n_or_iterable: Any) -> Iterable[Any]:
+    """What is iterated over; a whole number of any type (``np.int64(5)``, a 0-d array) is a ``range``."""
+    given = n_or_iterable[()] if isinstance(n_or_iterable, np.ndarray) and not n_or_iterable.ndim else n_or_iterable
+    is_number = hasattr(type(given), "__index__") and not hasattr(type(given), "__iter__")
+    items: Iterable[Any] = range(index(given)) if is_number else given
+    return items
+
+
+def _length(items: Any) -> int | None:
+    """What ``len(items)`` promises; None where it promises nothing. A plain loop would not ask, so no error of it
+    counts."""
+    try:
+        return len(items) if isinstance(items, Sized) else None
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _unforeseen(governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None) -> PlainChain | None:
+    """The chain of the steps that come after the ``promised`` ones, of a length unknown."""
+    if chain is not None and governor.active is chain:
+        governor.end()
+    elif chain is not None or not governs(governor, tape):
+        return chain
+    try:
+        return governor.begin(None, governor.policy)
+    except PolicyError as error:
+        say_where(error, f"len() of what pullback.steps iterates over was {promised}, and more items come")
+        raise
 
 
 def governs(governor: PlainCode, tape: Tape) -> bool:

@@ -79,7 +79,7 @@ def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
-        inside = inside or is_standard(filename) or is_of("scipy", filename)
+        inside = inside or is_standard(filename) or any(is_of(name, filename) for name in ("scipy", "pandas"))
         known = _KNOWN_FILES[filename] = (
             not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
         )

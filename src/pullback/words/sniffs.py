@@ -78,6 +78,8 @@ HELD = _limit(_in_hand, 2)
 # -------------------------------------------------------------------------------------------------------- instructions
 BINARY_OP = dis.opmap.get("BINARY_OP", -1)
 """The instruction of a binary operator."""
+STORE_SUBSCR = dis.opmap.get("STORE_SUBSCR", -1)
+"""The instruction of an assignment to an element, ``x[k] = v``."""
 LOAD_GLOBAL = "LOAD_GLOBAL"
 
 
@@ -86,6 +88,13 @@ def by_operator(frame: FrameType) -> bool:
     differ in their last bits. Test: test_an_operator_is_told_from_a_call. Else False: the ufunc's bits are taken, and a
     loop whose steps do not repeat bit for bit says so."""
     return frame.f_code.co_code[frame.f_lasti] == BINARY_OP
+
+
+def by_assignment(frame: FrameType) -> bool:
+    """Whether the frame is at ``x[k] = v``, and not at the call of a function in C that assigns, as NumPy's ``shuffle``
+    does: it exchanges rows as if they were copies. Test: test_an_assignment_is_told_from_a_call. Else False: a row that
+    is assigned to another row of its array is refused."""
+    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
 
 
 @lru_cache(256)
@@ -167,7 +176,8 @@ def by_sparse_product(frame: Any) -> bool:
 # --------------------------------------------------------------------------------------------------- texts of messages
 _OF_A_TRACER = (
     r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting "
-    r"single item of array|Iterator operand is flagged as writeable, but is an object"
+    r"single item of array|Iterator operand is flagged as writeable, but is an object|Axis argument is only supported "
+    r"on ndarray objects"
 )
 
 

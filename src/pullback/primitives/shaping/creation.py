@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shaping.nested_lists import converted, holds_tracer
-from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, tape_of
+from pullback.recording.handles import BORROWED, FREE, Handle, make, plain_value, tape_of
 from pullback.recording.recorder import value_on
 from pullback.recording.tape import PAUSED, REPLAYABLE
 from pullback.recording.writes import set_item
 from pullback.rules.declaration import Composite, composite
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
+from pullback.words.foreign import plain_array
 from pullback.words.specs import INEXACT, spec_of
 
 
@@ -78,6 +79,9 @@ CONVERTED_BY_LIKE: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 """Those whose argument may be a tracer, or nested lists with tracers in them."""
 
+BORROWING = (*CONVERTED_BY_LIKE, np.frombuffer, np.fromfunction)
+"""Those whose result may lie in memory of the user's."""
+
 
 def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.zeros(shape, like=x)`` and so on: a buffer of the trace of ``x``. Some take traced contents, too:
@@ -90,14 +94,10 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
     array = function(*args, **kwargs, like=below) if isinstance(below, Handle) else function(*args, **kwargs)
     if not isinstance(array, np.ndarray | Handle) or (isinstance(array, Handle) and not isinstance(below, Handle)):
         return array  # the result of the user's own function, through np.fromfunction
+    array = array if isinstance(array, Handle) else plain_array(array)
     buffer = traced_buffer(handle, array, blank=function is np.empty)
-    if (
-        isinstance(buffer, Handle)
-        and args
-        and isinstance(args[0], np.ndarray)
-        and np.may_share_memory(args[0], plain_value(buffer))
-    ):
-        buffer._flag = SHARED  # the user's own array, which no write may reach
+    if isinstance(buffer, Handle) and function in BORROWING and not (function is np.array and kwargs.get("copy", True)):
+        buffer._flag = BORROWED
     return buffer
 
 

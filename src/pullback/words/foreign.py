@@ -1,0 +1,167 @@
+"""Operands that are no plain arrays: each is turned into one at the call, or refused by name with what to write.
+
+Whatever a trace computes with is a plain array or a number. A subclass of ndarray that only stores differently (a
+memory map) is its numbers. A class with an arithmetic of its own (a masked array, a Series that aligns by its index, a
+quantity with a unit) would compute something else than the numbers alone, and its rules something else again: it is
+refused.
+"""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import NotDifferentiableError
+
+ORDINARY: Final = frozenset((np.ndarray, float, int, bool, complex, str, type(None), slice, np.float64, np.float32))
+"""Types of which nothing need be asked."""
+UNKNOWN: Final = "unknown"
+"""No array: whoever gets it knows what it is."""
+ARRAY_LIKE: Final = "array-like"
+"""Gives its numbers, and has no arithmetic of its own."""
+SEQUENCE: Final = "sequence"
+"""A list by another name; tracers may be in it."""
+ITEMS: Final = "items"
+"""Perhaps a list, by ``len`` and ``[]`` alone; perhaps something else that has items."""
+OWN: Final = "own"
+"""An array with an arithmetic of its own."""
+OPERATOR: Final = "operator"
+"""No array, and takes the operator itself: NumPy's arrays leave ``x * A`` to it."""
+NUMBER: Final = "number"
+"""No array, with operators that NumPy applies to each element."""
+
+_BINARY = "add sub mul matmul truediv floordiv mod pow".split()
+_ARITHMETIC = (
+    *(f"__{before}{name}__" for name in _BINARY for before in ("", "r", "i")),
+    *("__neg__", "__abs__", "__array_ufunc__", "__array_function__"),
+)
+_REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rmatmul__", "__rtruediv__", "__rpow__")
+_MASKED = "pass np.asarray(x), and the mask as an array of its own to np.where"
+
+
+def kind_of(x: Any) -> str:
+    """What a value is as an operand: asked of its type, as NumPy does it."""
+    cls: Any = type(x)
+    return _kind_of_type(cls)
+
+
+@lru_cache(512)
+def _kind_of_type(cls: Any) -> str:
+    if hasattr(cls, "__pullback_value__") or issubclass(cls, np.generic | numbers.Number | str | bytes | dict):
+        return UNKNOWN
+    if issubclass(cls, np.ndarray):
+        same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
+        return ARRAY_LIKE if same else OWN
+    if hasattr(cls, "__array_function__"):
+        return OWN
+    converts = _converts(cls)
+    by_ufunc = getattr(cls, "__array_ufunc__", False)
+    takes = by_ufunc is not False or getattr(cls, "__array_priority__", 0) > 0
+    if converts or takes:
+        return ARRAY_LIKE if not takes else OWN if converts or by_ufunc or hasattr(cls, "tocsr") else OPERATOR
+    if issubclass(cls, Sequence):
+        return ARRAY_LIKE if cls is memoryview else SEQUENCE
+    if hasattr(cls, "__len__") and hasattr(cls, "__getitem__") and not issubclass(cls, Mapping):
+        return ITEMS
+    return NUMBER if any(hasattr(cls, name) for name in _REFLECTED) else UNKNOWN
+
+
+def plain_array(x: Any) -> Any:
+    """The plain array of what is one or can be read as one; raises :class:`NotDifferentiableError` for what has an
+    arithmetic of its own."""
+    if kind_of(x) == OWN:
+        raise NotDifferentiableError(own_arithmetic(x))
+    return np.asarray(x)
+
+
+def plain_operand(x: Any, *, elementwise: bool = False) -> Any:
+    """What a primitive computes with where ``x`` is given, which is no tracer.
+
+    Raises :class:`NotDifferentiableError` for what has an arithmetic of its own; for an ``elementwise`` primitive also
+    for what has operators without being an array.
+    """
+    kind = kind_of(x)
+    if kind == OWN and not (hasattr(type(x), "tocsr") and not elementwise):
+        raise NotDifferentiableError(own_arithmetic(x))
+    if elementwise and kind in (OPERATOR, NUMBER):
+        raise NotDifferentiableError(
+            f"{type(x).__name__} has operators of its own, which have no derivative here (at "
+            f"{site_text(site_here())}); write what it computes with arrays, or declare it with pullback.primitive"
+        )
+    if kind in (ARRAY_LIKE, SEQUENCE):
+        return np.asarray(x)
+    if kind != ITEMS:
+        return x
+    found = np.asarray(x)
+    return x if found.dtype.hasobject else found
+
+
+def _converts(cls: Any) -> bool:
+    """Whether NumPy asks the values of a type for an array."""
+    return any(hasattr(cls, f"__array{name}__") for name in ("", "_interface", "_struct"))
+
+
+def takes_the_operator(x: Any, *, scalar: bool) -> bool:
+    """Whether NumPy leaves the operator between an array and ``x`` to ``x``; ``scalar`` says that the array is a number
+    without axes."""
+    kind = kind_of(x)
+    return kind == OPERATOR or (scalar and kind == NUMBER)
+
+
+def plain_parts(x: Any, depth: int = 0) -> Any:
+    """An argument of a NumPy function, or lists and tuples of them, with plain arrays in the place of others; tracers,
+    and what is no array, as they are."""
+    if type(x) in ORDINARY:
+        return x
+    if type(x) in (list, tuple):
+        if ORDINARY.issuperset(map(type, x)) or depth > 32:
+            return x
+        parts = [plain_parts(part, depth + 1) for part in x]
+        return type(x)(parts) if any(a is not b for a, b in zip(parts, x, strict=True)) else x
+    kind = kind_of(x)
+    if kind == OWN and not hasattr(type(x), "tocsr"):  # products by a sparse array are served by who knows it
+        raise NotDifferentiableError(own_arithmetic(x))
+    return np.asarray(x) if kind == ARRAY_LIKE else x
+
+
+def foreign_argument(leaf: Any) -> str | None:
+    """Why an argument cannot be differentiated as it is: an array, perhaps of floats, that is no ndarray; None for an
+    ndarray and for what is no array."""
+    if isinstance(leaf, np.ndarray) or type(leaf) in ORDINARY:
+        return None
+    kind = getattr(getattr(leaf, "dtype", None), "kind", None if _holds_floats(leaf) else "O")
+    known = kind_of(leaf) in (ARRAY_LIKE, OWN, OPERATOR) or isinstance(leaf, Sequence)
+    if not known or kind not in ("f", "c", None):
+        return None
+    return f"{type(leaf).__name__} is no ndarray; {_remedy(leaf)}"
+
+
+def _holds_floats(leaf: Any) -> bool:
+    """Whether an array without a ``dtype`` of NumPy's may hold floats."""
+    if isinstance(leaf, Sequence) and not hasattr(leaf, "__array__"):
+        try:
+            return memoryview(leaf).format in ("e", "f", "d", "g")  # type: ignore[arg-type]  # that is being asked
+        except TypeError:
+            return False
+    return _converts(type(leaf))
+
+
+def own_arithmetic(x: Any) -> str:
+    """Why an operand is refused, and what to pass."""
+    return (
+        f"{type(x).__name__} has an arithmetic of its own, which has no derivative here (at {site_text(site_here())}); "
+        f"{_remedy(x)}"
+    )
+
+
+def _remedy(x: Any) -> str:
+    library = type(x).__module__.partition(".")[0]
+    if hasattr(type(x), "tocsr"):
+        return "A @ x is served for a traced x; for anything else pass A.toarray(), or compute with A.data"
+    if not _converts(type(x)):
+        return "pass its numbers as a plain array"
+    by_name = {"pandas": "pass x.to_numpy()", "torch": "pass x.detach().numpy()"}
+    return _MASKED if isinstance(x, np.ma.MaskedArray) else by_name.get(library, "pass np.asarray(x)")
