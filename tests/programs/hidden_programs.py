@@ -2,7 +2,8 @@
 
 A body is a few operations on the state, each with something that is read somewhere (:data:`PLACES`); it may write down
 what it did, count, use scratch, or change what it reads (:data:`HABITS`). Between the forward pass and the pull
-somebody may change the world (:data:`CHANGES`). Every operation is written once, on ``ops``: NumPy's, or the naive reference's.
+somebody may change the world (:data:`CHANGES`). Every operation is written once, on ``ops``: NumPy's, or
+the naive reference's.
 """
 
 import functools
