@@ -33,8 +33,10 @@ from pullback.rules.generated_pulls import make_form
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
+from pullback.words.other_libraries import remedy
 from pullback.words.specs import shared_spec
 
+NUMBERS = (int, float, complex, np.generic)
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -44,7 +46,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     tape = tape_of(operands, prim.name)
     if tape.captures is not None:
         operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
-    values = tuple(_operand_value(operand, tape) for operand in operands)
+    values = tuple(_operand_value(operand, tape, prim) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
     out = evaluate(prim, values, params)
@@ -75,7 +77,7 @@ def value_on(handle: Any, tape: Tape) -> Any:
     return resolve(handle)._value if handle._tape is tape else entered(handle, tape)
 
 
-def _operand_value(operand: Any, tape: Tape) -> Any:
+def _operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
         return value_on(operand, tape)
@@ -83,7 +85,21 @@ def _operand_value(operand: Any, tape: Tape) -> Any:
         if operand.dtype.hasobject:
             raise ConversionError(_of_objects("a traced call"))
         return operand if type(operand) is np.ndarray else plain_array(operand)
-    return np.asarray(operand) if isinstance(operand, list | tuple) else operand
+    if isinstance(operand, list | tuple):
+        return np.asarray(operand)
+    if not isinstance(operand, NUMBERS) and hasattr(operand, "__array__") and not prim.opaque:
+        raise _of_another_library(prim, operand)
+    return operand
+
+
+def _of_another_library(prim: Primitive, operand: Any) -> ConversionError:
+    """Why an array of another library is refused: it would answer the operations of the rules in its own way."""
+    kind = type(operand)
+    name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    return ConversionError(
+        f"{prim.name} of a traced array and a {name} (at {site_text(site_here())}): a {kind.__name__} computes in "
+        f"its own way, which has no derivative; {remedy(name)}"
+    )
 
 
 def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:

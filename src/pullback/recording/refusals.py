@@ -3,27 +3,31 @@ source is at hand."""
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from pullback.words.call_sites import site_code, site_here, site_text
+from pullback.words.call_sites import calls_here, site_code, site_here, site_text
 from pullback.words.errors import ConversionError
+from pullback.words.other_libraries import named_call, remedy
 from pullback.words.sniffs import instruction, source
 
 PNP = "from pullback import numpy as pnp"
-BUFFER = "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), or collect the parts and call np.stack"
+BUFFER = (
+    "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), one that holds values, as an initial state, "
+    "with np.array(u0, like=x), or collect the parts and call np.stack"
+)
 """Instead of filling a plain array."""
 NUMBER = (
     "keep it an array: x[i] is a traced scalar, np.sin(x) serves for math.sin(x), x.astype(dtype) for a cast, "
     "np.stack for a list"
 )
 """Instead of a Python number."""
-ARRAY = f"join traced values with np.stack, or make the same call from pullback.numpy ({PNP}); {BUFFER}"
+ARRAY = f"join traced values with np.stack([...]) first (nested lists with pnp.array, {PNP}), and pass that array"
 """Instead of an array that NumPy makes without asking."""
-SCIPY = (
-    "SciPy computes on plain arrays: write A @ x for the product by a sparse array, and declare other calls as "
-    "primitives with their VJP rules (docs/wrap-a-solver.md has a sparse solver)"
-)
-"""Instead of handing a tracer to SciPy."""
+PLAIN = "write it with NumPy functions, or take pullback.value(x) for what needs no derivative"
+"""Instead of what Python and its library do with numbers and text alone."""
+TEXT = 'text carries no derivative: write float(pullback.value(x)), or f"{x:g}", which takes the value by itself'
+"""Instead of a tracer among the values of ``"%g" % ...``."""
 INDEX = "an index is an integer: take int(pullback.value(x)), which leaves the derivative behind"
 INTEGER = "an integer carries no derivative: take int(pullback.value(x))"
 OWN_FUNCTION = "write it with NumPy functions on the whole array"
@@ -43,6 +47,7 @@ _BY_NAME = {
     "matrix": "keep a 2-d array: np.atleast_2d(x), and @ for the product of matrices",
     "broadcast": "write np.broadcast_arrays(x, y), or np.broadcast_shapes(x.shape, y.shape)",
     "nditer": "iterate over x.flat, or write it with NumPy functions on the whole array",
+    **dict.fromkeys(("ndenumerate", "nested_iters"), "write for i in np.ndindex(x.shape): ... x[i] ..."),
     "as_strided": "write np.lib.stride_tricks.sliding_window_view(x, shape), or slices",
     "Polynomial": "write np.polyval(coefficients, x), or Horner's rule",
     "poly1d": "write np.polyval(coefficients, x), or Horner's rule",
@@ -55,13 +60,16 @@ _BY_NAME = {
     "dot": "write np.dot(a, x) or a @ x: the method of a plain array does not ask",
     "take": f"{INDEX}; for traced values write np.take(x, i)",
     "reshape": INDEX,
-    "range": INDEX,
+    **dict.fromkeys("range zeros ones empty eye identity bytes".split(), INDEX),
     "fill": "make the buffer with np.full_like(x, value) or np.zeros_like(x); its fill takes a traced value",
     **dict.fromkeys(
         "normal uniform standard_normal exponential gamma beta poisson binomial lognormal laplace choice".split(), DRAW
     ),
 }
+_METHODS = ("dot", "take", "searchsorted")
+"""Names in the table that are meant as methods of a plain array."""
 _BY_PATH = (
+    (r"^statistics\.\w+$", "write the NumPy function on np.stack([...])"),
     (r"\bma\.\w+$", "keep the mask as an array of its own: np.where(mask, other, x)"),
     (r"^math\.fsum$", "write np.sum(np.stack([...]))"),
     (r"^math\.pow$", "write x**y"),
@@ -78,21 +86,70 @@ def rewrite(site: int, otherwise: str) -> str:
     operation, text = expression(site)
     if operation.startswith("STORE"):
         return BUFFER
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    node = _parsed(text)
+    if node is None:
         return otherwise
     if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Attribute):
         return INDEX
-    called = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
-    while isinstance(called, ast.Call):  # np.vectorize(f)(x)
-        called = called.func
-    path = ast.unparse(called) if called is not None else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return TEXT
+    path = _path(node)
     name = path.rpartition(".")[2]
     for pattern, text in _BY_PATH:
         if re.search(pattern, path):
             return text.format(name=name)
-    return _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise).format(name=name)
+    known = _with_array(node) if isinstance(node, ast.Call) and (name not in _BY_NAME or name in _METHODS) else None
+    known = known or _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise)
+    return known.replace("{name}", name)
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _path(node: ast.expr) -> str:
+    """What an expression calls or takes an item of: ``np.sum``; empty where it does neither."""
+    called = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
+    while isinstance(called, ast.Call):  # np.vectorize(f)(x)
+        called = called.func
+    return ast.unparse(called) if called is not None else ""
+
+
+def _with_array(call: ast.Call) -> str | None:
+    """The call with the lists among its arguments joined; else with a traced array beside its traced ``initial=``; None
+    where it has neither."""
+    args = [_joined(argument) for argument in call.args]
+    if any(new is not old for new, old in zip(args, call.args, strict=True)):
+        text = ast.unparse(ast.Call(call.func, args, call.keywords))
+        return f"write {text}{f' ({PNP})' if 'pnp.' in text else ''}"
+    initial = next((part.value for part in call.keywords if part.arg == "initial"), None)
+    if initial is None:
+        return None
+    like = [ast.keyword("like", initial)]
+    array = ast.parse("np.array", mode="eval").body
+    if args:
+        text = ast.unparse(ast.Call(call.func, [ast.Call(array, args[:1], like), *args[1:]], call.keywords))
+    elif isinstance(call.func, ast.Attribute):
+        made = ast.Attribute(ast.Call(array, [call.func.value], like), call.func.attr)
+        text = ast.unparse(ast.Call(made, [], call.keywords))
+    else:
+        return None
+    return f"an array without derivative does not ask its initial value: write {text}"
+
+
+def _joined(argument: ast.expr) -> ast.expr:
+    """A list of values as the call that joins them; anything else as it is."""
+    if not isinstance(argument, ast.List | ast.Tuple | ast.ListComp) or all(
+        not isinstance(part, ast.Name) for part in ast.walk(argument)
+    ):
+        return argument
+    parts = [argument.elt] if isinstance(argument, ast.ListComp) else argument.elts
+    nested = any(isinstance(part, ast.List | ast.Tuple | ast.ListComp) for part in parts)
+    join = ast.parse("pnp.array" if nested else "np.stack", mode="eval").body
+    return ast.Call(join, [argument], [])
 
 
 def expression(site: int) -> tuple[str, str]:
@@ -102,15 +159,26 @@ def expression(site: int) -> tuple[str, str]:
     return instruction(code, offset), source(code, offset)
 
 
-def refusal(handle: Any, wanted: str, *, scipy: bool = False) -> ConversionError:
-    """The error for a road that would drop the derivative; ``scipy`` where SciPy asked."""
-    site = site_here()
-    instead = SCIPY if scipy else rewrite(site, OTHERWISE.get(wanted, NUMBER))
+def refusal(handle: Any, wanted: str) -> ConversionError:
+    """The error for a road that would drop the derivative."""
+    site, calls = site_here(), calls_here()
+    asked = ""
+    if calls:
+        name = called_library(site, calls)
+        asked, instead = f" {name} computes on plain arrays:", remedy(name)
+    else:
+        instead = rewrite(site, OTHERWISE.get(wanted, NUMBER))
     return ConversionError(
         f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
-        f"{site_text(site)}); {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
+        f"{site_text(site)});{asked} {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
     )
 
 
-OTHERWISE = {"a plain array": ARRAY, "an index made": INDEX, "int()": INTEGER}
+def called_library(site: int, calls: Sequence[tuple[str, str]]) -> str:
+    """The function of another library that the user's line has called, by its dotted name."""
+    node = _parsed(expression(site)[1])
+    return named_call(_path(node) if node is not None else "", calls)
+
+
+OTHERWISE = {"a plain array": ARRAY, "an index made": INDEX, "int()": INTEGER, "a pickle": PLAIN}
 """What to do by the road taken, where the expression does not tell."""

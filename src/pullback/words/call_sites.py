@@ -1,7 +1,8 @@
 """Call sites: the file and line of the user's program at which an operation was called, as errors and reports name it.
 
 A record holds an integer, which stands for a code object and the offset of an instruction in it. The line is looked up
-when somebody asks. Frames of pullback, of its plugins, of NumPy and of the standard library are passed over.
+when somebody asks. Frames of pullback, of its plugins, of NumPy, of the standard library and of the libraries in
+``LIBRARIES`` are passed over.
 """
 
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.other_libraries import LIBRARIES
 from pullback.words.plugins import is_of_plugin
 from pullback.words.sniffs import is_of, is_standard
 
@@ -59,6 +61,20 @@ def site_here() -> int:
     return intern_site(sys._getframe(1))
 
 
+def calls_here() -> list[tuple[str, str]]:
+    """Module and name of the functions of other libraries under way below the user's line, the outermost first: what
+    the user has called, where one of ``LIBRARIES`` asks."""
+    frame: FrameType | None = sys._getframe(1)
+    calls: list[tuple[str, str]] = []
+    while frame is not None and not _sites_of(frame.f_code):
+        module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if module.partition(".")[0] in LIBRARIES:
+            owner = frame.f_locals.get("self") if name in ("__init__", "__call__") else None
+            calls.append((module, name if owner is None else type(owner).__name__))
+        frame = frame.f_back
+    return calls[::-1]
+
+
 def _sites_of(code: CodeType) -> Sequence[int]:
     """The call sites of a code object by instruction offset; none for a library's."""
     sites = _SITES_OF.get(id(code))
@@ -79,7 +95,7 @@ def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
-        inside = inside or is_standard(filename) or is_of("scipy", filename)
+        inside = inside or is_standard(filename) or any(is_of(library, filename) for library in LIBRARIES)
         known = _KNOWN_FILES[filename] = (
             not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
         )
