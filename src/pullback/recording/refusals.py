@@ -4,12 +4,14 @@ source is at hand."""
 import ast
 import re
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
-from pullback.words.call_sites import calls_here, site_code, site_here, site_text
+from pullback.recording.handles import Handle
+from pullback.words.call_sites import calls_here, intern_site, site_code, site_here, site_text
 from pullback.words.errors import ConversionError
 from pullback.words.other_libraries import named_call, remedy
-from pullback.words.sniffs import instruction, source
+from pullback.words.sniffs import instruction, of_a_tracer, of_a_write, source
 
 PNP = "from pullback import numpy as pnp"
 BUFFER = (
@@ -157,6 +159,39 @@ def expression(site: int) -> tuple[str, str]:
     there is no source."""
     code, offset = site_code(site)
     return instruction(code, offset), source(code, offset)
+
+
+_BY_ATTRIBUTE = {
+    **dict.fromkeys("numpy detach cpu to_numpy values block_until_ready".split(), "take pullback.value(x)"),
+    "at": "write y = x.copy(), then y[i] = value or y[i] += value, which is recorded",
+    **dict.fromkeys(
+        "backward grad requires_grad requires_grad_".split(),
+        "write the program as a function f of x and call pullback.grad(f)(x)",
+    ),
+    **dict.fromkeys("append extend".split(), "collect the parts in a list and call np.stack, or write np.append(x, y)"),
+    **dict.fromkeys("map apply applymap".split(), OWN_FUNCTION),
+}
+"""Instead of what arrays of other libraries, and lists, have."""
+
+
+def advice(error: Exception, innermost: FrameType) -> str | None:
+    """What to write where Python or NumPy have refused a line without asking the tracer in it; None where the error
+    does not tell that there is one. Raises :class:`ConversionError` where another library has."""
+    if isinstance(error, AttributeError):
+        return _BY_ATTRIBUTE.get(str(error.name)) if isinstance(error.obj, Handle) else None
+    if not of_a_tracer(error):
+        return None
+    site, calls = intern_site(innermost), calls_here(innermost)
+    if calls:
+        name = called_library(site, calls)
+        raise ConversionError(
+            f"{name} got a tracer (at {site_text(site)}), and computes on plain arrays, which would drop the "
+            f"derivative; {remedy(name)}; or take pullback.value(x) to leave the derivative behind on purpose"
+        ) from error
+    return (
+        f"if a tracer stands in this line (at {site_text(site)}), it cannot be converted, which would drop the "
+        f"derivative; {rewrite(site, BUFFER if of_a_write(error) else PLAIN)}; see {ConversionError.code}"
+    )
 
 
 def refusal(handle: Any, wanted: str) -> ConversionError:

@@ -131,6 +131,7 @@ def function_of_chosen(
 ) -> Callable[..., Any]:
     """``f`` as a function of the arguments at the positions ``where`` alone; the others keep their values."""
 
+    @wraps(f)
     def chosen_only(*values: Any) -> Any:
         filled = dict(zip(where, values, strict=True))
         return f(*(filled.get(k, value) for k, value in enumerate(args)), **kwargs)

@@ -351,8 +351,13 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
         given = (
             f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
         )
+        aux = (
+            "pass has_aux=True if the second is no output to differentiate, "
+            if isinstance(out, tuple) and len(out) == 2
+            else ""
+        )
         raise NotDifferentiableError(
-            f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp, which takes a cotangent "
+            f"grad needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a cotangent "
             "of the output"
         )
     dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
@@ -363,7 +368,10 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     if dtype.kind not in "fc" and (
         isinstance(out, Handle) or hasattr(out, "dtype")
     ):  # a Python 0 is where a loop of no step began
-        raise NotDifferentiableError(f"{name} returned dtype {dtype}, which carries no derivative")
+        raise NotDifferentiableError(
+            f"{name} returned dtype {dtype}, which carries no derivative; leave out what makes it so (astype, argmax, "
+            "a comparison), or take it from has_aux=True"
+        )
     if dtype.kind != "c" and holomorphic:
         raise NotDifferentiableError(
             f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx "

@@ -12,6 +12,7 @@ from os import sep
 from threading import Lock
 from types import CodeType, FrameType
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -61,10 +62,18 @@ def site_here() -> int:
     return intern_site(sys._getframe(1))
 
 
-def calls_here() -> list[tuple[str, str]]:
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn, of the user's line that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and not _sites_of(frame.f_code):
+        frame, level = frame.f_back, level + 1
+    warn(message, category, stacklevel=level)
+
+
+def calls_here(innermost: FrameType | None = None) -> list[tuple[str, str]]:
     """Module and name of the functions of other libraries under way below the user's line, the outermost first: what
-    the user has called, where one of ``LIBRARIES`` asks."""
-    frame: FrameType | None = sys._getframe(1)
+    the user has called, where one of ``LIBRARIES`` asks. The frame given is the innermost, else the caller's is."""
+    frame: FrameType | None = innermost or sys._getframe(1)
     calls: list[tuple[str, str]] = []
     while frame is not None and not _sites_of(frame.f_code):
         module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
