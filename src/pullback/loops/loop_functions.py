@@ -28,12 +28,13 @@ from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
-from pullback.words.call_sites import site_here
+from pullback.words.call_sites import public, site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 
 
+@public
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None) -> Any:
     """The carry after ``for k in range(lower, upper): carry = body(k, carry)``, differentiable under any policy.
 
@@ -47,6 +48,7 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     return loop.run(lambda k, carry, _: (frozen(k, carry), None), body, init, max(0, upper - lower))[0]
 
 
+@public
 def scan(
     step: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -78,6 +80,7 @@ def scan(
     return loop.run(call, step, init, n, x_leaves if xs is not None else None)
 
 
+@public
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None) -> Any:
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
