@@ -93,12 +93,21 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
+    if not all(map(np.ndim, map(plain_value, x_leaves))):
+        raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
     lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
     if length is not None:
         lengths.add(length)
     if len(lengths) != 1:
         raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())
+
+
+_ORDER = {
+    "fori_loop": "write fori_loop(lower, upper, body, init)",
+    "scan": "write scan(step, init, xs)",
+    "while_loop": "write while_loop(condition, body, init)",
+}
 
 
 @define(eq=False)
@@ -119,6 +128,10 @@ class _Loop:
 
     def frozen(self, f: Any) -> Any:
         """The user's body, as it is now."""
+        if not callable(f):
+            raise StructureError(
+                f"{self.name}: the body is of type {type(f).__name__}, and must be a function; {_ORDER[self.name]}"
+            )
         if type(f) is FunctionType and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__):
             return f
         return frozen_function(f, self.handles, self.cells)
@@ -162,7 +175,10 @@ class _Loop:
 
     def _goes_on(self, leaves: list[Any]) -> bool:
         assert self.condition is not None  # asked of a while_loop only
-        return bool(self.condition(unflatten(self.definition, leaves)))
+        found = self.condition(unflatten(self.definition, leaves))
+        if found is None:
+            raise StructureError("while_loop: the condition returned None; is its return missing?")
+        return bool(found)
 
     def _structured(self, steps: Steps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
         """The carry and the outputs as the user gets them."""

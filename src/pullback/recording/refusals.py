@@ -100,7 +100,11 @@ def rewrite(site: int, otherwise: str) -> str:
     for pattern, text in _BY_PATH:
         if re.search(pattern, path):
             return text.format(name=name)
-    known = _with_array(node) if isinstance(node, ast.Call) and (name not in _BY_NAME or name in _METHODS) else None
+    known = None
+    if isinstance(node, ast.Call):
+        of_numpy = "." not in path or path.startswith(("np.", "numpy."))
+        joins = of_numpy and (name not in _BY_NAME or name in _METHODS)
+        known = (_with_lists_joined(node) if joins else None) or _with_traced_array(node)
     known = known or _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise)
     return known.replace("{name}", name)
 
@@ -120,26 +124,28 @@ def _path(node: ast.expr) -> str:
     return ast.unparse(called) if called is not None else ""
 
 
-def _with_array(call: ast.Call) -> str | None:
-    """The call with the lists among its arguments joined; else with a traced array beside its traced ``initial=``; None
-    where it has neither."""
+def _with_lists_joined(call: ast.Call) -> str | None:
+    """The call with the lists among its arguments joined; None where it has none."""
     args = [_joined(argument) for argument in call.args]
-    if any(new is not old for new, old in zip(args, call.args, strict=True)):
-        text = ast.unparse(ast.Call(call.func, args, call.keywords))
-        return f"write {text}{f' ({PNP})' if 'pnp.' in text else ''}"
+    if all(new is old for new, old in zip(args, call.args, strict=True)):
+        return None
+    text = ast.unparse(ast.Call(call.func, args, call.keywords))
+    return f"write {text}{f' ({PNP})' if 'pnp.' in text else ''}"
+
+
+def _with_traced_array(call: ast.Call) -> str | None:
+    """The call of a reduction with a traced array in the place of the plain one, whose ``initial=`` is traced; None for
+    other calls."""
     initial = next((part.value for part in call.keywords if part.arg == "initial"), None)
-    if initial is None:
+    plain = call.args[0] if call.args else getattr(call.func, "value", None)
+    if initial is None or plain is None:
         return None
-    like = [ast.keyword("like", initial)]
-    array = ast.parse("np.array", mode="eval").body
-    if args:
-        text = ast.unparse(ast.Call(call.func, [ast.Call(array, args[:1], like), *args[1:]], call.keywords))
-    elif isinstance(call.func, ast.Attribute):
-        made = ast.Attribute(ast.Call(array, [call.func.value], like), call.func.attr)
-        text = ast.unparse(ast.Call(made, [], call.keywords))
+    traced = ast.Call(ast.parse("np.array", mode="eval").body, [plain], [ast.keyword("like", initial)])
+    if call.args:
+        call = ast.Call(call.func, [traced, *call.args[1:]], call.keywords)
     else:
-        return None
-    return f"an array without derivative does not ask its initial value: write {text}"
+        call = ast.Call(ast.Attribute(traced, call.func.attr), [], call.keywords)  # type: ignore[attr-defined]
+    return f"an array without derivative does not ask its initial value: write {ast.unparse(call)}"
 
 
 def _joined(argument: ast.expr) -> ast.expr:

@@ -20,6 +20,7 @@ from pullback.words.errors import (
     ConstantChangedError,
     NotDifferentiableError,
     PullbackError,
+    StructureError,
     say_where,
 )
 from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
@@ -141,9 +142,14 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
     except Exception as error:
+        if not callable(f):
+            raise StructureError(
+                f"what is to be differentiated is of type {type(f).__name__}; give the function itself: grad(f)(x), "
+                "not grad(f(x))"
+            ) from None
         refused = error.__cause__ or error.__context__
         if isinstance(refused, PullbackError) and type(error) in (ValueError, TypeError):
-            raise refused from None
+            raise refused.with_traceback(error.__traceback__) from None
         text = None if isinstance(error, PullbackError) else advice(error, _innermost(error))
         if text is not None:
             say_where(error, text)

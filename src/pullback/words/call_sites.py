@@ -140,8 +140,9 @@ def site_text(site: int) -> str:
 def public(f: Callable[_P, _R], like: Callable[..., Any] | None = None) -> Callable[_P, _R]:
     """``f``, as users call it, under the name of ``like``: an error that comes out of it shows the frames of the user's
     program and of the libraries that it calls, and of pullback this one."""
+    named: Callable[..., Any] = f if like is None else like
 
-    @wraps(like or f)
+    @wraps(named)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return f(*args, **kwargs)  # PULLBACK_TRACEBACK=full in the environment shows what was called here

@@ -87,19 +87,17 @@ def named_call(written: str, calls: Sequence[tuple[str, str]]) -> str:
     """The dotted name of the function that a user has called: ``scipy.integrate.solve_ivp``.
 
     ``written`` is what stands in the user's line, ``calls`` are module and name of the library's functions under way,
-    the outermost first. A name that the table has is taken, then what is written, then the outermost.
+    the outermost first. What is written in full is taken, then a name that the table has, then the outermost.
     """
     modules = [_public(module) for module, _ in calls]
     package = next((module for module in modules if "." in module), modules[0])
     if written.startswith(f"{package.partition('.')[0]}."):
         return written
-    known = [written.rpartition(".")[2], *(name for _, name in calls)]
-    chosen = next((name for name in known if name in _BY_NAME), None) if package.startswith("scipy") else None
+    names = [name for _, name in calls]
+    chosen = next((name for name in names if name in _BY_NAME), None) if package.startswith("scipy") else None
     if chosen is None:
-        chosen = next(
-            (name for _, name in calls if name.isidentifier() and name not in _WRAPPERS and name[0] != "_"), ""
-        )
-    return f"{package}.{chosen or known[0]}".rstrip(".")
+        chosen = next((name for name in names if name.isidentifier() and name not in _WRAPPERS and name[0] != "_"), "")
+    return f"{package}.{chosen or written.rpartition('.')[2]}".rstrip(".")
 
 
 def remedy(qualified: str) -> str:
