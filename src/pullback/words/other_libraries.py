@@ -93,10 +93,12 @@ def named_call(written: str, calls: Sequence[tuple[str, str]]) -> str:
     package = next((module for module in modules if "." in module), modules[0])
     if written.startswith(f"{package.partition('.')[0]}."):
         return written
-    names = [name for _, name in calls]
-    chosen = next((name for name in names if name in _BY_NAME), None) if package.startswith("scipy") else None
+    names = [name for _, name in calls] if package.startswith("scipy") else [calls[0][1]]
+    chosen = next((name for name in names if name in _BY_NAME), None)
     if chosen is None:
         chosen = next((name for name in names if name.isidentifier() and name not in _WRAPPERS and name[0] != "_"), "")
+    if not package.startswith("scipy"):
+        return f"{package}.{chosen}".rstrip(".")
     return f"{package}.{chosen or written.rpartition('.')[2]}".rstrip(".")
 
 
