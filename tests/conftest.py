@@ -18,6 +18,9 @@ settings.register_profile("local", deadline=None, suppress_health_check=[HealthC
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# Whoever works on pullback sees all of its frames.
+os.environ.setdefault("PULLBACK_TRACEBACK", "full")
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:

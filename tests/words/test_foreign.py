@@ -423,7 +423,7 @@ def test_linear_operators_and_sparse_matrices():
             with pytest.raises(pb.PullbackError, match=r"A @ x"):
                 pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X)
     for f in (lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: x @ a, lambda x, a: a * x):
-        with pytest.raises(pb.PullbackError, match="declare other calls as primitives"):
+        with pytest.raises(pb.PullbackError, match=r"A @ x|declare it with pullback\.primitive"):
             pb.grad(lambda x, f=f: np.sum(f(x, aslinearoperator(dense))))(X)
 
 

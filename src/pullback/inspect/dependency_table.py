@@ -15,6 +15,7 @@ from pullback.sparsity.sparse_jacobians import sparse_jacobian
 from pullback.transforms.argnums import name_of
 from pullback.transforms.jacobian_blocks import leaves_of
 from pullback.transforms.reverse import vjp
+from pullback.words.call_sites import public
 from pullback.words.errors import PullbackError
 
 
@@ -98,6 +99,7 @@ class Dependencies:
         return f"<Dependencies of {self.program}: {len(self.links)} links, {self.matrix.nnz} entries>"
 
 
+@public
 def dependencies(f: Callable[..., Any], *args: Any, norms: bool = True) -> Dependencies:
     """The :class:`Dependencies` of ``f(*args)``: which elements of the inputs and of values marked by ``pb.name`` reach
     which outputs.

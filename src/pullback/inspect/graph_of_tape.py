@@ -25,7 +25,7 @@ from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced, run_traced
 from pullback.transforms.argnums import name_of
-from pullback.words.call_sites import site_line, site_text
+from pullback.words.call_sites import public, site_line, site_text
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
 
@@ -33,6 +33,7 @@ _LONGEST = 40
 Record = tuple[Any, ...]
 
 
+@public
 def record(f: Callable[..., Any], *args: Any) -> Graph:
     """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
     arguments reaches, in order.

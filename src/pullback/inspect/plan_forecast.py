@@ -12,6 +12,7 @@ from pullback.policies.base import MemoryPolicy
 from pullback.recording.handles import Handle
 from pullback.recording.recorder import form_of
 from pullback.transforms.reverse import forward, vjp
+from pullback.words.call_sites import public
 from pullback.words.structures import flatten, map_leaves
 
 
@@ -32,6 +33,7 @@ class Plan:
         )
 
 
+@public
 def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
     """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says
     afterwards.

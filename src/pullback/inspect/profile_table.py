@@ -30,6 +30,7 @@ from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms.argnums import name_of
+from pullback.words.call_sites import public
 from pullback.words.structures import flatten
 
 Progress = Callable[[str, int, int], None]
@@ -149,6 +150,7 @@ def profile(
     rss: bool = False,
     progress: Progress | None = None,
 ) -> Profile: ...
+@public
 def profile(
     f: Callable[..., Any] | None = None,
     *args: Any,

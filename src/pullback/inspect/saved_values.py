@@ -24,10 +24,11 @@ from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
-from pullback.words.call_sites import site_line
+from pullback.words.call_sites import public, site_line
 from pullback.words.specs import buffer_of, shared_spec
 
 
+@public
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
     """The :class:`~pullback.inspect.saved_table.Saved` table of what ``vjp(f, *args)`` holds under save-all until it is
     pulled back.

@@ -45,11 +45,11 @@ def rerun_of(
             randomness.restore(random)
             again = anew(state, rows if has_xs else None, entering=entering, x_entering=x_entering)
             again.forward()
-        again.closure = closure
-        results = again.results()
-        happened = "run again, the loop gave other bytes than in the first run"
-        if verify != "off":
-            again.chain.verifier.require(wanted, results, happened, "its result")
+            again.closure = closure
+            results = again.results()
+            if verify != "off":
+                happened = "run again, the loop gave other bytes than in the first run"
+                again.chain.verifier.require(wanted, results, happened, "its result")
         return results, again
 
     return rerun

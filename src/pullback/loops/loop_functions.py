@@ -29,12 +29,13 @@ from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
-from pullback.words.call_sites import site_here
+from pullback.words.call_sites import public, site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 
 
+@public
 def fori_loop(
     lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None, verify: Any = None
 ) -> Any:
@@ -50,6 +51,7 @@ def fori_loop(
     return loop.run(lambda k, carry, _: (frozen(k, carry), None), init, max(0, upper - lower))[0]
 
 
+@public
 def scan(
     step: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -83,6 +85,7 @@ def scan(
     return loop.run(call, init, n, x_leaves if xs is not None else None)
 
 
+@public
 def while_loop(
     condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None, verify: Any = None
 ) -> Any:
@@ -97,12 +100,21 @@ def while_loop(
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
+    if not all(map(np.ndim, map(plain_value, x_leaves))):
+        raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
     lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
     if length is not None:
         lengths.add(length)
     if len(lengths) != 1:
         raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())
+
+
+_ORDER = {
+    "fori_loop": "write fori_loop(lower, upper, body, init)",
+    "scan": "write scan(step, init, xs)",
+    "while_loop": "write while_loop(condition, body, init)",
+}
 
 
 @define(eq=False)
@@ -128,6 +140,10 @@ class _Loop:
 
     def frozen(self, f: Any) -> Any:
         """The user's body, as it is now."""
+        if not callable(f):
+            raise StructureError(
+                f"{self.name}: the body is of type {type(f).__name__}, and must be a function; {_ORDER[self.name]}"
+            )
         if type(f) is not FunctionType or f.__closure__ or f.__defaults__ or f.__kwdefaults__:
             f = frozen_function(f, self.made)
         self.functions.append(f)
@@ -172,7 +188,10 @@ class _Loop:
 
     def _goes_on(self, leaves: list[Any]) -> bool:
         assert self.condition is not None  # asked of a while_loop only
-        return bool(self.condition(unflatten(self.definition, leaves)))
+        found = self.condition(unflatten(self.definition, leaves))
+        if found is None:
+            raise StructureError("while_loop: the condition returned None; is its return missing?")
+        return bool(found)
 
     def _structured(self, steps: Steps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
         """The carry and the outputs as the user gets them."""

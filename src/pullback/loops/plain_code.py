@@ -5,7 +5,6 @@ Code before and after marked steps is save-all; each marked loop is a chain of i
 chain, cut by itself where few bytes are live.
 """
 
-import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from pullback.policies.base import Schedule
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Governor, Ident, Tape
 from pullback.rules.forms import FORMS
-from pullback.words.call_sites import site_text
+from pullback.words.call_sites import site_text, warn_user
 from pullback.words.errors import PolicyError, PolicyWarning
 
 _WARN_BYTES = 1 << 16
@@ -188,7 +187,7 @@ class PlainCode(Governor):
                 f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; "
                 f"mark the loop with pullback.steps(n)"
             )
-            warnings.warn(message, PolicyWarning, stacklevel=2)
+            warn_user(message, PolicyWarning)
 
     # The reverse pass.
     def reverse(self, sweeps: Sequence[Sweep]) -> None:
@@ -225,7 +224,7 @@ class PlainCode(Governor):
                 f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
                 "scan for the loop: they compute such arrays again and hold none"
             )
-            warnings.warn(message, PolicyWarning, stacklevel=2)
+            warn_user(message, PolicyWarning)
 
 
 def _skeleton(record: Any) -> tuple[Any, ...]:

@@ -58,10 +58,14 @@ def policy_in_force(policy: Any = None) -> MemoryPolicy:
 def checked(policy: Any) -> MemoryPolicy:
     """``policy``, if it is one."""
     if not isinstance(policy, MemoryPolicy):
-        raise PolicyError(
-            f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; pass an instance, not a "
-            "class or a name"
-        )
+        kind = policy if isinstance(policy, type) else type(policy)
+        remedy = "pass an instance, not a class or a name"
+        if hasattr(kind, "actions") and not issubclass(kind, MemoryPolicy):
+            remedy = (
+                f"derive the class from it, as @attrs.frozen class {kind.__name__}(pullback.MemoryPolicy), and pass an "
+                "instance (docs/write-a-policy.md)"
+            )
+        raise PolicyError(f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; {remedy}")
     return policy
 
 

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from attrs import NOTHING, fields, frozen
+from attrs import NOTHING, define, fields
 
 from pullback.policies.actions import Action, Advance, EndForward, Record
 from pullback.words.errors import PolicyError, ScheduleError
@@ -106,7 +106,7 @@ def _already_finalized(n: int) -> Iterator[Action]:
     raise ScheduleError(f"finalize({n}): the schedule was finalized before, at another length. A loop ends once.")
 
 
-@frozen(repr=False)
+@define(repr=False, unsafe_hash=True)
 class MemoryPolicy:
     """How much memory a loop or program may hold between forward and reverse: the base class of all policies.
 
@@ -148,13 +148,28 @@ class MemoryPolicy:
                 f"{self!r} needs a known length and this loop does not know its own. "
                 "Use pb.steps(n) with a number, or SaveAll, Recompute or Binomial."
             )
-        return Schedule(self.actions(n, state_bytes=state_bytes, tape_bytes=tape_bytes), n, policy=self)
+        try:
+            actions = iter(self.actions(n, state_bytes=state_bytes, tape_bytes=tape_bytes))
+        except TypeError as error:
+            raise PolicyError(
+                f"{self!r} gives no actions ({error}). Write actions(self, n, *, state_bytes, tape_bytes), a generator."
+            ) from error
+        return Schedule(actions, n, policy=self)
 
     # For those who override it.
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
         """Yield the actions for ``n`` steps: the one method a user's policy writes."""
         raise PolicyError(
             f"{type(self).__name__} yields no actions for n={n}. Write actions(self, n, *, state_bytes, tape_bytes)."
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Raises: a policy is a value. Frozen attrs classes and dataclasses set their fields in another way."""
+        kind = type(self).__name__
+        raise PolicyError(
+            f"{kind}.{name} cannot be set: a policy is a frozen value. Declare its settings as fields, "
+            f"@attrs.frozen class {kind}(pullback.MemoryPolicy): with a line {name}: {type(value).__name__}, and no "
+            "__init__ (docs/write-a-policy.md)."
         )
 
     def __repr__(self) -> str:

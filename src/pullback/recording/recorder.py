@@ -38,6 +38,7 @@ from pullback.words.errors import ConversionError, NotDifferentiableError
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.specs import shared_spec
 
+NUMBERS = (int, float, complex, np.generic)
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -3,27 +3,33 @@ source is at hand."""
 
 import ast
 import re
+from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
-from pullback.words.call_sites import site_code, site_here, site_text
+from pullback.recording.handles import Handle
+from pullback.words.call_sites import calls_here, intern_site, site_code, site_here, site_text
 from pullback.words.errors import ConversionError, WriteError
-from pullback.words.sniffs import instruction, source
+from pullback.words.other_libraries import named_call, remedy
+from pullback.words.sniffs import instruction, of_a_tracer, of_a_write, source
 
 PNP = "from pullback import numpy as pnp"
-BUFFER = "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), or collect the parts and call np.stack"
+BUFFER = (
+    "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), one that holds values, as an initial state, "
+    "with np.array(u0, like=x), or collect the parts and call np.stack"
+)
 """Instead of filling a plain array."""
 NUMBER = (
     "keep it an array: x[i] is a traced scalar, np.sin(x) serves for math.sin(x), x.astype(dtype) for a cast, "
     "np.stack for a list"
 )
 """Instead of a Python number."""
-ARRAY = f"join traced values with np.stack, or make the same call from pullback.numpy ({PNP}); {BUFFER}"
+ARRAY = f"join traced values with np.stack([...]) first (nested lists with pnp.array, {PNP}), and pass that array"
 """Instead of an array that NumPy makes without asking."""
-SCIPY = (
-    "SciPy computes on plain arrays: write A @ x for the product by a sparse array, and declare other calls as "
-    "primitives with their VJP rules (docs/wrap-a-solver.md has a sparse solver)"
-)
-"""Instead of handing a tracer to SciPy."""
+PLAIN = "write it with NumPy functions, or take pullback.value(x) for what needs no derivative"
+"""Instead of what Python and its library do with numbers and text alone."""
+TEXT = 'text carries no derivative: write float(pullback.value(x)), or f"{x:g}", which takes the value by itself'
+"""Instead of a tracer among the values of ``"%g" % ...``."""
 INDEX = "an index is an integer: take int(pullback.value(x)), which leaves the derivative behind"
 INTEGER = "an integer carries no derivative: take int(pullback.value(x))"
 OWN_FUNCTION = "write it with NumPy functions on the whole array"
@@ -51,6 +57,7 @@ _BY_NAME = {
     "matrix": "keep a 2-d array: np.atleast_2d(x), and @ for the product of matrices",
     "broadcast": "write np.broadcast_arrays(x, y), or np.broadcast_shapes(x.shape, y.shape)",
     "nditer": "iterate over x.flat, or write it with NumPy functions on the whole array",
+    **dict.fromkeys(("ndenumerate", "nested_iters"), "write for i in np.ndindex(x.shape): ... x[i] ..."),
     "as_strided": "write np.lib.stride_tricks.sliding_window_view(x, shape), or slices",
     "Polynomial": "write np.polyval(coefficients, x), or Horner's rule",
     "poly1d": "write np.polyval(coefficients, x), or Horner's rule",
@@ -63,13 +70,16 @@ _BY_NAME = {
     "dot": "write np.dot(a, x) or a @ x: the method of a plain array does not ask",
     "take": f"{INDEX}; for traced values write np.take(x, i)",
     "reshape": INDEX,
-    "range": INDEX,
+    **dict.fromkeys("range zeros ones empty eye identity bytes".split(), INDEX),
     "fill": "make the buffer with np.full_like(x, value) or np.zeros_like(x); its fill takes a traced value",
     **dict.fromkeys(
         "normal uniform standard_normal exponential gamma beta poisson binomial lognormal laplace choice".split(), DRAW
     ),
 }
+_METHODS = ("dot", "take", "searchsorted")
+"""Names in the table that are meant as methods of a plain array."""
 _BY_PATH = (
+    (r"^statistics\.\w+$", "write the NumPy function on np.stack([...])"),
     (r"\bma\.\w+$", "keep the mask as an array of its own: np.where(mask, other, x)"),
     (r"^math\.fsum$", "write np.sum(np.stack([...]))"),
     (r"^math\.pow$", "write x**y"),
@@ -89,21 +99,76 @@ def rewrite(site: int, otherwise: str) -> str:
     operation, text = expression(site)
     if operation.startswith("STORE"):
         return BUFFER
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    node = _parsed(text)
+    if node is None:
         return otherwise
     if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Attribute):
         return INDEX
-    called = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
-    while isinstance(called, ast.Call):  # np.vectorize(f)(x)
-        called = called.func
-    path = ast.unparse(called) if called is not None else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return TEXT
+    path = _path(node)
     name = path.rpartition(".")[2]
     for pattern, text in _BY_PATH:
         if re.search(pattern, path):
             return text.format(name=name)
-    return _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise).format(name=name)
+    known = None
+    if isinstance(node, ast.Call):
+        of_numpy = "." not in path or path.startswith(("np.", "numpy."))
+        joins = of_numpy and (name not in _BY_NAME or name in _METHODS)
+        known = (_with_lists_joined(node) if joins else None) or _with_traced_array(node)
+    known = known or _BY_NAME.get(name, INDEX if isinstance(node, ast.Subscript) else otherwise)
+    return known.replace("{name}", name)
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _path(node: ast.expr) -> str:
+    """What an expression calls or takes an item of: ``np.sum``; empty where it does neither."""
+    called = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
+    while isinstance(called, ast.Call):  # np.vectorize(f)(x)
+        called = called.func
+    return ast.unparse(called) if called is not None else ""
+
+
+def _with_lists_joined(call: ast.Call) -> str | None:
+    """The call with the lists among its arguments joined; None where it has none."""
+    args = [_joined(argument) for argument in call.args]
+    if all(new is old for new, old in zip(args, call.args, strict=True)):
+        return None
+    text = ast.unparse(ast.Call(call.func, args, call.keywords))
+    return f"write {text}{f' ({PNP})' if 'pnp.' in text else ''}"
+
+
+def _with_traced_array(call: ast.Call) -> str | None:
+    """The call of a reduction with a traced array in the place of the plain one, whose ``initial=`` is traced; None for
+    other calls."""
+    initial = next((part.value for part in call.keywords if part.arg == "initial"), None)
+    plain = call.args[0] if call.args else getattr(call.func, "value", None)
+    if initial is None or plain is None:
+        return None
+    traced = ast.Call(ast.parse("np.array", mode="eval").body, [plain], [ast.keyword("like", initial)])
+    if call.args:
+        call = ast.Call(call.func, [traced, *call.args[1:]], call.keywords)
+    else:
+        call = ast.Call(ast.Attribute(traced, call.func.attr), [], call.keywords)  # type: ignore[attr-defined]
+    return f"an array without derivative does not ask its initial value: write {ast.unparse(call)}"
+
+
+def _joined(argument: ast.expr) -> ast.expr:
+    """A list of values as the call that joins them; anything else as it is."""
+    if not isinstance(argument, ast.List | ast.Tuple | ast.ListComp) or all(
+        not isinstance(part, ast.Name) for part in ast.walk(argument)
+    ):
+        return argument
+    parts = [argument.elt] if isinstance(argument, ast.ListComp) else argument.elts
+    nested = any(isinstance(part, ast.List | ast.Tuple | ast.ListComp) for part in parts)
+    join = ast.parse("pnp.array" if nested else "np.stack", mode="eval").body
+    return ast.Call(join, [argument], [])
 
 
 def expression(site: int) -> tuple[str, str]:
@@ -122,23 +187,59 @@ def shuffled() -> WriteError:
     )
 
 
-BY_LIBRARY = {
-    "scipy": SCIPY,
-    "pandas": "a Series computes with plain values and aligns them by its index: pass s.to_numpy()",
-    "numpy.ma": "keep the mask as an array of its own: np.where(mask, other, x)",
+_BY_ATTRIBUTE = {
+    **dict.fromkeys("numpy detach cpu to_numpy values block_until_ready".split(), "take pullback.value(x)"),
+    "at": "write y = x.copy(), then y[i] = value or y[i] += value, which is recorded",
+    **dict.fromkeys(
+        "backward grad requires_grad requires_grad_".split(),
+        "write the program as a function f of x and call pullback.grad(f)(x)",
+    ),
+    **dict.fromkeys("append extend".split(), "collect the parts in a list and call np.stack, or write np.append(x, y)"),
+    **dict.fromkeys("map apply applymap".split(), OWN_FUNCTION),
 }
-"""Instead of handing a tracer to a library, by the package that asks for a plain array."""
+"""Instead of what arrays of other libraries, and lists, have."""
 
 
-def refusal(handle: Any, wanted: str, *, asked_by: str = "") -> ConversionError:
-    """The error for a road that would drop the derivative; ``asked_by`` is the library of ``BY_LIBRARY`` that asked."""
-    site = site_here()
-    instead = BY_LIBRARY[asked_by] if asked_by else rewrite(site, OTHERWISE.get(wanted, NUMBER))
-    return ConversionError(
-        f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
-        f"{site_text(site)}); {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
+def advice(error: Exception, innermost: FrameType) -> str | None:
+    """What to write where Python or NumPy have refused a line without asking the tracer in it; None where the error
+    does not tell that there is one. Raises :class:`ConversionError` where another library has."""
+    if isinstance(error, AttributeError):
+        return _BY_ATTRIBUTE.get(str(error.name)) if isinstance(error.obj, Handle) else None
+    if not of_a_tracer(error):
+        return None
+    site, calls = intern_site(innermost), calls_here(innermost)
+    if calls:
+        name = called_library(site, calls)
+        raise ConversionError(
+            f"{name} got a tracer (at {site_text(site)}), and computes on plain arrays, which would drop the "
+            f"derivative; {remedy(name)}; or take pullback.value(x) to leave the derivative behind on purpose"
+        ) from error
+    return (
+        f"if a tracer stands in this line (at {site_text(site)}), it cannot be converted, which would drop the "
+        f"derivative; {rewrite(site, BUFFER if of_a_write(error) else PLAIN)}; see {ConversionError.code}"
     )
 
 
-OTHERWISE = {"a plain array": ARRAY, "an index made": INDEX, "int()": INTEGER}
+def refusal(handle: Any, wanted: str) -> ConversionError:
+    """The error for a road that would drop the derivative."""
+    site, calls = site_here(), calls_here()
+    asked = ""
+    if calls:
+        name = called_library(site, calls)
+        asked, instead = f" {name} computes on plain arrays:", remedy(name)
+    else:
+        instead = rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    return ConversionError(
+        f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
+        f"{site_text(site)});{asked} {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
+    )
+
+
+def called_library(site: int, calls: Sequence[tuple[str, str]]) -> str:
+    """The function of another library that the user's line has called, by its dotted name."""
+    node = _parsed(expression(site)[1])
+    return named_call(_path(node) if node is not None else "", calls)
+
+
+OTHERWISE = {"a plain array": ARRAY, "an index made": INDEX, "int()": INTEGER, "a pickle": PLAIN}
 """What to do by the road taken, where the expression does not tell."""

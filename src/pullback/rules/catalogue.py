@@ -60,6 +60,10 @@ class Registry:
     def add(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Primitive | Composite:
         """Register a primitive under its name and the NumPy functions it serves; raises :class:`RegistrationError`
         where one is taken."""
+        if not isinstance(entry, Primitive | Composite):
+            raise RegistrationError(
+                f"{_qualified(entry)} is no primitive; make one of it, pullback.primitive(function, vjps=...)"
+            )
         taken = self.names.get(entry.name)
         if taken is not None and taken is not entry:
             raise RegistrationError(
@@ -168,6 +172,8 @@ def _missing(qualified: str, name: str) -> str:
     for plugin, names in PLUGIN_OF.items():
         if name in names:
             return f"no primitive for {qualified}: install {plugin}"
+    if name.startswith("save"):
+        return f"no primitive for {qualified}: a file keeps no derivative; write pullback.value(x)"
     return (
         f"no primitive for {qualified}; write it with functions that have one, declare it with pullback.primitive, "
         "or drop the derivative on purpose with pullback.value(x)"

@@ -35,7 +35,7 @@ from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
 from pullback.tracing.running import open_input
 from pullback.transforms.forward import jvp
-from pullback.words.call_sites import site_here
+from pullback.words.call_sites import public, site_here
 from pullback.words.digests import same_bits
 from pullback.words.errors import ConvergenceError, NotDifferentiableError, StructureError
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
@@ -44,6 +44,7 @@ from pullback.words.structures import flatten, map_leaves, unflatten
 Function = Callable[..., Any]
 
 
+@public
 def custom_linear_solve(
     matvec: Function, b: Any, solve: Function, transpose_solve: Function | None = None, *, symmetric: bool = False
 ) -> Any:

@@ -18,6 +18,7 @@ from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import Handle, plain_value, twin_of
 from pullback.solving.implicit_derivative import paused
+from pullback.words.call_sites import public
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves, unflatten
@@ -60,6 +61,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 """Factors of the step size control of Hairer, Nørsett, Wanner, section II.4."""
 
 
+@public
 def odeint(
     f: Callable[..., Any],
     y0: Any,

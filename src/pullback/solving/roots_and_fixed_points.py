@@ -18,11 +18,13 @@ from pullback.solving.implicit_derivative import (
     solution,
     writable_copy,
 )
+from pullback.words.call_sites import public
 from pullback.words.errors import ConvergenceError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten, map_leaves
 
 
+@public
 def custom_root(
     f: Function,
     initial_guess: Any,
@@ -62,6 +64,7 @@ def custom_root(
     return (x, aux[0]) if has_aux else x
 
 
+@public
 def fixed_point(
     f: Function,
     params: Any,

@@ -9,6 +9,7 @@ from attrs import field, frozen
 from pullback.recording.handles import Handle
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import grad, value_and_grad
+from pullback.words.call_sites import public
 from pullback.words.errors import StructureError
 from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
@@ -215,10 +216,12 @@ class Objective:
         """The vector of parameters of the same form; raises :class:`StructureError` for another form."""
         return self.unravel.ravel(params)
 
+    @public
     def __call__(self, x: Any, *args: Any) -> tuple[float, Any]:
         value, gradient = value_and_grad(self.f, policy=self.policy, allow_int=True)(self.unravel(x), *args)
         return float(value), self._vector(gradient)
 
+    @public
     def hessp(self, x: Any, p: Any, *args: Any) -> Any:
         """The Hessian at ``x`` times ``p``: forward over reverse, hence no more memory than a gradient under its
         policy takes."""
@@ -227,6 +230,7 @@ class Objective:
         _, change = jvp(lambda params: slope(params, *args), (primal,), (tangent,))
         return self._vector(change)
 
+    @public
     def hess(self, x: Any, *args: Any) -> Any:
         """The Hessian at ``x``, a square array: one ``hessp`` for each column."""
         return np.stack([self.hessp(x, unit, *args) for unit in np.eye(self.unravel.size)], axis=1)

@@ -2,7 +2,6 @@
 colour."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from pullback.transforms.forward import jvp, linearize
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.jacobian_hessian_hvp import MODES
 from pullback.transforms.reverse import vjp
-from pullback.words.call_sites import site_here, site_text
+from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten
@@ -57,7 +56,6 @@ def sparse_jacobian(
     if mode not in MODES:
         raise StructureError(f"mode={mode!r} of sparse_jacobian; choose one of {', '.join(map(repr, MODES))}")
 
-    @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         site = site_here()
         called, args, kwargs, where = which.call(f, args, kwargs)
@@ -67,7 +65,7 @@ def sparse_jacobian(
         function, primals = function_of_chosen(called, args, kwargs, where), tuple(args[k] for k in where)
         return Compressed(function, primals, policy, site_text(site)).jacobian(pattern, mode, check=check)
 
-    return derivative
+    return public(derivative, like=f)
 
 
 def as_pattern(structure: Any) -> Any:

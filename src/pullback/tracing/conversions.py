@@ -8,10 +8,10 @@ import numpy as np
 
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.handles import Handle, spec_of_handle
-from pullback.recording.refusals import BY_LIBRARY, refusal
+from pullback.recording.refusals import refusal
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.sniffs import by_sparse_product, is_of
+from pullback.words.sniffs import by_sparse_product
 
 
 class Unsupported:
@@ -41,11 +41,9 @@ def made_plain(handle: Any) -> Any:
     captured is converted."""
     if left_alone(handle):
         return np.asarray(standing_for(handle))
-    frame = _getframe(2)
-    if by_sparse_product(frame):
+    if by_sparse_product(_getframe(2)):
         return NO_ARRAY
-    asked_by = next((name for name in BY_LIBRARY if is_of(name, frame.f_code.co_filename)), "")
-    raise refusal(handle, "a plain array", asked_by=asked_by)
+    raise refusal(handle, "a plain array")
 
 
 def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:

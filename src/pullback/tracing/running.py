@@ -11,21 +11,20 @@ from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
 from pullback.recording.recorder import INPUT
-from pullback.recording.refusals import BUFFER, rewrite
+from pullback.recording.refusals import advice
 from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.tracer import KINDS
-from pullback.words.call_sites import intern_site, site_here, site_text
+from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import digest
 from pullback.words.errors import (
     ConstantChangedError,
-    ConversionError,
     NotDifferentiableError,
     PullbackError,
+    StructureError,
     say_where,
 )
 from pullback.words.foreign import ORDINARY, foreign_argument
-from pullback.words.sniffs import of_a_tracer
 from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
 
@@ -135,33 +134,42 @@ def run_traced(
 
 def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
     """What ``f`` returns, views derived; a refusal that NumPy has wrapped (a tracer written into a plain array) is
-    raised itself."""
+    raised itself, and what Python, NumPy or SciPy refuse by themselves is told with a rewrite.
+
+    Raises :class:`NotDifferentiableError` where ``f`` returns None, as a function without a ``return`` does.
+    """
     try:
         out = f(*args, **kwargs)
         out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
-    except (ValueError, TypeError, NotImplementedError) as error:
+    except Exception as error:
+        if not callable(f):
+            raise StructureError(
+                f"what is to be differentiated is of type {type(f).__name__}; give the function itself: grad(f)(x), "
+                "not grad(f(x))"
+            ) from None
         refused = error.__cause__ or error.__context__
-        if isinstance(refused, PullbackError) and not isinstance(error, PullbackError):
-            raise refused from None
-        if of_a_tracer(error):
-            say_where(error, _advice(error))
+        if isinstance(refused, PullbackError) and type(error) in (ValueError, TypeError):
+            raise refused.with_traceback(error.__traceback__) from None
+        text = None if isinstance(error, PullbackError) else advice(error, _innermost(error))
+        if text is not None:
+            say_where(error, text)
         raise
+    if out is None:
+        raise NotDifferentiableError(
+            f"{getattr(f, '__name__', f)} returned None, so there is nothing to differentiate; is its return missing?"
+        )
     return out
 
 
-def _advice(error: Exception) -> str:
-    """The rewrite for a line that NumPy or Python has refused without asking the tracer in it."""
+def _innermost(error: Exception) -> Any:
+    """The frame that raised an error."""
     where = error.__traceback__
     assert where is not None  # it has been raised
     while where.tb_next is not None and not where.tb_next.tb_frame.f_code.co_filename.endswith(".pyx"):
         where = where.tb_next
-    site = intern_site(where.tb_frame)
-    return (
-        f"if a tracer stands in this line (at {site_text(site)}), it cannot be converted, which would drop the "
-        f"derivative; {rewrite(site, BUFFER)}; see {ConversionError.code}"
-    )
+    return where.tb_frame
 
 
 def _open_leaves(

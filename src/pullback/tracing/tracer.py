@@ -51,6 +51,7 @@ class Tracer(Unconverted):
     __slots__ = ()
     __hash__ = Unconverted.__hash__  # __eq__ below would make it None
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000  # above a DataFrame's, which would compute with objects
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
         if how == "__call__" and not kwargs and not more:

@@ -7,7 +7,7 @@ What NumPy computes is split into what has rules: operands cast to the dtypes of
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from sys import _getframe
+from sys import _getframe, modules
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from pullback.rules.declaration import Composite
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.words.foreign import plain_parts
+from pullback.words.other_libraries import remedy
 from pullback.words.sniffs import by_operator
 from pullback.words.specs import INEXACT
 
@@ -38,7 +39,11 @@ def found(function: Callable[..., Any]) -> Any:
     try:
         return registry.find(function)
     except UnknownFunctionError as error:
-        raise UnknownFunctionError(f"{error.args[0]} (called at {site_text(site_here())})") from None
+        name, where = str(getattr(function, "__name__", "")), f"(called at {site_text(site_here())})"
+        if getattr(modules.get("scipy.special"), name, None) is function:
+            known = f"scipy.special.{name}"
+            raise UnknownFunctionError(f"no primitive for {known}; {remedy(known)} {where}") from None
+        raise UnknownFunctionError(f"{error.args[0]} {where}") from None
 
 
 def meant(ufunc: Any, x: Any, y: Any) -> Any:

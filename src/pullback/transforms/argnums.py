@@ -1,7 +1,7 @@
 """Which arguments to differentiate by: ``argnums`` (positions) or ``argnames`` (names), as a transform was told and as
 a call has them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from operator import index
@@ -85,7 +85,9 @@ def chosen(argnums: int | Sequence[int], argnames: str | Sequence[str] | None) -
             raise StructureError(
                 f"argnums={argnums} and argnames={argnames!r} together; choose the arguments by one of them"
             )
-        names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        names = (argnames,) if isinstance(argnames, str) or not isinstance(argnames, Iterable) else tuple(argnames)
+        if not all(isinstance(name, str) for name in names):
+            raise StructureError(f"argnames={_shown(argnames)} is no name of an argument; numbers go to argnums=")
         choice = Chosen((), names, not isinstance(argnames, str))
     words: tuple[Any, ...] = choice.numbers if choice.names is None else choice.names
     if len(set(words)) < len(words) or not words:
@@ -131,6 +133,7 @@ def function_of_chosen(
 ) -> Callable[..., Any]:
     """``f`` as a function of the arguments at the positions ``where`` alone; the others keep their values."""
 
+    @wraps(f)
     def chosen_only(*values: Any) -> Any:
         filled = dict(zip(where, values, strict=True))
         return f(*(filled.get(k, value) for k, value in enumerate(args)), **kwargs)

@@ -1,7 +1,6 @@
 """``elementwise_grad``: the derivative of each element of the output in the element of the argument at its place."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from pullback.recording.handles import value
 from pullback.transforms.argnums import chosen, function_of_chosen, name_of
 from pullback.transforms.reverse import vjp
+from pullback.words.call_sites import public
 from pullback.words.errors import NotDifferentiableError
 from pullback.words.specs import carries_derivative, spec_of
 
@@ -34,7 +34,6 @@ def elementwise_grad(
     """
     which = chosen(argnums, argnames)
 
-    @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         function, args, kwargs, where = which.call(f, args, kwargs)
         for k in where:
@@ -63,7 +62,7 @@ def elementwise_grad(
         pull.close()
         return which.structured(slopes)
 
-    return derivative
+    return public(derivative, like=f)
 
 
 def _pull_at(f: Any, args: tuple[Any, ...], kwargs: Any, where: Sequence[int], policy: Any) -> tuple[Any, Any]:

@@ -15,13 +15,14 @@ from pullback.tracing.running import lowered, overlapping, run_function
 from pullback.tracing.tracer import KINDS
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
-from pullback.words.call_sites import site_here, site_text
+from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 
 
+@public
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 
@@ -134,6 +135,7 @@ def _tangent_of(leaf: Any, tape: Tape) -> Any:
     return np.zeros_like(leaf)
 
 
+@public
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``(out, f_jvp)``: the value of ``f(*primals)`` and the function from tangents of the primals to the tangent of
     the output.
@@ -149,6 +151,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     anywhere = map_leaves(lambda leaf: np.ones_like(leaf) if carries_derivative(leaf) else None, out)
     _, pushed = vjp(pull, anywhere)
 
+    @public
     def f_jvp(*tangents: Any) -> Any:
         if len(tangents) != len(primals):
             raise StructureError(

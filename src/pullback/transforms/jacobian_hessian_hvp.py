@@ -1,7 +1,6 @@
 """``jacobian`` and ``hessian``, the dense matrices, and ``hvp`` and ``gauss_newton_product``, products without them."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 from pullback.transforms.argnums import chosen, name_of
@@ -10,6 +9,7 @@ from pullback.transforms.jacobian_rows_and_columns import Task, same_again
 from pullback.transforms.reverse import grad, vjp
 from pullback.transforms.seed_checks import conjugate
 from pullback.words.byte_sizes import as_bytes
+from pullback.words.call_sites import public
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.structures import map_leaves
 
@@ -46,14 +46,13 @@ def jacobian(
     if mode not in MODES:
         raise StructureError(f"mode={mode!r} of jacobian; choose one of {', '.join(map(repr, MODES))}")
 
-    @wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         task = Task(*which.call(f, args, kwargs), f"Jacobian of {name_of(f)}", limit, has_aux, holomorphic)
         blocks, aux = task.by_columns() if mode == "forward" else task.recorded(policy, rows_only=mode == "reverse")
         result = blocks.structured(which)
         return (result, aux) if has_aux else result
 
-    return derivative
+    return public(derivative, like=f)
 
 
 def hessian(
@@ -75,7 +74,6 @@ def hessian(
     """
     which, limit = chosen(argnums, argnames), None if chunk is None else as_bytes(chunk, "chunk")
 
-    @wraps(f)
     def second(*args: Any, **kwargs: Any) -> Any:
         called, args, kwargs, where = which.call(f, args, kwargs)
         gradient = grad(called, where, policy=policy, has_aux=has_aux)
@@ -93,9 +91,10 @@ def hessian(
         )
         return (result, aux) if has_aux else result
 
-    return second
+    return public(second, like=f)
 
 
+@public
 def hvp(
     f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, policy: Any = None, has_aux: bool = False
 ) -> Any:
@@ -113,6 +112,7 @@ def hvp(
     return (product, aux[0]) if has_aux else product
 
 
+@public
 def gauss_newton_product(
     f: Callable[..., Any],
     primals: Sequence[Any],

@@ -4,7 +4,6 @@ their own."""
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from threading import RLock
 from typing import Any
 
@@ -21,9 +20,9 @@ from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
-from pullback.transforms.argnums import chosen
+from pullback.transforms.argnums import Chosen, chosen
 from pullback.transforms.seed_checks import checked_seed, conjugate, require_complex_linear
-from pullback.words.call_sites import site_text
+from pullback.words.call_sites import public, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError, TracerError
 from pullback.words.sniffs import HELD
 from pullback.words.specs import spec_of
@@ -54,9 +53,32 @@ def value_and_grad(
     for a non-scalar output, for an integer argument unless ``allow_int``, and with ``holomorphic`` for a function that
     is not (the derivative along i is compared with i times that along 1).
     """
-    which = chosen(argnums, argnames)
+    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
+    return public(_gradient_of(f, chosen(argnums, argnames), with_value=True, told=told), like=f)
 
-    @wraps(f)
+
+def grad(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    policy: Any = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    conj: bool = False,
+    on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see
+    :func:`value_and_grad`."""
+    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
+    return public(_gradient_of(f, chosen(argnums, argnames), with_value=False, told=told), like=f)
+
+
+def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any) -> Callable[..., Any]:
+    """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
+    policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
+
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called: Any = f
         where: Sequence[int] = which.numbers
@@ -74,38 +96,17 @@ def value_and_grad(
             require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
             pull.close()
         gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
-        result = lowered(out, traced.tape)
+        found = which.structured(gradients) if which.several else gradients[0]
         aux = map_leaves(lambda leaf: lowered(leaf, traced.tape), aux) if has_aux else None
-        return ((result, aux) if has_aux else result), (which.structured(gradients) if which.several else gradients[0])
+        if not with_value:
+            return (found, aux) if has_aux else found
+        result = lowered(out, traced.tape)
+        return ((result, aux) if has_aux else result), found
 
     return gradient
 
 
-def grad(
-    f: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    *,
-    argnames: str | Sequence[str] | None = None,
-    policy: Any = None,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    conj: bool = False,
-    on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
-) -> Callable[..., Any]:
-    """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see
-    :func:`value_and_grad`."""
-    options: Any = {"argnames": argnames, "policy": policy, "has_aux": has_aux, "holomorphic": holomorphic}
-    both = value_and_grad(f, argnums, allow_int=allow_int, conj=conj, on_adjoint=on_adjoint, **options)
-
-    @wraps(f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        result, grads = both(*args, **kwargs)
-        return (grads, result[1]) if has_aux else grads
-
-    return gradient
-
-
+@public
 def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool = False, conj: bool = False) -> Any:
     """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the tuple of cotangents of
     the primals.
@@ -143,6 +144,7 @@ class Pull:
         self._lock = RLock()
         self._pulling = False
 
+    @public
     def __call__(self, ct: Any, *, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None) -> Any:
         """The tuple of the cotangents of the primals, given a cotangent of the output; for a list of cotangents a list
         of tuples.
@@ -351,8 +353,13 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
         given = (
             f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
         )
+        aux = (
+            "pass has_aux=True if the second is no output to differentiate, "
+            if isinstance(out, tuple) and len(out) == 2
+            else ""
+        )
         raise NotDifferentiableError(
-            f"grad needs a scalar output, {name} returned {given}; sum it, or use vjp, which takes a cotangent "
+            f"grad needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a cotangent "
             "of the output"
         )
     dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
@@ -363,7 +370,10 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     if dtype.kind not in "fc" and (
         isinstance(out, Handle) or hasattr(out, "dtype")
     ):  # a Python 0 is where a loop of no step began
-        raise NotDifferentiableError(f"{name} returned dtype {dtype}, which carries no derivative")
+        raise NotDifferentiableError(
+            f"{name} returned dtype {dtype}, which carries no derivative; leave out what makes it so (astype, argmax, "
+            "a comparison), or take it from has_aux=True"
+        )
     if dtype.kind != "c" and holomorphic:
         raise NotDifferentiableError(
             f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx "

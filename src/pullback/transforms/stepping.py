@@ -2,7 +2,6 @@
 ``stop_gradient``."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from functools import wraps
 from operator import index
 from typing import Any
 
@@ -16,6 +15,7 @@ from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
+from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, say_where
 from pullback.words.structures import map_leaves
 
@@ -98,7 +98,6 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
     """
 
-    @wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         tape = innermost()
         if (
@@ -125,7 +124,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
                 governor.end()
             tape.mode = before
 
-    return checkpointed
+    return public(checkpointed, like=f)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -1,19 +1,24 @@
-"""Call sites: the file and line of the user's program at which an operation was called, as errors and reports name it.
+"""Call sites: the file and line of the user's program at which an operation was called, as errors and reports name it;
+and what tracebacks show.
 
 A record holds an integer, which stands for a code object and the offset of an instruction in it. The line is looked up
-when somebody asks. Frames of pullback, of its plugins, of NumPy and of the standard library are passed over.
+when somebody asks. Frames of pullback, of its plugins, of NumPy, of the standard library and of the libraries in
+``LIBRARIES`` are passed over.
 """
 
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
-from os import sep
+from collections.abc import Callable, Sequence
+from functools import wraps
+from os import environ, sep
 from threading import Lock
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, TracebackType
+from typing import Any, ParamSpec, TypeVar
+from warnings import warn
 
 import numpy as np
 
+from pullback.words.other_libraries import LIBRARIES
 from pullback.words.plugins import is_of_plugin
 from pullback.words.sniffs import is_of, is_standard
 
@@ -28,6 +33,8 @@ _HERE = __file__.rpartition(f"{sep}words{sep}")[0]
 _LIBRARY = (_HERE, np.__file__.rpartition(sep)[0])
 _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def intern_site(frame: FrameType) -> int:
@@ -59,6 +66,28 @@ def site_here() -> int:
     return intern_site(sys._getframe(1))
 
 
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn, of the user's line that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and not _sites_of(frame.f_code):
+        frame, level = frame.f_back, level + 1
+    warn(message, category, stacklevel=level)
+
+
+def calls_here(innermost: FrameType | None = None) -> list[tuple[str, str]]:
+    """Module and name of the functions of other libraries under way below the user's line, the outermost first: what
+    the user has called, where one of ``LIBRARIES`` asks. The frame given is the innermost, else the caller's is."""
+    frame: FrameType | None = innermost or sys._getframe(1)
+    calls: list[tuple[str, str]] = []
+    while frame is not None and not _sites_of(frame.f_code):
+        module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if module.startswith(LIBRARIES):
+            owner = frame.f_locals.get("self") if name in ("__init__", "__call__") else None
+            calls.append((module, name if owner is None else type(owner).__name__))
+        frame = frame.f_back
+    return calls[::-1]
+
+
 def _sites_of(code: CodeType) -> Sequence[int]:
     """The call sites of a code object by instruction offset; none for a library's."""
     sites = _SITES_OF.get(id(code))
@@ -79,7 +108,7 @@ def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
         inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
-        inside = inside or is_standard(filename) or any(is_of(name, filename) for name in ("scipy", "pandas"))
+        inside = inside or is_standard(filename) or any(is_of(library, filename) for library in LIBRARIES)
         known = _KNOWN_FILES[filename] = (
             not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
         )
@@ -105,3 +134,57 @@ def site_text(site: int) -> str:
     """``file:line`` of a call site, as error messages print it."""
     filename, line = site_line(site)
     return f"{filename}:{line}"
+
+
+# ----------------------------------------------------------------------------------------------------------- tracebacks
+def public(f: Callable[_P, _R], like: Callable[..., Any] | None = None) -> Callable[_P, _R]:
+    """``f``, as users call it, under the name of ``like``: an error that comes out of it shows the frames of the user's
+    program and of the libraries that it calls, and of pullback this one."""
+    named: Callable[..., Any] = f if like is None else like
+
+    @wraps(named)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return f(*args, **kwargs)  # PULLBACK_TRACEBACK=full in the environment shows what was called here
+        except BaseException as error:
+            _shorten_all(error)
+            raise
+
+    return called
+
+
+def _shorten_all(error: BaseException) -> None:
+    """Leave the first frame of pullback in the traceback of an error, and in those of the errors that led to it."""
+    if environ.get("PULLBACK_TRACEBACK") == "full":
+        return
+    todo: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            _shorten(one.__traceback__)
+            todo += [one.__cause__, one.__context__]
+
+
+def _shorten(trace: TracebackType | None) -> None:
+    """Relink a traceback past the frames of ours but the first, and past what these called in NumPy and Python."""
+    last: TracebackType | None = None
+    any_ours = below = False
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        ours = _is_ours(file)
+        below = ours or (below and _is_library(file))
+        following = trace.tb_next
+        if not below or (ours and not any_ours):
+            if last is not None and last.tb_next is not trace:
+                last.tb_next = trace
+            last = trace
+        any_ours, trace = any_ours or ours, following
+    if last is not None:
+        last.tb_next = None
+
+
+def _is_ours(filename: str) -> bool:
+    inside = _HERE in filename or filename.startswith("<pullback") or is_of_plugin(filename)
+    return inside and not any(part in filename for part in _USER)

@@ -174,10 +174,13 @@ def by_sparse_product(frame: Any) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------- texts of messages
+_OF_A_WRITE = (
+    r"setting an array element with a sequence\.?$|Error setting single item of array|"
+    "Iterator operand is flagged as writeable, but is an object"
+)
 _OF_A_TRACER = (
-    r"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|setting an array element with a sequence\.?$|Error setting "
-    r"single item of array|Iterator operand is flagged as writeable, but is an object|Axis argument is only supported "
-    r"on ndarray objects"
+    rf"\b(Tracer|View|Buffer|Weak)\b|<(inactive )?tracer of|{_OF_A_WRITE}|"
+    "Result from function call is not a proper array|Axis argument is only supported on ndarray objects"
 )
 
 
@@ -185,6 +188,11 @@ def of_a_tracer(error: Exception) -> bool:
     """Whether NumPy or Python say, by themselves, that they cannot use a tracer, which they have not asked. Test:
     test_errors_about_a_tracer_are_known. Else the error goes up as it is, without advice."""
     return re.search(_OF_A_TRACER, str(error)) is not None
+
+
+def of_a_write(error: Exception) -> bool:
+    """Whether NumPy says that it cannot write a tracer into a plain array. Test and else as for :func:`of_a_tracer`."""
+    return re.search(_OF_A_WRITE, str(error)) is not None
 
 
 def of_pickles(error: Exception) -> bool:

@@ -9,7 +9,6 @@ The first rules stand on numpy.linalg and need no plugin; a second derivative tr
 serves pinv and svd.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from pullback.primitives.shaping.as_array import as_array
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.call_sites import warn_user
 from pullback.words.errors import NotDifferentiableError
 from pullback.words.specs import INEXACT
 
@@ -147,7 +147,7 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: 
     if full:
         return c, residuals, rank, s, rcond
     if rank != deg + 1:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
+        warn_user("Polyfit may be poorly conditioned", np.exceptions.RankWarning)
     if not cov:
         return c
     base = inverse_of_squares(x, *weights, deg=deg)

@@ -7,7 +7,6 @@ own functions with the rules of ``sums`` and ``variances``, under a mask without
 
 from collections.abc import Callable
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pullback.primitives.reducing.variances import about_mean, correct_ddof, hal
 from pullback.primitives.shared.axes import Axis, count
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.call_sites import warn_user
 from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
@@ -174,7 +174,7 @@ def _extremum(function: Any, past_nan: Any) -> Composite:
         options = {name: value for name, value in (("initial", initial), ("where", where)) if value is not ABSENT}
         result = past_nan.reduce(a, axis, keepdims=is_true(keepdims), **options)
         if np.any(np.isnan(result)):
-            warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+            warn_user("All-NaN slice encountered", RuntimeWarning)
         return result
 
     return composite(function, name=function.__name__)(extremum)

@@ -4,7 +4,6 @@ They take NumPy's own steps, so they have its bits. Weights may be traced.
 """
 
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -13,6 +12,7 @@ from pullback.primitives.reducing.variances import conjugate
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.call_sites import warn_user
 from pullback.words.sniffs import ABSENT
 
 
@@ -163,7 +163,7 @@ def _degrees(columns: int, ddof: int, weights: Any, aweights: Any, total: Any) -
     else:
         degrees = total - ddof * np.sum(weights * aweights) / total
     if degrees <= 0:
-        warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
         return 0.0
     return degrees
 
@@ -174,7 +174,7 @@ def corrcoef(
 ) -> Any:
     """numpy.corrcoef. ``bias`` and ``ddof`` cancel; NumPy takes them no more since 2.4."""
     if bias is not ABSENT or ddof is not ABSENT:
-        warn("bias and ddof have no effect and are deprecated", DeprecationWarning, stacklevel=2)
+        warn_user("bias and ddof have no effect and are deprecated", DeprecationWarning)
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c

@@ -49,6 +49,8 @@ def np_concatenate(
         if dtype is None and any(np.ndim(a) == 0 for a in parts):
             dtype = np.result_type(*map(promoting, arrays))
         parts, axis = [np.ravel(a) for a in parts], 0
+    if not parts[0].ndim:
+        raise ValueError("zero-dimensional arrays cannot be concatenated; join scalars with np.stack([...])")
     along = normalize_axis_index(axis, parts[0].ndim)
     for place, part in enumerate(parts):
         if part.ndim != parts[0].ndim:

@@ -129,7 +129,7 @@ def _c_or_f(a: Any, order: str) -> str:
 @composite(np.reshape, name="reshape")
 def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """numpy.reshape."""
-    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    sizes = tuple(shape) if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != () else (shape,)
     shaped = reshape(a, shape=sizes, order=_c_or_f(a, order))
     if copy is False and shaped.size and not np.may_share_memory(shaped, a):
         raise ValueError("Unable to avoid creating a copy while reshaping.")

@@ -9,12 +9,14 @@ from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.gradients.hessian_check import hessian_faults
 from pullback.testing.gradients.jacobian_check import level_faults, next_level, start_level
+from pullback.words.call_sites import public
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten
 
 MODES = ("fwd", "rev")
 
 
+@public
 def check_grads(
     f: Callable[..., Any],
     args: Any,

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from pullback.testing.comparing.differences import inner, random_like
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.transforms.reverse import value_and_grad
+from pullback.words.call_sites import public
 from pullback.words.errors import CheckError
 from pullback.words.structures import flatten
 
@@ -63,6 +64,7 @@ class TaylorTest:
         ])
 
 
+@public
 def taylor_test(
     f: Callable[[Any], Any],
     x: Any,

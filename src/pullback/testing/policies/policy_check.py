@@ -17,6 +17,7 @@ from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.policies.programs import PROGRAMS
 from pullback.transforms.reverse import vjp
+from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, PolicyWarning, ScheduleError
 from pullback.words.structures import flatten, unflatten
 
@@ -29,6 +30,7 @@ SIZES: Final = ((0, 0), (1, 1), (8, 100), (100, 8))
 """(state_bytes, tape_bytes) for which the schedule is simulated: unknown, equal, and either much the larger."""
 
 
+@public
 def check_policy(policy: MemoryPolicy, f: Callable[..., Any] | None = None, *args: Any, seed: int = 0) -> None:
     """Nothing, if ``policy`` keeps its promises; else raises :class:`CheckError` listing every fault found.
 

@@ -26,6 +26,7 @@ from pullback.testing.primitives.result_checks import (
     wrong_values,
 )
 from pullback.testing.primitives.second_order import wrong_second_order
+from pullback.words.call_sites import public
 
 Check = Callable[[Call], Iterable[Fault]]
 
@@ -51,6 +52,7 @@ SECOND_ORDER: Final[tuple[Check, ...]] = (wrong_second_order,)
 """These run when the first order has no fault: they would find the same faults again, in other words."""
 
 
+@public
 def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None:
     """Nothing, if the primitive is declared rightly at these operands; else raises :class:`CheckError` listing every
     fault found.
