@@ -45,13 +45,8 @@ def called_guarded(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]
         out = prim.forward(*values, **params)
     if type(out) is np.ndarray and not (prim.residuals or prim.outputs) and _fresh(getrefcount(out), out):
         return out
-    residuals: Any = {}
-    if prim.residuals:
-        out, residuals = _with_residuals(prim, out)
-    remake = getattr(type(out), "_make", tuple)
-    parts = _several(prim, out) if prim.outputs else [out]
-    for k, name in enumerate(prim.outputs or ("out",)):
-        _require_value(prim, name, parts[k], values)
+    parts, residuals = parts_of(prim, out, values)
+    remake = getattr(type(out[0] if prim.residuals else out), "_make", tuple)
     keys, count = list(residuals), len(parts)
     parts.extend(residuals.values())
     del out, residuals  # only what somebody else has is counted
@@ -59,6 +54,18 @@ def called_guarded(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]
         _take(parts)
     made = remake(parts[:count]) if prim.outputs else parts[0]
     return (made, dict(zip(keys, parts[count:], strict=True))) if prim.residuals else made
+
+
+def parts_of(prim: Any, out: Any, values: tuple[Any, ...]) -> tuple[list[Any], Mapping[str, Any]]:
+    """The outputs, one for each that is declared, and the residuals by name, of what a forward has returned for these
+    operands. Raises :class:`RuleError` where it is something else."""
+    residuals: Any = {}
+    if prim.residuals:
+        out, residuals = _with_residuals(prim, out)
+    parts = _several(prim, out) if prim.outputs else [out]
+    for k, name in enumerate(prim.outputs or ("out",)):
+        _require_value(prim, name, parts[k], values)
+    return parts, residuals
 
 
 def guarded_rule(prim: Names, rule: Rule) -> Callable[..., Any]:

@@ -52,8 +52,8 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def poison(array: NDArray[Any]) -> None:
-    """Overwrite in place, through a read-only flag of our own twins, with NaN (floating, complex) or inverted bits
-    (integers, booleans)."""
+    """Overwrite in place, through a read-only flag of our own twins, with NaN (floating, complex) or the same values in
+    another order (integers, booleans)."""
     writeable = array.flags.writeable
     array.flags.writeable = True
     try:
@@ -63,15 +63,18 @@ def poison(array: NDArray[Any]) -> None:
 
 
 def spoiled(value: Any) -> Any:
-    """What ``value`` is overwritten with: NaN, or the inverted bits of integers and booleans; None for what is no
-    number."""
+    """What ``value`` is overwritten with: NaN, or integers and booleans in another order; None for what is no number.
+
+    No other integer than those that are there: compiled code that takes them for places in memory, as LAPACK takes
+    pivots, would write anywhere.
+    """
     if isinstance(value, tuple):
         return tuple(spoiled(v) for v in value)
     array = np.asarray(value)
     if array.dtype.kind in "fc":
         return np.full_like(array, np.nan)
     if array.dtype.kind in "iub":
-        return ~array
+        return np.roll(array, 1)
     return None
 
 
