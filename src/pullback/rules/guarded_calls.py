@@ -43,6 +43,9 @@ def called_guarded(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]
         )
     else:
         out = prim.forward(*values, **params)
+    if len(params) < len(prim.params):
+        name = next(name for name in prim.params if name not in params)
+        raise RuleError(f"{prim.name} got no {name!r} ({_where()}), which a rule may read; pass it in every call")
     if type(out) is np.ndarray and not (prim.residuals or prim.outputs) and _fresh(getrefcount(out), out):
         return out
     parts, residuals = parts_of(prim, out, values)
@@ -173,7 +176,7 @@ def _take(parts: list[Any], unless: list[Any] | None = None) -> None:
 
 def _lone(parts: list[Any], owners: list[Any], k: int) -> bool:
     """Whether nobody but the two lists has the memory of an array."""
-    if type(owners[k]) is not np.ndarray:  # memory that NumPy does not count
+    if type(owners[k]) is not np.ndarray or owners[k].base is not None:  # memory that NumPy does not count
         return False
     ours = sum(p is owners[k] for p in parts) + sum(p is owners[k] for p in owners) - 1
     ours += len({id(p) for p in parts if type(p) is np.ndarray and p.base is owners[k]})

@@ -1,6 +1,6 @@
 """Comparison of bits, twins of arrays, and overwriting with values that show wherever they are read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,15 +51,21 @@ def same_bits(a: Any, b: Any) -> bool:
     return x.tobytes() == y.tobytes()
 
 
-def poison(array: NDArray[Any]) -> None:
-    """Overwrite in place, through a read-only flag of our own twins, with NaN (floating, complex) or the same values in
-    another order (integers, booleans)."""
-    writeable = array.flags.writeable
-    array.flags.writeable = True
+@contextmanager
+def poisoned(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """Within the block arrays hold NaN (floating, complex) or the same values in another order (integers, booleans),
+    read-only ones too; afterwards their own bytes again, since a forward may have returned what it keeps."""
+    before = []
     try:
-        array[...] = spoiled(array)
+        for array in arrays:
+            writeable, array.flags.writeable = array.flags.writeable, True
+            before.append((array, array.copy(), writeable))
+            array[...] = spoiled(array)
+        yield
     finally:
-        array.flags.writeable = writeable
+        for array, content, writeable in reversed(before):
+            array[...] = content
+            array.flags.writeable = writeable
 
 
 def spoiled(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoiled, twins
+from pullback.testing.comparing.bits import overwritten, poisoned, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, nearby, stable
@@ -78,10 +78,17 @@ def _changes_when_overwritten(call: Call, use: Use) -> bool:
     evaluation = evaluate(call.primitive, call.operands, call.params)
     before = _results(call, use, environment(call, evaluation, use))
     values = environment(call, evaluation, use)
-    for value in (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values()):
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            poison(value)
-    return not same_bits(before, _results(call, use, values))
+    others = (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values())
+    with poisoned(v for v in others if isinstance(v, np.ndarray) and _can_be_written(v)):
+        return not same_bits(before, _results(call, use, values))
+
+
+def _can_be_written(array: NDArray[Any]) -> bool:
+    """Whether an array of ours holds numbers and can be made writable, as none can that looks at a text of bytes."""
+    base: Any = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return array.dtype.kind in "fciub" and (base.base is None or bool(base.flags.writeable))
 
 
 def _captured_reads(call: Call, use: Use) -> Iterator[str]:
