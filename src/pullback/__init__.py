@@ -14,8 +14,9 @@ from pullback.policies.save_all import SaveAll
 from pullback.primitives import CORE, rare
 from pullback.recording.handles import value
 from pullback.recording.traps import trap
+from pullback.rules.authoring import primitive
 from pullback.rules.catalogue import Registry, register, registry
-from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.rules.declaration import Composite, Primitive, composite
 from pullback.tracing.tracer import Tracer
 from pullback.transforms.adjoint_fields import name
 from pullback.transforms.reverse import grad, value_and_grad, vjp

@@ -61,7 +61,7 @@ def kept_by_a_rule(f):
     return kept, pb.grad(lambda x: f(x, triple(x)))
 
 
-@pytest.mark.parametrize("limit", ["JOINED", "PULLED", "HELD"])
+@pytest.mark.parametrize("limit", ["JOINED", "PULLED", "HELD", "LISTED"])
 def test_counts_tell_a_lone_array_from_a_shared_one(limit):
     assert getattr(sniffs, limit) > 0, "nothing is written in place, and every gradient is copied"
 

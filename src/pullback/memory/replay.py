@@ -163,6 +163,8 @@ class Replayer:
         )
         if form.primitive.residuals:
             out, self.residuals[ident] = out
+        if form.primitive.opaque:  # what an opaque object keeps of an operand is not written
+            self.pinned.update(self.base.get(a, a) for a in entry.ids())
         source = entry.arguments[0]
         if form.primitive.view and type(source) is int and looks_at(out, values[0]):
             self.base[ident] = self.base.get(source, source)

@@ -32,6 +32,8 @@ from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, special_form
 from pullback.rules.generated_pulls import make_form
+from pullback.rules.guarded_calls import called_guarded
+from pullback.rules.parameters import frozen_params
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError
@@ -46,6 +48,8 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     """The result of a primitive on operands of which one at least is a tracer: a tracer, or several, or a plain
     value."""
     tape = tape_of(operands, prim.name)
+    if prim.guarded:
+        params = frozen_params(prim, params, tape)
     if tape.captures is not None:
         operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
     try:
@@ -56,6 +60,8 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
         raise
     if tape.mode == PAUSED:
         return prim(*values, **params)
+    if prim.opaque and prim.guarded:
+        values = tuple(_lasting(operand, value, tape) for operand, value in zip(operands, values, strict=True))
     out = evaluate(prim, values, params)
     return finish(prim, operands, values, out, params, tape)
 
@@ -102,14 +108,22 @@ def _operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
     return operand if type(operand) in ORDINARY else plain_operand(operand, elementwise=prim.elementwise)
 
 
+def _lasting(operand: Any, value: Any, tape: Tape) -> Any:
+    """The value of an operand that an opaque object may keep: no later write reaches it."""
+    if isinstance(operand, Handle):
+        freeze(operand)
+        return value
+    return tape.keep(value) if type(value) is np.ndarray else value
+
+
 def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the
     forward where residuals are needed."""
     if any(isinstance(value, Handle) for value in values):
         if not prim.residuals or _spares_residuals(prim):
             return prim(*values, **params) if not prim.residuals else (prim(*values, **params), {})
-        return prim.forward(*values, **params)
-    return prim.forward(*values, **params)
+        return called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
+    return called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
 
 
 def _spares_residuals(prim: Primitive) -> bool:

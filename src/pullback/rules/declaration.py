@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from pullback.rules.declaration_checks import build_rule, check_names, require_known, signature_of
+from pullback.rules.guarded_calls import called_guarded, refuse_tracers
 from pullback.rules.rule_names import Names, Rule
 from pullback.words.errors import DeclarationError
 
@@ -45,6 +46,8 @@ class Primitive(Names):
     trusted: bool = False
     """The results of its rules are not checked at run time: the table of the core, which conformance tests check
     instead."""
+    guarded: bool = True
+    """Its calls are looked at (see ``guarded_calls``): whatever stands outside the library."""
     defaults: Mapping[str, Any] = field(factory=dict, repr=False)
     """Default values of the static parameters."""
     rules: dict[str, tuple[Rule, ...]] = field(factory=dict, repr=False)
@@ -60,13 +63,17 @@ class Primitive(Names):
         require_known(self, "reach", REACHES[self.reach], self.params)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
-        if len(params) < len(self.defaults):
+        if len(params) < len(self.params):
             params = {**self.defaults, **params}
         for operand in operands:
             record = getattr(type(operand), "__pullback_record__", None)
             if record is not None:
                 return record(self, operands, params)
-        result = self.forward(*operands, **params)
+        if self.guarded:
+            refuse_tracers(self, params)
+            result = called_guarded(self, operands, params, locked=False)
+        else:
+            result = self.forward(*operands, **params)
         return result[0] if self.residuals else result
 
     def vjp(self, *operands: str, saves: tuple[str, ...] | None = None, fn: Callable[..., Any] | None = None) -> Any:
@@ -134,22 +141,14 @@ def composite(*serves: Callable[..., Any], name: str | None = None) -> Callable[
 
 
 def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """A :class:`Primitive` from a forward function; decorator with or without options.
-
-    Positional parameters of ``forward`` are operands, ``*arrays`` is a family, keyword-only parameters are static.
-    Options: ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward``
-    then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without
-    derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand),
-    ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse Jacobians; the class explains them),
-    ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules
-    send exact zeros to what was not taken, as those of ``where`` do). Raises :class:`DeclarationError` naming what is
-    wrong.
-    """
+    """A :class:`Primitive` from a forward function, as :func:`pullback.primitive`, which says what the options are; of
+    the core's own, whose calls are not guarded."""
     if forward is None:
         return lambda fn: primitive(fn, **options)
     operands, family, params, defaults = signature_of(forward, options)
     name = options.pop("name", None) or getattr(forward, "__name__", type(forward).__name__)
     rules, tangent_rules = options.pop("vjps", {}), options.pop("jvps", {})
+    options.setdefault("guarded", False)
     built = Primitive(
         name=name, forward=forward, operands=operands, family=family, params=params, defaults=defaults, **options
     )

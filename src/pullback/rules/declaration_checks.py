@@ -16,7 +16,8 @@ def signature_of(
 ) -> tuple[tuple[str, ...], str | None, tuple[str, ...], dict[str, Any]]:
     """Operands, family, params and their defaults: as given in the options, else as the signature says."""
     if "operands" in options:
-        return tuple(options.pop("operands")), options.pop("family", None), tuple(options.pop("params", ())), {}
+        names = tuple(options.pop("params", ()))
+        return tuple(options.pop("operands")), options.pop("family", None), names, _defaults(forward, names)
     try:
         parameters = inspect.signature(forward).parameters.values()
     except (TypeError, ValueError):
@@ -30,6 +31,18 @@ def signature_of(
     params = tuple(p.name for p in parameters if p.kind is kinds.KEYWORD_ONLY)
     defaults = {p.name: p.default for p in parameters if p.kind is kinds.KEYWORD_ONLY and p.default is not kinds.empty}
     return operands, family, params, defaults
+
+
+def _defaults(forward: Callable[..., Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The defaults of these parameters, as far as they can be read."""
+    if not names:  # reading a signature takes long
+        return {}
+    try:
+        parameters = inspect.signature(forward).parameters
+    except (TypeError, ValueError):
+        return {}
+    known = {name: parameters[name].default for name in names if name in parameters}
+    return {name: default for name, default in known.items() if default is not inspect.Parameter.empty}
 
 
 def check_names(prim: Names) -> None:

@@ -105,7 +105,7 @@ def special_form(
     name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None
 ) -> Form:
     """A form that is no primitive call: an input, a component, a write, a loop."""
-    prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",))
+    prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",), guarded=False)
     return new_form(
         lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull),
         together,

@@ -11,6 +11,7 @@ from pullback.rules.cotangent_sums import join
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
 from pullback.rules.generated_code import compile_function, identifier
+from pullback.rules.guarded_calls import guarded_rule
 from pullback.rules.rule_names import Rule, meaning
 from pullback.rules.unbroadcast import settle, settle_several, summed
 
@@ -41,7 +42,7 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
     for number, (rule, positions) in enumerate(form.rules):
-        namespace[f"rule{number}"] = rule.fn
+        namespace[f"rule{number}"] = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
         if rule.joint:
             lines += _joint_lines(form, rule, number, positions, namespace)
         elif len(positions) > 1:

@@ -129,7 +129,9 @@ def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:
 
 
 def _form(n_ids: int) -> Form:
-    prim = Primitive(name="name", forward=lambda x, **_: x, operands=("x",), params=("tag", "step"), view=True)
+    prim = Primitive(
+        name="name", forward=lambda x, **_: x, operands=("x",), params=("tag", "step"), view=True, guarded=False
+    )
 
     def build(opcode: int) -> tuple[Form, Any]:
         return Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True), _pull_named

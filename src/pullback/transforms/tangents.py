@@ -22,6 +22,7 @@ from pullback.recording.writes import blank
 from pullback.rules.cotangent_sums import added, alone, takes
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import rules_for
+from pullback.rules.guarded_calls import guarded_rule
 from pullback.rules.rule_names import Rule, meaning, read, read_spec
 from pullback.rules.unbroadcast import project
 from pullback.transforms.reverse import vjp
@@ -228,7 +229,8 @@ class Call:
 
     def apply(self, rule: Rule, first: Any, needed: frozenset[str] = frozenset(), index: int = 0) -> Any:
         """A rule's answer to a cotangent or tangent."""
-        return rule.fn(first, *(self.read(name, needed, index) for name in rule.reads))
+        fn = guarded_rule(self.prim, rule) if self.prim.guarded else rule.fn
+        return fn(first, *(self.read(name, needed, index) for name in rule.reads))
 
     def tangent(self, given: Mapping[int, Any]) -> Any:
         """The tangent of the one output, from those of the operands at the given positions."""

@@ -65,7 +65,7 @@ class MissingRuleError(PullbackError, TypeError, code="PB302"):
 
 
 class RuleError(PullbackError, ValueError, code="PB303"):
-    """A VJP rule returned the wrong count, shape, dtype or ``None``."""
+    """A forward or a VJP rule returned the wrong count, shape, dtype or ``None``, or wrote where it must not."""
 
 
 class TracerError(PullbackError, RuntimeError, code="PB202"):

@@ -67,12 +67,24 @@ def _in_hand(cts: list[Any]) -> int:
     return getrefcount(ct)
 
 
+def references(owners: list[Any], k: int) -> int:
+    """How many references there are to an element of a list while this is asked."""
+    owner = owners[k]
+    return getrefcount(owner)
+
+
+def _in_list(cts: list[Any]) -> int:
+    return references(cts, 0)
+
+
 JOINED = _limit(_in_join, 4)
 """For an element of a list, a local of the caller, and a parameter: held by these three, and by ``getrefcount``."""
 PULLED = _limit(_in_pull, 4)
 """For a local of a sweep that is handed to a pull, and by it to another function."""
 HELD = _limit(_in_hand, 2)
 """For a local that nothing but its own function has."""
+LISTED = _limit(_in_list, 3)
+"""For what :func:`references` is asked about, where only the list has it."""
 
 
 # -------------------------------------------------------------------------------------------------------- instructions

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.primitives.gradients import same
 
 import pullback as pb
+from pullback.primitives.reducing.quantiles import METHODS
 
 NAN, INF = np.nan, np.inf
 UP = np.arange(1.0, 10.0)
@@ -91,3 +94,45 @@ def test_what_numpy_refuses_is_refused():
         pb.grad(lambda x: np.quantile(x, 1.5))(UP)
     with pytest.raises(ValueError, match="is not a valid method"):
         pb.grad(lambda x: np.quantile(x, 0.5, method="mine"))(UP)
+
+
+# ------------------------------------------------------------------------------------------------- the dtype of q
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(METHODS)), st.sampled_from(["quantile", "percentile", "nanquantile", "nanpercentile"]),
+    st.sampled_from([np.float16, np.float32, np.float64]), st.sampled_from([np.float16, np.float32, np.float64]),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(1, 900), st.integers(0, 99),
+)  # fmt: skip
+def test_the_gradient_is_that_of_numpys_value_whatever_the_dtype_of_q(method, name, kind, of_x, q, n, seed):
+    x = np.random.default_rng(seed).normal(size=n).astype(of_x)
+    if name.startswith("nan") and n > 2:
+        x[n // 2] = NAN
+    q = (np.array(q) * (100 if "perc" in name else 1)).astype(kind)
+    value = getattr(np, name)(x, q, method=method)
+    jacobian = pb.jacobian(lambda x: getattr(np, name)(x, q, method=method))(x)
+    tol = 8 * max(np.finfo(of_x).eps, 1e-15)  # the value is linear in the two elements that it lies between
+    found = np.asarray(jacobian, float) @ np.nan_to_num(x.astype(float))
+    np.testing.assert_allclose(found, value, rtol=tol, atol=tol * np.nanmax(np.abs(x)))
+
+
+@pytest.mark.parametrize("scalar", [np.float16(0.3), np.array(0.3, np.float16), np.array([0.3, 0.77], np.float16)])
+def test_a_narrow_q_of_many_elements(scalar):
+    x = np.random.default_rng(0).normal(size=(1500, 2))
+    for f in (lambda x: np.quantile(x, scalar, axis=0), lambda x: np.nanquantile(x, scalar)):
+        value, found = np.sum(f(x)), np.sum(pb.grad(lambda x, f=f: np.sum(f(x)))(x) * x)
+        assert abs(found - value) < 1e-12
+
+
+def test_a_narrow_q_that_is_traced_twice():
+    x, q = UP[::-1] ** 2, np.float32(0.3)
+    expected = pb.grad(lambda q: pb.grad(np.quantile)(x, q) @ UP)(0.3)
+    np.testing.assert_allclose(pb.grad(lambda q: pb.grad(np.quantile)(x, q) @ UP)(q), expected, rtol=1e-6)
+
+
+def test_a_narrow_q_of_too_many_elements_is_refused_by_name():
+    x, q = np.arange(70_000.0), np.array([0.0], np.float16)
+    with np.errstate(all="ignore"), pytest.raises((pb.NotDifferentiableError, ValueError, IndexError)) as caught:
+        pb.grad(lambda x: np.quantile(x, q)[0])(x)
+    if isinstance(caught.value, pb.NotDifferentiableError):
+        assert "q.astype(float)" in str(caught.value)
+    assert np.sum(pb.grad(lambda x: np.quantile(x, q.astype(float))[0])(x)) == 1

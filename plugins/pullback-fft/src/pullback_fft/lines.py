@@ -54,6 +54,7 @@ def line_transform(function: Callable[..., Any], rule: Callable[..., Any]) -> An
         name=f"line_{function.__name__}",
         linear=("x",),
         vjps={"x": rule},
+        guarded=False,
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
 from pullback_linalg.triangular import triangular_solve
+from pullback_linalg.unguarded import primitive
 
 
 def hermitian_from_lower(x: Any) -> Any:
@@ -35,7 +35,7 @@ def _rule(ct: Any, out: Any, upper: bool) -> Any:
     return adjoint(triangular_solve(out, adjoint(half), lower=True, transpose=True)) / 2
 
 
-cholesky = pb.primitive(
+cholesky = primitive(
     lambda a, *, upper=False: np.linalg.cholesky(a, upper=upper),
     name="linalg.cholesky",
     serves=(np.linalg.cholesky,),

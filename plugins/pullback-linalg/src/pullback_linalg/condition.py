@@ -13,6 +13,7 @@ from pullback_linalg.inverse import inverse_rule
 from pullback_linalg.norms import matrix_slope
 from pullback_linalg.polar import parts
 from pullback_linalg.products import conj
+from pullback_linalg.unguarded import primitive
 
 
 def _safe(ct: Any, x: Any, out: Any) -> tuple[Any, Any]:
@@ -50,8 +51,8 @@ def _cond(x: Any, *, p: Any) -> Any:
     return np.linalg.cond(x, p)
 
 
-quotient = pb.primitive(_cond, name="condition_of_singular_values", vjps={"x": _of_singular_values})
-product = pb.primitive(_cond, name="condition_of_inverse", vjps={"x": _of_inverse})
+quotient = primitive(_cond, name="condition_of_singular_values", vjps={"x": _of_singular_values})
+product = primitive(_cond, name="condition_of_inverse", vjps={"x": _of_inverse})
 
 
 @pb.composite(np.linalg.cond, name="linalg.cond")

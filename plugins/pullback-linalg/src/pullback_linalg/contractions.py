@@ -11,6 +11,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_linalg.products import as_array, matmul_left, matmul_right, product
+from pullback_linalg.unguarded import primitive
 
 Axes = tuple[int, ...]
 
@@ -43,7 +44,7 @@ def contract_right(ct: Any, x: Any, x_spec: Any, y_spec: Any, x_axes: Axes, y_ax
     return _placed(g, (*(y_axes[k] for k in left), *y_free))
 
 
-tensordot = pb.primitive(
+tensordot = primitive(
     lambda x, y, *, x_axes, y_axes: np.tensordot(x, y, (x_axes, y_axes)),
     name="product_tensordot",
     bilinear=("x", "y"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
+from pullback_linalg.unguarded import primitive
 
 CONDITION = 1e7
 """Up to this condition number the derivative of the cofactors is written with the inverse; it loses twice its
@@ -82,11 +83,11 @@ def _cofactors_rule_by_singular_values(ct: Any, a: Any) -> Any:
     return conj(u) @ (unit * along - transposed(h * w)) @ conj(vh)
 
 
-cofactors: pb.Primitive = pb.primitive(_cofactors, name="cofactors", vjps={"a": _cofactors_rule})
+cofactors: pb.Primitive = primitive(_cofactors, name="cofactors", vjps={"a": _cofactors_rule})
 
 
 # --------------------------------------------------------------------------------------------------------- det, slogdet
-det = pb.primitive(
+det = primitive(
     np.linalg.det, name="determinant", operands=("a",), vjps={"a": lambda ct, a: ct[..., None, None] * cofactors(a)}
 )
 
@@ -113,7 +114,7 @@ def _slogdet_rule(ct: Any, a: Any, sign: Any) -> Any:
     return weight * np.where((weight == 0) & np.isinf(slope), 0, slope)
 
 
-slogdet = pb.primitive(
+slogdet = primitive(
     np.linalg.slogdet, name="sign_and_logdet", operands=("a",), outputs=("sign", "logdet"), vjps={"a": _slogdet_rule}
 )
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import pullback as pb
 from pullback_linalg.gauge import hold_phase, reciprocal_gaps, row_of, skew, turn, turning
 from pullback_linalg.products import as_array, conj, transposed
+from pullback_linalg.unguarded import primitive
 
 
 def with_diagonal(diagonal: Any, x: Any) -> Any:
@@ -41,7 +42,7 @@ def real_row(uplo: Any) -> int:
     return 0 if uplo == "L" else -1
 
 
-eigh = pb.primitive(
+eigh = primitive(
     lambda a, *, uplo: np.linalg.eigh(a, uplo),
     name="eigh",
     outputs=("w", "v"),
@@ -55,7 +56,7 @@ def _eigvalsh_rule(ct: Any, a: Any, uplo: Any) -> Any:
     return eigh_cotangent(ct, None, w, v, real_row(uplo))
 
 
-eigvalsh = pb.primitive(lambda a, *, uplo: np.linalg.eigvalsh(a, uplo), name="eigvalsh", vjps={"a": _eigvalsh_rule})
+eigvalsh = primitive(lambda a, *, uplo: np.linalg.eigvalsh(a, uplo), name="eigvalsh", vjps={"a": _eigvalsh_rule})
 
 
 @pb.composite(np.linalg.eigh, name="linalg.eigh")
@@ -108,7 +109,7 @@ def _eig_rule(ct: Any, w: Any, v: Any) -> Any:
 
 
 # For its signature.
-eig = pb.primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), vjps={"a": _eig_rule})  # noqa: PLW0108
+eig = primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), vjps={"a": _eig_rule})  # noqa: PLW0108
 
 
 def matching(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.intp]:
@@ -135,7 +136,7 @@ def _eigvals_rule(ct: Any, a: Any, out: Any) -> Any:
 
 
 # As above.
-eigvals = pb.primitive(lambda a: np.linalg.eigvals(a), name="eigvals", vjps={"a": _eigvals_rule})  # noqa: PLW0108
+eigvals = primitive(lambda a: np.linalg.eigvals(a), name="eigvals", vjps={"a": _eigvals_rule})  # noqa: PLW0108
 
 
 @pb.composite(np.linalg.eig, name="linalg.eig")

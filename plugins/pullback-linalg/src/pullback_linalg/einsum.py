@@ -11,6 +11,7 @@ import numpy as np
 import pullback as pb
 from pullback_linalg.products import as_array
 from pullback_linalg.subscripts import Plan, Shape, from_sublists, plan
+from pullback_linalg.unguarded import primitive
 
 LARGE = 65_536
 """Products above which a rule lets NumPy choose matrix products (``optimize=True``), which costs some 15 us of
@@ -43,7 +44,7 @@ def _place(x: Any, *, term: str, letters: str, shape: Shape) -> Any:
     return placed
 
 
-on_diagonal = pb.primitive(
+on_diagonal = primitive(
     _place,
     name="einsum_diagonal",
     linear=("x",),
@@ -69,14 +70,14 @@ def _rule_many(ct: Any, arrays: tuple[Any, ...], arrays_spec: Any, index: int, s
     return _pulled(ct, others, plan(subscripts, tuple(spec.shape for spec in arrays_spec), index), optimize)
 
 
-einsum_one = pb.primitive(
+einsum_one = primitive(
     lambda x, *, subscripts, optimize, options: _forward(x, subscripts=subscripts, optimize=optimize, options=options),
     name="einsum_view",
     view=True,
     linear=("x",),
     vjps={"x": _rule_one},
 )
-einsum_two = pb.primitive(
+einsum_two = primitive(
     lambda x, y, *, subscripts, optimize, options: _forward(
         x, y, subscripts=subscripts, optimize=optimize, options=options
     ),
@@ -84,7 +85,7 @@ einsum_two = pb.primitive(
     bilinear=("x", "y"),
     vjps={"x": _rule_x, "y": _rule_y},
 )
-einsum_many = pb.primitive(_forward, name="einsum_many", bilinear=("arrays",), vjps={"arrays": _rule_many})
+einsum_many = primitive(_forward, name="einsum_many", bilinear=("arrays",), vjps={"arrays": _rule_many})
 
 
 @pb.composite(np.einsum, name="einsum")

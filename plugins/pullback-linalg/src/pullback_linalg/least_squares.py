@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import as_array, conj, transposed
+from pullback_linalg.unguarded import primitive
 
 
 def _discards(a: NDArray[Any], p: NDArray[Any], cutoff: Any) -> bool:
@@ -78,10 +79,8 @@ def _hermitian_rule(ct: Any, a: Any, out: Any, rcond: Any) -> Any:
     return (given + adjoint(given)) / 2
 
 
-pseudo_inverse = pb.primitive(
-    lambda a, *, rcond: np.linalg.pinv(a, rcond), name="pseudo_inverse", vjps={"a": _pinv_rule}
-)
-hermitian_pseudo_inverse = pb.primitive(
+pseudo_inverse = primitive(lambda a, *, rcond: np.linalg.pinv(a, rcond), name="pseudo_inverse", vjps={"a": _pinv_rule})
+hermitian_pseudo_inverse = primitive(
     lambda a, *, rcond: np.linalg.pinv(a, rcond, hermitian=True),
     name="hermitian_pseudo_inverse",
     vjps={"a": _hermitian_rule},
@@ -153,7 +152,7 @@ def _matrix_cotangent(ct: Any, b_ct: Any, a: Any, b: Any, x: Any, p: Any, rank: 
     return a_ct
 
 
-least_squares = pb.primitive(
+least_squares = primitive(
     lambda a, b, *, rcond: np.linalg.lstsq(a, b, rcond), name="least_squares", outputs=("x", "residuals", "rank", "s")
 )  # fmt: skip
 least_squares.vjp("a", "b", fn=_lstsq_rule)

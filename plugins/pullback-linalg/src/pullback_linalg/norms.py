@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import pullback as pb
 from pullback_linalg.polar import POLAR, polar_part
 from pullback_linalg.products import conj
+from pullback_linalg.unguarded import primitive
 
 
 def _traced(x: Any) -> bool:
@@ -49,7 +50,7 @@ def _unit_conjugate_rule(ct: Any, x: Any, out: Any) -> Any:
     return -1j * np.imag(ct * out) / np.where(x == 0, 1, x)
 
 
-unit_conjugate = pb.primitive(_unit_conjugate, name="unit_conjugate", reach="place", vjps={"x": _unit_conjugate_rule})
+unit_conjugate = primitive(_unit_conjugate, name="unit_conjugate", reach="place", vjps={"x": _unit_conjugate_rule})
 
 
 def _phase(x: Any) -> Any:
@@ -58,7 +59,7 @@ def _phase(x: Any) -> Any:
 
 
 def _norm(name: str, rule: Callable[..., Any]) -> Any:
-    return pb.primitive(
+    return primitive(
         lambda x, *, ord, axis, keepdims: np.linalg.norm(x, ord, axis, keepdims),  # noqa: A006 - NumPy's name
         name=f"norm_{name}",
         reach="reduced",
@@ -126,7 +127,7 @@ def _power_ord(ct: Any, x: Any, ord: Any, out: Any, axis: Any, keepdims: bool) -
 euclidean = _norm("euclidean", _euclidean)
 absolute = _norm("absolute", _absolute)
 extreme = _norm("extreme", _extreme)
-power = pb.primitive(
+power = primitive(
     lambda x, ord, *, axis, keepdims: np.linalg.norm(x, ord, axis, keepdims),  # noqa: A006 - as above
     name="norm_power",
     reach="reduced",

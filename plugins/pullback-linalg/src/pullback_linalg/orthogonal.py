@@ -16,6 +16,7 @@ from pullback_linalg.gauge import adjoint, rounding
 from pullback_linalg.products import conj, transposed
 from pullback_linalg.singular import basis_free
 from pullback_linalg.triangular import triangular_solve
+from pullback_linalg.unguarded import primitive
 
 
 # -------------------------------------------------------------------------------------------------------------- q and r
@@ -88,8 +89,8 @@ def qr_cotangent(ct: Any, q: Any, r: Any) -> Any:
     return conj(_reduced(g_q, g_r, q1, r1))
 
 
-qr = pb.primitive(lambda a, *, mode: np.linalg.qr(a, mode), name="qr", outputs=("q", "r"), vjps={"a": qr_cotangent})
-qr_r = pb.primitive(
+qr = primitive(lambda a, *, mode: np.linalg.qr(a, mode), name="qr", outputs=("q", "r"), vjps={"a": qr_cotangent})
+qr_r = primitive(
     lambda a: np.linalg.qr(a, "r"), name="qr_r", vjps={"a": lambda ct, a: qr_cotangent((None, ct), *np.linalg.qr(a))}
 )  # r alone: q is found in the pullback
 
@@ -140,7 +141,7 @@ def _from_reflectors(g_v: Any, g_tau: Any, v: Any, q: Any) -> Any:
     return np.concatenate([g_w, g_qb], axis=-2)
 
 
-qr_raw = pb.primitive(lambda a: np.linalg.qr(a, "raw"), name="qr_raw", outputs=("h", "tau"), vjps={"a": _raw_rule})
+qr_raw = primitive(lambda a: np.linalg.qr(a, "raw"), name="qr_raw", outputs=("h", "tau"), vjps={"a": _raw_rule})
 
 
 @pb.composite(np.linalg.qr, name="linalg.qr")

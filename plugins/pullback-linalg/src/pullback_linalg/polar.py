@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
+from pullback_linalg.unguarded import primitive
 
 
 def parts(s: NDArray[Any], which: Any, n: int) -> Any:
@@ -66,5 +67,5 @@ def _polar_rule(ct: Any, a: Any, which: Any) -> Any:
     return (conj(u) @ inside + from_left) @ conj(vh) + conj(u) @ from_right
 
 
-polar_part = pb.primitive(_polar_part, name="polar_part", vjps={"a": _polar_rule})
+polar_part = primitive(_polar_part, name="polar_part", vjps={"a": _polar_rule})
 POLAR = (polar_part,)

@@ -12,6 +12,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_linalg.sparse import is_sparse, sparse_matmul
+from pullback_linalg.unguarded import primitive
 
 
 def conj(x: Any) -> Any:
@@ -27,7 +28,7 @@ def transposed(x: Any) -> Any:
 def product(function: Callable[..., Any], *, x: Callable[..., Any], y: Callable[..., Any], name: str = "") -> Any:
     """The primitive of a NumPy function of two arrays, with the rule of each."""
     name = name or f"product_{function.__name__}"
-    return pb.primitive(function, name=name, operands=("x", "y"), bilinear=("x", "y"), vjps={"x": x, "y": y})
+    return primitive(function, name=name, operands=("x", "y"), bilinear=("x", "y"), vjps={"x": x, "y": y})
 
 
 # --------------------------------------------------------------------------------------------------------------- matmul

@@ -28,6 +28,7 @@ from pullback_linalg.gauge import (
     turning,
 )
 from pullback_linalg.products import as_array, conj, transposed
+from pullback_linalg.unguarded import primitive
 
 
 # -------------------------------------------------------------------------------------------------------------- vectors
@@ -136,7 +137,7 @@ def _first_columns(ct: Any, basis: Any, s: Any, name: str) -> tuple[Any, Any]:
     return ct[..., :k] - conj(extra @ (adjoint(g) @ first)), first
 
 
-svd = pb.primitive(
+svd = primitive(
     lambda a, *, full_matrices: np.linalg.svd(a, full_matrices),
     name="svd",
     outputs=("u", "s", "vh"),
@@ -155,7 +156,7 @@ def _svd_hermitian_rule(ct: Any, u: Any, s: Any, vh: Any) -> Any:
     return eigh_cotangent(None if ct_s is None else ct_s * sign, ct_u, s * sign, u, 0)
 
 
-svd_hermitian = pb.primitive(
+svd_hermitian = primitive(
     lambda a: np.linalg.svd(a, hermitian=True),
     name="svd_hermitian",
     outputs=("u", "s", "vh"),
@@ -169,7 +170,7 @@ def _svdvals_rule(ct: Any, a: Any, hermitian: bool) -> Any:
     return svd_cotangent((None, ct, None), *np.linalg.svd(a, full_matrices=False, hermitian=hermitian))
 
 
-svdvals = pb.primitive(
+svdvals = primitive(
     lambda a, *, hermitian: np.linalg.svd(a, compute_uv=False, hermitian=hermitian),
     name="svdvals",
     vjps={"a": _svdvals_rule},

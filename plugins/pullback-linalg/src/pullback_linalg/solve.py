@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import pullback as pb
 from pullback_linalg.products import as_array, transposed
+from pullback_linalg.unguarded import primitive
 
 HAS_SCIPY = find_spec("scipy") is not None
 
@@ -68,7 +69,7 @@ def _substitute(lu: NDArray[Any], piv: NDArray[Any], b: NDArray[Any], *, transpo
     return x
 
 
-substitute: pb.Primitive = pb.primitive(
+substitute: pb.Primitive = primitive(
     _substitute,
     name="solve_substitute",
     nondiff=("lu", "piv"),
@@ -138,13 +139,13 @@ def _from_transpose(ct: Any, a: Any, out: Any, a_spec: Any, needed: frozenset[st
 
 # The first two have two rules each. One reads the factors; the other is for a derivative of the derivative: it is
 # written with the matrix, on which the factors depend. Both give the same bits.
-solve_by_factors = pb.primitive(_solve_by_factors, name="solve_by_factors", residuals=("lu", "piv"))
+solve_by_factors = primitive(_solve_by_factors, name="solve_by_factors", residuals=("lu", "piv"))
 solve_by_factors.vjp("a", "b", fn=_factors_rule)
 solve_by_factors.vjp("a", "b", fn=_factors_rule_again)
-solve_kept = pb.primitive(_solve, name="solve_kept", residuals=("lu", "piv"))
+solve_kept = primitive(_solve, name="solve_kept", residuals=("lu", "piv"))
 solve_kept.vjp("a", "b", fn=_solve_rule)
 solve_kept.vjp("a", "b", fn=_solve_rule_again)
-solve_again = pb.primitive(np.linalg.solve, name="solve_again", operands=("a", "b"))
+solve_again = primitive(np.linalg.solve, name="solve_again", operands=("a", "b"))
 solve_again.vjp("a", "b", fn=_from_transpose)
 
 

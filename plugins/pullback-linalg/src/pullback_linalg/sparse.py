@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-import pullback as pb
+from pullback_linalg.unguarded import primitive
 
 COMPRESSED = ("data", "indices", "indptr")
 PARTS = {
@@ -37,7 +37,7 @@ def _transposed_product(ct: Any, parts: Any, made: Any) -> Any:
     return made(parts).T @ ct
 
 
-sparse_product: Any = pb.primitive(
+sparse_product: Any = primitive(
     _product, name="sparse_product", linear=("x",), nondiff=("parts",), vjps={"x": _transposed_product}
 )  # fmt: skip
 

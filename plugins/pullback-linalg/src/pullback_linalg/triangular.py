@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import pullback as pb
 from pullback_linalg.products import transposed
 from pullback_linalg.solve import HAS_SCIPY
+from pullback_linalg.unguarded import primitive
 
 LARGE = 32
 """Rows from which on LAPACK's trtrs is used: below, it is no faster than a general solve, and OpenBLAS starts
@@ -49,7 +49,7 @@ def _rule(ct: Any, t: Any, out: Any, lower: bool, transpose: bool, needed: froze
     return triangle(-(out @ transposed(h)) if transpose else -(h @ transposed(out)), lower), h
 
 
-triangular_solve = pb.primitive(_triangular_solve, name="triangular_solve")
+triangular_solve = primitive(_triangular_solve, name="triangular_solve")
 triangular_solve.vjp("t", "b", fn=_rule)
 
 TRIANGULAR = (triangular_solve,)

@@ -10,6 +10,7 @@ Source of the methods: R. J. Hyndman and Y. Fan, Sample quantiles in statistical
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from pullback.primitives.shared.gather_scatter import pick, put
 from pullback.primitives.shared.masked_arithmetic import times
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import NotDifferentiableError
 from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
 
@@ -91,14 +94,17 @@ def _rows(x: Any, axis: Axis) -> Any:
     return np.transpose(x, (*kept, *reduced)).reshape(*(x.shape[k] for k in kept), -1)
 
 
-def _neighbours(x: Any, q: Any, axis: Axis, method: str, skip_nan: bool) -> dict[str, Any]:
-    """The residuals: ``low`` and ``high``, the places of the two elements, of shape ``q`` and then the axes that are
-    left; and ``n``, how many elements of each slice count (-1 where the result is NaN whatever the elements are)."""
+def _neighbours(x: Any, axis: Axis, index_of: Callable[[Any], Any], skip_nan: bool) -> tuple[dict[str, Any], Any]:
+    """The residuals ``low`` and ``high``, the places of the two elements, of shape ``q`` and then the axes that are
+    left; and ``n``, how many elements of each slice count (-1 where the result is NaN whatever the elements are).
+
+    Beside them the real index, which ``index_of(n)`` gives.
+    """
     rows = _rows(x, axis)
     nan = np.isnan(rows)
     n = rows.shape[-1] - nan.sum(-1) if skip_nan else np.full(rows.shape[:-1], rows.shape[-1])
-    q = q.reshape((*q.shape, *(1,) * n.ndim))
-    first = np.floor(METHODS[method].index(n, q)).astype(np.intp)
+    index = index_of(n)
+    first = np.floor(index).astype(np.intp)
     last = np.maximum(n - 1, 0)
     ranks = np.stack([np.clip(first, 0, last), np.clip(first + 1, 0, last)])
     if not skip_nan:
@@ -109,7 +115,7 @@ def _neighbours(x: Any, q: Any, axis: Axis, method: str, skip_nan: bool) -> dict
     cells = _rows(np.arange(x.size).reshape(x.shape), axis)
     places = np.take_along_axis(cells, np.take_along_axis(order, wanted, -1), -1)
     low, high = np.moveaxis(places, -1, 0).reshape(ranks.shape)
-    return {"low": low, "high": high, "n": np.where(n > 0, n, -1)}
+    return {"low": low, "high": high, "n": np.where(n > 0, n, -1)}, index
 
 
 def _split(ct: Any, low: Any, high: Any, n: Any, weight: Any, x_spec: ArraySpec) -> Any:
@@ -123,9 +129,31 @@ def _split(ct: Any, low: Any, high: Any, n: Any, weight: Any, x_spec: ArraySpec)
 # ----------------------------------------------------------------------------------------------------------- primitives
 def _quantile(x: Any, q: Any, *, function: str, axis: Axis, method: str, keepdims: bool) -> Any:
     out = FORWARD[function](x, q, axis, method=method, keepdims=keepdims)
-    return out, _neighbours(
-        plain_value(x), np.asarray(plain_value(q)) / SCALE[function], axis, method, function.startswith("nan")
-    )
+    q = np.asarray(plain_value(q))
+    narrow = q.dtype.kind == "f" and q.dtype.itemsize < np.dtype(float).itemsize
+    index_of = partial(_index_in_numpy if narrow else _index, q, function=function, method=method)
+    residuals, index = _neighbours(plain_value(x), axis, index_of, function.startswith("nan"))
+    if METHODS[method].rate is not None:
+        origin = np.floor(index) + (_index(q, residuals["n"], function, method) - index if narrow else 0)
+    else:
+        origin = _fraction(index) if narrow else METHODS[method].weight(index)
+    return out, {**residuals, "origin": origin}
+
+
+def _index_in_numpy(q: Any, n: Any, function: str, method: str) -> Any:
+    """The real index as NumPy rounds it, which computes it in the dtype of ``q``: the quantile of 0, 1, ... itself.
+    Beyond the ends, where the result is an end, that of exact arithmetic."""
+    exact = _index(q, n, function, method)
+    index = np.array(np.broadcast_to(exact, (*q.shape, *n.shape)), float)
+    for count in np.unique(n[n > 0]):
+        given = FORWARD[function.removeprefix("nan")](np.arange(float(count)), q, method=method)
+        index[..., n == count] = np.asarray(given)[..., None]
+    if not np.isfinite(index).all():
+        raise NotDifferentiableError(
+            f"numpy.{function} computes places in {q.dtype}, the dtype of q, which cannot hold them for {n.max()} "
+            f"elements (called at {site_text(site_here())}); pass q.astype(float)"
+        )
+    return np.where((exact < 0) | (exact > n - 1), exact, index)
 
 
 def _index(q: Any, n: Any, function: str, method: str) -> Any:
@@ -133,8 +161,11 @@ def _index(q: Any, n: Any, function: str, method: str) -> Any:
     return METHODS[method].index(n, np.reshape(q, (*np.shape(q), *(1,) * n.ndim)) / SCALE[function])
 
 
-def _to_elements(ct: Any, q: Any, low: Any, high: Any, n: Any, x_spec: ArraySpec, function: str, method: str) -> Any:
-    weight = METHODS[method].weight(_index(q, n, function, method))
+def _to_elements(
+    ct: Any, q: Any, low: Any, high: Any, n: Any, origin: Any, x_spec: ArraySpec, function: str, method: str
+) -> Any:
+    """Of both neighbours by the weight of the upper one: ``origin``, or the index counted from there."""
+    weight = origin if METHODS[method].rate is None else _index(q, n, function, method) - origin
     return _split(ct, low, high, n, weight, x_spec)
 
 
@@ -150,13 +181,18 @@ def _to_q(ct: Any, x: Any, low: Any, high: Any, n: Any, q_spec: ArraySpec, funct
 
 
 quantile = primitive(
-    _quantile, name="order_statistic", residuals=("low", "high", "n"), masks=True, vjps={"x": _to_elements, "q": _to_q}
+    _quantile,
+    name="order_statistic",
+    residuals=("low", "high", "n", "origin"),
+    masks=True,
+    vjps={"x": _to_elements, "q": _to_q},
 )
 
 
 def _median(x: Any, *, function: str, axis: Axis, keepdims: bool) -> Any:
     out = FORWARD[function](x, axis, keepdims=keepdims)
-    return out, _neighbours(plain_value(x), np.array(0.5), axis, "linear", function == "nanmedian")
+    residuals, _ = _neighbours(plain_value(x), axis, lambda n: (n - 1) / 2, function == "nanmedian")
+    return out, residuals
 
 
 def _to_middle(ct: Any, low: Any, high: Any, n: Any, x_spec: ArraySpec) -> Any:

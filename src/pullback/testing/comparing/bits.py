@@ -1,6 +1,6 @@
 """Comparison of bits, twins of arrays, and overwriting with values that show wherever they are read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,27 +51,36 @@ def same_bits(a: Any, b: Any) -> bool:
     return x.tobytes() == y.tobytes()
 
 
-def poison(array: NDArray[Any]) -> None:
-    """Overwrite in place, through a read-only flag of our own twins, with NaN (floating, complex) or inverted bits
-    (integers, booleans)."""
-    writeable = array.flags.writeable
-    array.flags.writeable = True
+@contextmanager
+def poisoned(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """Within the block arrays hold NaN (floating, complex) or the same values in another order (integers, booleans),
+    read-only ones too; afterwards their own bytes again, since a forward may have returned what it keeps."""
+    before = []
     try:
-        array[...] = spoiled(array)
+        for array in arrays:
+            writeable, array.flags.writeable = array.flags.writeable, True
+            before.append((array, array.copy(), writeable))
+            array[...] = spoiled(array)
+        yield
     finally:
-        array.flags.writeable = writeable
+        for array, content, writeable in reversed(before):
+            array[...] = content
+            array.flags.writeable = writeable
 
 
 def spoiled(value: Any) -> Any:
-    """What ``value`` is overwritten with: NaN, or the inverted bits of integers and booleans; None for what is no
-    number."""
+    """What ``value`` is overwritten with: NaN, or integers and booleans in another order; None for what is no number.
+
+    No other integer than those that are there: compiled code that takes them for places in memory, as LAPACK takes
+    pivots, would write anywhere.
+    """
     if isinstance(value, tuple):
         return tuple(spoiled(v) for v in value)
     array = np.asarray(value)
     if array.dtype.kind in "fc":
         return np.full_like(array, np.nan)
     if array.dtype.kind in "iub":
-        return ~array
+        return np.roll(array, 1)
     return None
 
 

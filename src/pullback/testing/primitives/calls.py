@@ -14,6 +14,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from pullback.rules.declaration import Primitive
+from pullback.rules.guarded_calls import parts_of
 from pullback.rules.rule_names import SPEC, Rule
 from pullback.rules.unbroadcast import broadcasts_to
 from pullback.testing.comparing.bits import same_bits, twin, twins
@@ -119,10 +120,14 @@ def evaluate(
     """The forward on twins of the operands: writable ones, or with the flags of the operands (``keep_flags``)."""
     own = twins(operands, writeable=None if keep_flags else True)
     value = prim.forward(*own, **copy.deepcopy(params))
-    residuals: dict[str, Any] = {}
-    if prim.residuals:
-        value, residuals = value
-    return Evaluation(own, tuple(value) if prim.outputs else (value,), residuals)
+    parts, residuals = parts_of(prim, value, own)
+    return Evaluation(own, tuple(parts), dict(residuals))
+
+
+def nearby(value: Any) -> Any:
+    """Other bits, the same domain: scaled by 1 + 2^-10, which keeps signs, orders and definiteness."""
+    array = np.asarray(value)
+    return (array * (1 + 2.0**-10)).astype(array.dtype) if array.dtype.kind in "fc" else value
 
 
 def environment(call: Call, evaluation: Evaluation, use: Use) -> dict[str, Any]:

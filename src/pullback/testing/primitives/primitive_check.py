@@ -8,10 +8,12 @@ import numpy as np
 from pullback.rules.declaration import Primitive
 from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.primitives.calls import Call, make_call
+from pullback.testing.primitives.kept_checks import kept_results
 from pullback.testing.primitives.purity_checks import (
     memory_layouts,
     mutated_cotangents,
     mutated_inputs,
+    mutated_parameters,
     nondeterminism,
     read_only_operands,
     undeclared_aliases,
@@ -27,6 +29,7 @@ from pullback.testing.primitives.result_checks import (
 )
 from pullback.testing.primitives.second_order import wrong_second_order
 from pullback.words.call_sites import public
+from pullback.words.errors import RuleError
 
 Check = Callable[[Call], Iterable[Fault]]
 
@@ -37,7 +40,9 @@ FIRST_ORDER: Final[tuple[Check, ...]] = (
     wrong_values,
     mutated_inputs,
     mutated_cotangents,
+    mutated_parameters,
     undeclared_aliases,
+    kept_results,
     nondeterminism,
     read_only_operands,
     memory_layouts,
@@ -64,7 +69,8 @@ def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None
     and 3e-4 in float32; at a kink or a tie there is no derivative to compare with, so stay off them.
 
     What is checked, each with its own message: missing rule; wrong count, None, wrong shape, dtype, value; inputs and
-    cotangent not written; no alias of an input unless ``view=True``; determinism; read-only, strided, reversed,
+    cotangent not written, parameters neither; no alias of an input unless ``view=True``; no result that the forward
+    or a rule keeps; determinism; read-only, strided, reversed,
     Fortran-ordered and broadcast arrays; nothing read but what is declared, and all of that needed; alternatives of one
     rule equal bit for bit; ``reach`` and ``elementwise`` as declared; the rule's own derivative (second order), unless
     an opaque residual or output says that there is none. Opaque operands and outputs have no numeric derivative: check
@@ -76,7 +82,10 @@ def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None
             "pullback.primitive, or call check_grads"
         )
     with np.errstate(all="ignore"):  # rules meet NaN here on purpose
-        call = make_call(primitive, operands, params)
+        try:
+            call = make_call(primitive, operands, params)
+        except RuleError as error:  # its forward does not return what it declares
+            raise_faults(f"check_primitive({primitive.name})", [Fault("wrong result", str(error.args[0]))])
         faults = [fault for check in FIRST_ORDER for fault in check(call)]
         if not faults:
             faults = [fault for check in SECOND_ORDER for fault in check(call)]

@@ -1,6 +1,7 @@
 """Checks that nothing is written, shared or left to chance: inputs, cotangents, aliases, determinism, memory
 layouts."""
 
+import copy
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from pullback.testing.comparing.differences import tolerance
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.primitives.calls import Call, Evaluation, Use, apply, environment, evaluate
 from pullback.words.specs import carries_derivative
+from pullback.words.structures import flatten
 
 LARGE = 10**12
 """Above this product of sizes overlapping bounds count as sharing: the exact question may take exponential time."""
@@ -37,6 +39,19 @@ def mutated_inputs(call: Call) -> Iterator[Fault]:
                     f"{use.label} wrote into {name!r} ({describe(values[name])}), which other pullbacks and the user "
                     "may hold; return a new array",
                 )
+
+
+def mutated_parameters(call: Call) -> Iterator[Fault]:
+    """A parameter whose arrays the forward writes into."""
+    given = copy.deepcopy(call.params)
+    call.primitive.forward(*twins(call.operands, writeable=True), **given)
+    for name, value in call.params.items():
+        if not same_bits(*(tuple(v for v in flatten(x)[0] if isinstance(v, np.ndarray)) for x in (value, given[name]))):
+            yield Fault(
+                "mutated parameter",
+                f"the forward of {call.primitive.name} wrote into its parameter {name!r}: the rule and a recomputation "
+                "read it again; work on a copy, or make the array in the call",
+            )
 
 
 def mutated_cotangents(call: Call) -> Iterator[Fault]:
@@ -67,7 +82,7 @@ def undeclared_aliases(call: Call) -> Iterator[Fault]:
     shared = {} if prim.view else outputs
     for name, value in {**shared, **call.first.residuals}.items():
         for position, operand in enumerate(call.first.operands):
-            if isinstance(value, np.ndarray) and isinstance(operand, np.ndarray) and _shares(value, operand):
+            if isinstance(value, np.ndarray) and isinstance(operand, np.ndarray) and shares(value, operand):
                 remedy = "return a copy, or declare view=True if the output is a plain view"
                 if name in call.first.residuals:
                     remedy = f"let the rule name {prim.name_of(position)!r} itself"
@@ -78,9 +93,9 @@ def undeclared_aliases(call: Call) -> Iterator[Fault]:
                 )
 
 
-def _shares(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    """Exact where the bounds overlap and the problem is small: twins of one operand have one buffer of their own
-    each."""
+def shares(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two arrays have memory in common. Exact where the bounds overlap and the problem is small: twins of one
+    operand have one buffer of their own each."""
     if not np.may_share_memory(a, b):
         return False
     return a.size * b.size > LARGE or np.shares_memory(a, b)

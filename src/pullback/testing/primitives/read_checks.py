@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback.testing.comparing.bits import overwritten, poison, same_bits, spoiled, twins
+from pullback.testing.comparing.bits import overwritten, poisoned, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, stable
+from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, nearby, stable
 from pullback.words.sniffs import global_names
 
 LARGE = 1e4
@@ -67,27 +67,28 @@ def _changes_after_another_forward(call: Call, use: Use) -> bool:
     evaluation = evaluate(call.primitive, call.operands, call.params)
     before = _results(call, use, environment(call, evaluation, use))
     try:
-        evaluate(call.primitive, tuple(_nearby(v) for v in call.operands), call.params)
+        evaluate(call.primitive, tuple(nearby(v) for v in call.operands), call.params)
         changed = not same_bits(before, _results(call, use, environment(call, evaluation, use)))
     except Exception:  # noqa: BLE001 - a forward need not take the nearby operands
         changed = False
     return changed
 
 
-def _nearby(value: Any) -> Any:
-    """Other bits, the same domain: scaled by 1 + 2^-10, which keeps signs, orders and definiteness."""
-    array = np.asarray(value)
-    return (array * (1 + 2.0**-10)).astype(array.dtype) if array.dtype.kind in "fc" else value
-
-
 def _changes_when_overwritten(call: Call, use: Use) -> bool:
     evaluation = evaluate(call.primitive, call.operands, call.params)
     before = _results(call, use, environment(call, evaluation, use))
     values = environment(call, evaluation, use)
-    for value in (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values()):
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            poison(value)
-    return not same_bits(before, _results(call, use, values))
+    others = (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values())
+    with poisoned(v for v in others if isinstance(v, np.ndarray) and _can_be_written(v)):
+        return not same_bits(before, _results(call, use, values))
+
+
+def _can_be_written(array: NDArray[Any]) -> bool:
+    """Whether an array of ours holds numbers and can be made writable, as none can that looks at a text of bytes."""
+    base: Any = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return array.dtype.kind in "fciub" and (base.base is None or bool(base.flags.writeable))
 
 
 def _captured_reads(call: Call, use: Use) -> Iterator[str]:
@@ -191,39 +192,60 @@ def _matters(call: Call, use: Use, values: dict[str, Any], name: str) -> bool:
 
 
 def _nothing_there(value: Any) -> bool:
-    return (isinstance(value, np.ndarray) and value.size == 0) or (
-        isinstance(value, tuple) and all(map(_nothing_there, value))
+    """Whether there is nothing that could be replaced: no element, or one integer, of which no other is sure to do."""
+    if isinstance(value, tuple):
+        return all(map(_nothing_there, value))
+    array = np.asarray(value)
+    return array.size == 0 or (array.dtype.kind in "iub" and bool(np.all(array == array.flat[0])))
+
+
+class Untouchable:
+    """Raises at whatever is asked of it: a rule that runs with it as with what it stands for needs neither."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise LookupError(name)
+
+    __bool__ = __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = __call__ = lambda self, *_: (
+        object.__getattribute__(self, "__class__")().nothing
     )
 
 
 def _replacements(value: Any) -> Iterator[Any]:
     """NaN, large numbers of both signs, the negative, noise: comparisons may not see NaN, squares not the sign.
-    Integers: ~v and v + 1."""
+
+    Integers and booleans only by those that are there (see :func:`spoiled`). What is no number: None, and an object
+    that cannot be looked at.
+    """
     yield spoiled(value)
+    yield _each(value, np.asarray, np.asarray, lambda _: Untouchable())
     rng = np.random.default_rng(SEED)
-    makers: tuple[Callable[[NDArray[Any]], Any], ...] = (
-        np.negative,
-        lambda v: np.full_like(v, LARGE),
-        lambda v: np.full_like(v, -LARGE),
-        lambda v: random_like(rng, v),
+    makers: tuple[tuple[Callable[[NDArray[Any]], Any], Callable[[NDArray[Any]], Any]], ...] = (
+        (np.negative, np.flip),
+        (lambda v: np.full_like(v, LARGE), lambda v: np.full_like(v, v.max(initial=v.flat[0]))),
+        (lambda v: np.full_like(v, -LARGE), lambda v: np.full_like(v, v.min(initial=v.flat[0]))),
+        (lambda v: random_like(rng, v), np.asarray),
     )
-    for make in makers:
-        yield _each(value, make, _next)
+    for inexact, integer in makers:
+        yield _each(value, inexact, integer)
 
 
 def _small_integers(rng: np.random.Generator, value: Any) -> Any:
     return _each(value, lambda v: np.asarray(np.round(2 * random_like(rng, v)), v.dtype), lambda v: v)
 
 
-def _each(value: Any, inexact: Callable[[NDArray[Any]], Any], integer: Callable[[NDArray[Any]], Any]) -> Any:
-    """One function for floating and complex values, another for integers and booleans; what is no number stays."""
+def _each(
+    value: Any,
+    inexact: Callable[[NDArray[Any]], Any],
+    integer: Callable[[NDArray[Any]], Any],
+    other: Callable[[Any], Any] = lambda value: value,
+) -> Any:
+    """One function for floating and complex values, one for integers and booleans that are there, one for what is no
+    number."""
     if isinstance(value, tuple):
-        return tuple(_each(v, inexact, integer) for v in value)
+        return tuple(_each(v, inexact, integer, other) for v in value)
     array = np.asarray(value)
     if array.dtype.kind in "fc":
         return np.asarray(inexact(array))
-    return integer(array) if array.dtype.kind in "iub" else value
-
-
-def _next(array: NDArray[Any]) -> Any:
-    return ~array if array.dtype.kind == "b" else array + array.dtype.type(1)
+    if array.dtype.kind in "iub":
+        return integer(array) if array.size else array
+    return other(value)
