@@ -151,6 +151,14 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("sparse Jacobian: cost of a nonzero over that at the smallest size",
             pick("x smallest", what="sparse Jacobian"), 1.25, " x"),
     )),
+    "checks": ("Checks of re-runs, and the hash", (
+        *(
+            Figure(f'verify="{verify}" over "off", {program}', pick("x off", program=program, candidate=verify), limit,
+                " x")
+            for program in ("wave 256 x 256", "4 elements") for verify, limit in (("state", 1.03), ("all", 1.1))
+        ),
+        Figure("the hash over a copy, 512 KiB", pick("x copy", bytes=1 << 19, candidate="hash"), 1.0, " x"),
+    )),
     "import": ("Import",
         (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip

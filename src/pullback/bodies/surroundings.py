@@ -62,29 +62,37 @@ class Surroundings:
         return {id(x): (name, x) for name, x in still}
 
     def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
-        """The loop has ended. Of what has changed here, that does not matter which a trial changes, and which another
-        run of that trial does not read: a trial runs one step and tells all that it did. A list may grow unread."""
+        """The loop has ended. Of what has changed here, that matters which a trial changes and another run of that
+        trial reads: a trial runs one step and tells all that it did. What no trial changes matters as well, but for a
+        container that has only grown."""
         places, arrays = self._changed_places(), self._changed_arrays()
-        harmless: set[int] = {k for k, now in places.items() if _same(now[: len(self.bound[k])], self.bound[k])}
         kept = {key: np.array(x) for key, (_, x) in arrays.items()}
-        for trial in trials if places.keys() - harmless or arrays else ():
+        read, touched = set[int](), set[int]()
+        for trial in trials if places or arrays else ():
             told = trial()
-            touched = {k for k in places if not _same(self.places[k].read(), places[k])}
-            touched |= {key for key, (_, x) in arrays.items() if digest(np.asarray(x)) != digest(kept[key])}
-            again = trial() if touched or told is KeyboardInterrupt else None
+            now = {k for k in places if not _same(self.places[k].read(), places[k])}
+            now |= {key for key, (_, x) in arrays.items() if digest(np.asarray(x)) != digest(kept[key])}
+            again = trial() if now or told is KeyboardInterrupt else None
             if told is KeyboardInterrupt and again is not told:  # the user's, not the body's
                 raise KeyboardInterrupt
-            if again == told:
-                harmless |= touched
-            for k, content in places.items():
-                self.places[k].put(content)
-            for key, (_, x) in arrays.items():
-                if np.asarray(x).flags.writeable:
-                    np.asarray(x)[...] = kept[key]
-        left = {key: array for key, array in arrays.items() if key not in harmless}
-        self._say(places.keys() - harmless, left, "which the body changes")
+            touched |= now
+            read |= now if again != told else set()
+            self._as_it_was(places, arrays, kept)
+        grown = {k for k, now in places.items() if _same(now[: len(self.bound[k])], self.bound[k])}
+        matters = read | ((places.keys() | arrays.keys()) - touched - grown)
+        self._say(
+            places.keys() & matters, {k: each for k, each in arrays.items() if k in matters}, "which the body changes"
+        )
         self.moving.update(places, arrays)
         self.known = True
+
+    def _as_it_was(self, places: dict[int, tuple[Any, ...]], arrays: dict[int, Any], kept: dict[int, Any]) -> None:
+        """Bind and fill again what a trial has changed."""
+        for k, content in places.items():
+            self.places[k].put(content)
+        for key, (_, x) in arrays.items():
+            if np.asarray(x).flags.writeable:
+                np.asarray(x)[...] = kept[key]
 
     def _say(self, places: Iterable[int], arrays: dict[int, tuple[str, Any]], what: str) -> None:
         names = [self.places[k].name for k in places]

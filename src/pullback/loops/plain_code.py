@@ -25,7 +25,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import Governor, Ident, Tape
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text, warn_user
-from pullback.words.errors import PolicyError, PolicyWarning
+from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
 
 _WARN_BYTES = 1 << 16
 
@@ -49,7 +49,7 @@ class PlainCode(Governor):
     constants: dict[int, Any] = field(factory=dict)
     """The copies of plain arrays that entries hold, by ``id``."""
     constant_site: int = -1
-    refused: PolicyError | None = None
+    refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
 
@@ -169,7 +169,7 @@ class PlainCode(Governor):
         if self.active is not None:
             try:
                 self.active.finish()
-            except PolicyError as error:
+            except PullbackError as error:
                 self.refused = error.with_traceback(None)
             self.active = None
             self._warn_of_constants()

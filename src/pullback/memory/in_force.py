@@ -1,7 +1,7 @@
 """What is in force in this thread or task: the policy (``using``) and the traces under way."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -20,21 +20,33 @@ CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
 
 
-@contextmanager
-def using(policy: MemoryPolicy | None = None, *, verify: str | None = None) -> Iterator[MemoryPolicy | None]:
+def using(policy: MemoryPolicy | None = None, *, verify: str | None = None) -> "AbstractContextManager[Any]":
     """Within the block, ``policy`` is what ``policy=None`` means, and ``verify`` what ``verify=None`` means; what is
     not given stays as it is. Blocks nest, and the values before are restored even after an error.
 
     ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
     :func:`fori_loop`.
     """
-    policies = _POLICY.set(checked(policy) if policy is not None else _POLICY.get())
-    checks = _VERIFY.set(verify_in_force(verify))
-    try:
-        yield policy
-    finally:
-        _VERIFY.reset(checks)
-        _POLICY.reset(policies)
+    return _InForce(None if policy is None else checked(policy), None if verify is None else verify_in_force(verify))
+
+
+class _InForce:
+    """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
+
+    __slots__ = ("_before", "_policy", "_verify")
+
+    def __init__(self, policy: MemoryPolicy | None, verify: str | None) -> None:
+        self._policy, self._verify = policy, verify
+
+    def __enter__(self) -> MemoryPolicy | None:
+        self._before = before = _POLICY.get(), _VERIFY.get()
+        _POLICY.set(self._policy or before[0])
+        _VERIFY.set(self._verify or before[1])
+        return self._policy
+
+    def __exit__(self, *_: object) -> None:
+        _POLICY.set(self._before[0])
+        _VERIFY.set(self._before[1])
 
 
 def verify_in_force(verify: Any = None) -> str:

@@ -66,9 +66,12 @@ class Ledger:
             self.at_peak = {name: n for name, n in self.now.items() if n}
 
     def release(self, items: Iterable[Item]) -> None:
-        """One holder fewer for each buffer; the last one takes its bytes off."""
+        """One holder fewer for each buffer; the last one takes its bytes off. What is not held is passed over: an
+        interrupt may have come while it was booked."""
         for key, _, _ in items:
-            entry = self.held[key]
+            entry = self.held.get(key)
+            if entry is None:
+                continue
             entry[0] -= 1
             if entry[0] == 0:
                 del self.held[key]

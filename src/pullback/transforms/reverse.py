@@ -288,7 +288,7 @@ class Pull:
         return self.ledger.report(self.ledger.plain_bytes(self._traced.tape if self._traced is not None else None))
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
+        if not sys.is_finalizing() and hasattr(self, "_pulling"):  # an interrupt may have come while it was made
             self.close()
 
     def close(self) -> None:

@@ -9,18 +9,19 @@ import numpy as np
 
 from pullback.loops.plain_chain import PlainChain
 from pullback.loops.plain_code import PlainCode
-from pullback.memory.in_force import innermost, recorded
+from pullback.memory.in_force import innermost, recorded, verify_in_force
 from pullback.memory.ledger import Ledger
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
+from pullback.recording.handles import Handle
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
 from pullback.words.call_sites import public
-from pullback.words.errors import PolicyError, say_where
+from pullback.words.errors import PolicyError, StructureError, say_where
 from pullback.words.structures import map_leaves
 
 
-def steps(n_or_iterable: Any) -> Iterator[Any]:
+def steps(n_or_iterable: Any, *, verify: str | None = None) -> Iterator[Any]:
     """``range(n)``, or the items of an iterable, with each iteration marked as one step of a chain that the policy
     governs.
 
@@ -28,7 +29,12 @@ def steps(n_or_iterable: Any) -> Iterator[Any]:
     There are as many steps as items come. What ``len()`` says only helps the policy to plan: where fewer come, the loop
     was left early; where more come, the policy goes on as for an unknown length, or raises where it cannot. Plain
     arrays that a step reads are held for its replay (see ``fori_loop`` for a form that holds none).
+
+    ``verify`` (default: that of :func:`using`, else ``"all"``): whether the values that a step executed again hands on
+    are compared with those that the next step began with; ``"off"`` compares nothing. Only a primitive whose forward
+    depends on more than its operands makes them differ (:class:`ReplayError`).
     """
+    checks = verify_in_force(verify)
     items = counted = _items(n_or_iterable)
     tape = innermost()
     governor = tape.governor if tape is not None else None
@@ -40,11 +46,11 @@ def steps(n_or_iterable: Any) -> Iterator[Any]:
         return
     n = promised = _length(counted)
     governor.mark()
-    chain = governor.begin(n, governor.policy) if n != 0 else None
+    chain = governor.begin(n, governor.policy, checks) if n != 0 else None
     try:
         for done, item in enumerate(items):
             if done == n:  # more items than were promised
-                n, chain = None, _unforeseen(governor, tape, chain, promised)
+                n, chain = None, _unforeseen(governor, tape, chain, promised, checks)
             elif done and chain is not None and governor.active is chain:
                 chain.cut()
             yield item
@@ -56,8 +62,15 @@ def steps(n_or_iterable: Any) -> Iterator[Any]:
 def _items(n_or_iterable: Any) -> Iterable[Any]:
     """What is iterated over; a whole number of any type (``np.int64(5)``, a 0-d array) is a ``range``."""
     given = n_or_iterable[()] if isinstance(n_or_iterable, np.ndarray) and not n_or_iterable.ndim else n_or_iterable
-    is_number = hasattr(type(given), "__index__") and not hasattr(type(given), "__iter__")
-    items: Iterable[Any] = range(index(given)) if is_number else given
+    if hasattr(type(given), "__index__") and not hasattr(type(given), "__iter__"):
+        return range(index(given))
+    has_items = hasattr(type(given), "__iter__") or hasattr(given, "__getitem__")
+    if not has_items or (isinstance(given, Handle) and not np.shape(given._value)):
+        raise StructureError(
+            f"pullback.steps takes a whole number or something to iterate over, got {type(given).__name__}; write "
+            "int(n) for a number, and int(pullback.value(n)) where it is traced"
+        )
+    items: Iterable[Any] = given
     return items
 
 
@@ -70,14 +83,16 @@ def _length(items: Any) -> int | None:
         return None
 
 
-def _unforeseen(governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None) -> PlainChain | None:
+def _unforeseen(
+    governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None, verify: str
+) -> PlainChain | None:
     """The chain of the steps that come after the ``promised`` ones, of a length unknown."""
     if chain is not None and governor.active is chain:
         governor.end()
     elif chain is not None or not governs(governor, tape):
         return chain
     try:
-        return governor.begin(None, governor.policy)
+        return governor.begin(None, governor.policy, verify)
     except PolicyError as error:
         say_where(error, f"len() of what pullback.steps iterates over was {promised}, and more items come")
         raise

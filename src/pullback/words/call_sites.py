@@ -9,6 +9,7 @@ when somebody asks. Frames of pullback, of its plugins, of NumPy, of the standar
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import wraps
 from os import environ, sep
 from threading import Lock
@@ -139,13 +140,19 @@ def site_text(site: int) -> str:
 # ----------------------------------------------------------------------------------------------------------- tracebacks
 def public(f: Callable[_P, _R], like: Callable[..., Any] | None = None) -> Callable[_P, _R]:
     """``f``, as users call it, under the name of ``like``: an error that comes out of it shows the frames of the user's
-    program and of the libraries that it calls, and of pullback this one."""
+    program and of the libraries that it calls, and of pullback this one.
+
+    It runs in a copy of the context, which is gone when it ends: no policy and no trace stays in force, wherever an
+    interrupt comes.
+    """
     named: Callable[..., Any] = f if like is None else like
 
     @wraps(named)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return f(*args, **kwargs)  # PULLBACK_TRACEBACK=full in the environment shows what was called here
+            return copy_context().run(
+                f, *args, **kwargs
+            )  # PULLBACK_TRACEBACK=full in the environment shows what was called here
         except BaseException as error:
             _shorten_all(error)
             raise
