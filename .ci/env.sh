@@ -2,7 +2,7 @@
 
 # An environment of the caller must not reach into ours, and sums must not depend on how many cores the machine has.
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
-export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+export PYTHONFAULTHANDLER=1 PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 say() { printf '%s\n' "== $*"; }

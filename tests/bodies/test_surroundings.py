@@ -379,7 +379,7 @@ def test_the_error_names_the_array_the_operation_and_the_line():
     )
     line = body.__code__.co_firstlineno + 1
     assert f"multiply at {__file__}:{line} read other values" in told
-    assert "c (float64[2]), changed after the first run" in told
+    assert "c (float64[2]), changed after the first run by up to 1;" in told
 
 
 def test_an_array_that_comes_back_to_what_it_was_is_no_change():
@@ -390,3 +390,14 @@ def test_an_array_that_comes_back_to_what_it_was_is_no_change():
         pull(1.0)
     c[:] = 1.0
     np.testing.assert_array_equal(pull(1.0)[0], np.ones(2))
+
+
+def test_the_error_tells_by_how_much_runs_of_a_step_differ():
+    calls = []
+
+    def body(_, u):
+        calls.append(0)
+        return np.sin(u) * (1.0 + 0.001 * len(calls))
+
+    with pytest.raises(pb.ReplayError, match=r"multiply at .*reads other values each time .*by up to 0\.001"):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x)), policy=pb.Binomial(2))(X)

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from pullback.bodies.reachable import Place, Reachable
 from pullback.recording.handles import Handle, freeze
-from pullback.recording.tape import PAUSED
+from pullback.recording.tape import PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError
 from pullback.words.sniffs import legacy_bytes
@@ -36,6 +36,8 @@ class Surroundings:
     """What each place was bound to when the loop began."""
     digests: list[bytes] = field(factory=list, init=False)
     """Of the arrays, then."""
+    copies: dict[int, Any] = field(factory=dict, init=False)
+    """Of small arrays, by identity: to say by how much one has changed."""
     moving: set[Any] = field(factory=set, init=False)
     """Numbers of the places, and identities of the arrays, that the body changes."""
     matters: list[str] = field(factory=list, init=False)
@@ -45,10 +47,11 @@ class Surroundings:
     """Whether the first run is over."""
 
     def __attrs_post_init__(self) -> None:
-        self.digests = self._digests()
-
-    def _digests(self) -> list[bytes]:
-        return [digest(np.asarray(x)) for _, x in self.arrays]
+        arrays = [np.asarray(x) for _, x in self.arrays]
+        self.digests = [digest(array) for array in arrays]
+        self.copies = {
+            id(x): array.copy() for (_, x), array in zip(self.arrays, arrays, strict=True) if array.nbytes <= SMALL
+        }
 
     def _changed_places(self) -> dict[int, tuple[Any, ...]]:
         """The places that are bound to something else than in the beginning, with what it is."""
@@ -96,8 +99,17 @@ class Surroundings:
 
     def _say(self, places: Iterable[int], arrays: dict[int, tuple[str, Any]], what: str) -> None:
         names = [self.places[k].name for k in places]
-        names += [f"{name} ({spec_of(np.asarray(x))})" for name, x in arrays.values()]
         self.matters += [f"{name}, {what}" for name in names]
+        self.matters += [f"{name} ({spec_of(np.asarray(x))}), {what}{self._by(x)}" for name, x in arrays.values()]
+
+    def _by(self, x: Any) -> str:
+        """By how much a small array has changed, in words."""
+        now, before = np.asarray(x), self.copies.get(id(x))
+        if before is None or now.shape != before.shape or now.dtype.kind not in "fcui":
+            return ""
+        with np.errstate(all="ignore"):
+            change = np.subtract(now, before, dtype=complex if now.dtype.kind == "c" else float)
+            return f" by up to {np.max(np.abs(change), initial=0.0):.3g}"
 
     def _is_put_back(self, k: int, now: tuple[Any, ...]) -> bool:
         """Whether a place is put back that is bound to something else now: names, and wherever a tracer was; but a

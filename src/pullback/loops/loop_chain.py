@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from attrs import define, field
 
 from pullback.bodies.surroundings import Randomness
-from pullback.loops.replay_check import Verifier, digests, record_digest
+from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, StepTape
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
@@ -67,19 +67,33 @@ class LoopChain(Storing):
         return self.probe
 
     def trial(self, k: int) -> Any:
-        """All that step ``k`` does from the live state, by digests, or the kind of error that it raises; nothing of it
-        is kept, and the random states are put back."""
+        """All that step ``k`` does from the live state, by digests, or the kind of error that it raises."""
+        try:
+            records, state = self._tried(k)
+        except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
+            return type(error)
+        return [*map(record_digest, records), *digests(state)]
+
+    def _tried(self, k: int) -> tuple[list[Any], list[Any]]:
+        """The records of step ``k`` from the live state, and the state after it. Nothing of it is kept, and the random
+        states are put back."""
         steps, after, n_forward = self.steps, self.randomness.save(), self.store.ledger.n_forward
         steps.verifier = Verifier(steps.name, False, False)
         try:
             step, state = steps.recorded(k, self.state)
             release_records(step.tape.records)
-            return [*map(record_digest, step.tape.records), *digests(state)]
-        except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
-            return type(error)
+            return step.tape.records, state
         finally:
             steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
             self.randomness.restore(after)
+
+    def unrepeated(self) -> str:
+        """What two runs of step 0 from the live state do not do alike, in words; empty where there is nothing, or the
+        step cannot be run."""
+        try:
+            return first_difference(self._tried(0)[0], self._tried(0)[0])
+        except Exception:  # noqa: BLE001 - another error is on its way, to which this adds
+            return ""
 
     def rewind(self) -> None:
         """Begin again, at the initial state and the random states of that moment."""

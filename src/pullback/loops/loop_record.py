@@ -23,7 +23,7 @@ from pullback.recording.tape import Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import special_form
 from pullback.rules.unbroadcast import settle
-from pullback.words.errors import TracerError
+from pullback.words.errors import ReplayError, TracerError, say_where
 from pullback.words.specs import carries_derivative, fits, shared_spec, spec_of
 
 
@@ -220,6 +220,11 @@ class LoopRecord:
                 with chain.store.ledger.holding(self.ct_items(len(sweeps))):
                     chain.go_back(self.schedule, self.machine, passes)
                 sent = [self._sent(each) for each in passes]
+            except ReplayError as error:
+                why = chain.unrepeated()
+                if why:
+                    say_where(error, why)
+                raise
             finally:
                 chain.release()
         chain.state = []

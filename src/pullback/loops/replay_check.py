@@ -2,7 +2,7 @@
 gave."""
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,26 @@ def digests(leaves: list[Any]) -> list[int]:
 
 def record_digest(record: Any) -> int:
     """Of what a record is and holds: the operation, what it was applied to, the values that its rule will read."""
-    parts = (plain_value(part) for value in record[:-1] for part in (value if type(value) is tuple else (value,)))
-    return hash(
-        tuple(
-            short_digest(part) if isinstance(part, np.ndarray) else repr(part)
-            for part in parts
-            if isinstance(part, np.ndarray | int | float | complex | str | np.generic)
-        )
-    )
+    return hash(tuple(short_digest(x) if isinstance(x, np.ndarray) else repr(x) for x in _told(record)))
+
+
+def first_difference(records: list[Any], others: list[Any]) -> str:
+    """The first operation that read other values in one of two runs of a step than in the other, and by how much; empty
+    where none did."""
+    for record, other in zip(records, others, strict=False):
+        for x, y in zip(_told(record), _told(other), strict=False):
+            if not isinstance(x, str) and np.shape(x) == np.shape(y) and short_digest(x) != short_digest(y):
+                with np.errstate(all="ignore"):
+                    size = float(np.max(np.abs(np.subtract(x, y))))
+                what = f"{FORMS[record[0]].name} at {site_text(record[-1])}"
+                return f"{what} reads other values each time that the step is run, by up to {size:.3g}"
+    return ""
+
+
+def _told(record: Any) -> Iterator[Any]:
+    """What a record is told by: its numbers, texts and arrays."""
+    for value in record[:-1]:
+        for part in value if type(value) is tuple else (value,):
+            plain = plain_value(part)
+            if isinstance(plain, np.ndarray | int | float | complex | str | np.generic):
+                yield plain
