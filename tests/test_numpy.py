@@ -2,6 +2,7 @@
 no help."""
 
 import collections
+import itertools
 import subprocess
 import sys
 
@@ -115,6 +116,37 @@ def test_a_value_is_numpys_bit_for_bit(name):
     np.testing.assert_array_equal(untraced, expected)
     if given.size > 1:
         assert given.flags.c_contiguous == expected.flags.c_contiguous
+
+
+CONTENTS = {
+    "an array": lambda x: x,
+    "a matrix": lambda x: np.stack([x, x]).T,
+    "a scalar": lambda x: x[0],
+    "scalars": lambda x: [x[0], 2.0, x[1]],
+    "arrays": lambda x: [x, x * 2],
+    "nested scalars": lambda x: [[x[0]], (1.0,)],
+    "a scalar of no axes": lambda x: [np.sum(x)],
+    "no elements": lambda x: [x[:0], []],
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.parametrize("ndmin", range(4))
+def test_array_has_numpys_shape_and_order_by_every_option(name, ndmin):
+    made = CONTENTS[name]
+    for order, dtype in itertools.product("KACF", (None, np.float32, complex)):
+        options = {"ndmin": ndmin, "order": order, "dtype": dtype}
+        expected = np.array(made(X), **options)
+        # The call is linear: the gradient of the sum, times X, is what X alone gives.
+        alone = np.sum(expected) - np.sum(np.array(made(0 * X), **options))
+        for call in (
+            lambda x, options=options: pnp.array(made(x), **options),
+            lambda x, options=options: np.array(made(x), **options, like=x),
+        ):
+            out, pull = pb.vjp(call, X)
+            np.testing.assert_array_equal(out, expected, strict=True)
+            (gradient,) = pull(np.ones_like(out))
+            np.testing.assert_allclose(gradient @ X, np.real(alone), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,27 @@ def test_no_numeric_derivative():
         check_grads(lambda x: np.sqrt(x).sum(), (np.zeros(2),))
 
 
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        pytest.param(np.tan, (1e30,), id="every step is lost in the rounding of the operand"),
+        pytest.param(
+            lambda x: (np.sum(x).astype(np.float16), x * x),
+            (X.astype("f2"),),
+            id="one output is rounded more than others",
+        ),
+        pytest.param(
+            np.polydiv,
+            (np.linspace(0.3, 0.9, 6).astype("f2"), np.array(0.3, "f2")),
+            id="the number of outputs changes with the operands",
+        ),
+    ],
+)
+def test_no_numeric_derivative_is_no_wrong_gradient(f, args):
+    with pytest.raises(CheckError, match="no first-order numeric derivative"):
+        check_grads(f, args, order=1)
+
+
 def test_no_output():
     with pytest.raises(CheckError, match=r"no output: .* returned nothing floating or complex"):
         check_grads(lambda x: {"n": 3}, (X,))

@@ -91,7 +91,8 @@ def converted(function: Callable[..., Any], given: Any, args: Any, kwargs: Any) 
     if not carries(plain, function.__name__):
         return plain
     if not isinstance(given, Handle):
-        return laid_out(stacked(given, plain.dtype), plain)
+        whole = stacked(given, plain.dtype)
+        return laid_out(whole if whole.shape == plain.shape else whole.reshape(plain.shape), plain)  # ndmin
     contents: Any = given
     if plain is inside:
         return contents

@@ -114,11 +114,13 @@ def _at_least_near(
 
 
 def _central(phi: Path, h: float, like: NDArray[Any]) -> NDArray[Any]:
-    """(phi(h) - phi(-h)) / 2h; NaN where the function cannot be evaluated."""
+    """(phi(h) - phi(-h)) / 2h; NaN where the function cannot be evaluated, or gives another number of elements."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             ahead, behind = phi(h), phi(-h)
+            if not ahead.shape == behind.shape == like.shape:  # such as polydiv, which trims what rounds to zero
+                return np.full_like(like, np.nan)
             return np.asarray((ahead.astype(like.dtype) - behind.astype(like.dtype)) / (2 * h))
     except Exception:  # noqa: BLE001 - outside its domain a function may raise anything
         return np.full_like(like, np.nan)

@@ -76,7 +76,9 @@ def level_faults(level: Level, modes: tuple[str, ...], rng: np.random.Generator)
     if not any(np.size(x) for x in level.xs):
         return
     vs = _directions(level.xs, rng, level.each_element)
-    columns = derivatives([path_along(level, v) for v in vs], rounding_of(level.moved))
+    with np.errstate(all="ignore"):
+        rounding = rounding_of((*level.moved, *level.fn(*level.moved)))  # of several outputs one may be rounded more
+    columns = derivatives([path_along(level, v) for v in vs], rounding)
     ct = flatten(level.cts)
     if not any(_trusted(ct, c) for c in columns):
         yield Fault(
@@ -218,6 +220,9 @@ def _along(x: Any, t: Any, v: Any) -> Any:
     moved = np.asarray(x + t * v)
     if not isinstance(t, complex):
         moved = moved.astype(np.asarray(x).dtype)
+        # A step that the operand's own rounding swallows would show any function as constant.
+        lost = (moved == x) & (v != 0) & (np.abs(v) >= 0.5 * largest(v)) & np.isfinite(x)
+        moved = np.where(lost, np.nan, moved).astype(moved.dtype) if t and np.any(lost) else moved
     return moved if isinstance(x, np.ndarray) else moved[()]
 
 
