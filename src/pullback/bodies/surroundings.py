@@ -37,9 +37,9 @@ class Surroundings:
     digests: list[bytes] = field(factory=list, init=False)
     """Of the arrays, then."""
     copies: dict[int, Any] = field(factory=dict, init=False)
-    """Of small arrays, by identity: to say by how much one has changed."""
+    """Of small arrays, by number."""
     moving: set[Any] = field(factory=set, init=False)
-    """Numbers of the places, and identities of the arrays, that the body changes."""
+    """The numbers of what the body changes; those of arrays follow those of places."""
     matters: list[str] = field(factory=list, init=False)
     """What makes a re-run another program, in words: what the body changes and reads again; in a reverse pass, what
     others have changed, too."""
@@ -49,9 +49,7 @@ class Surroundings:
     def __attrs_post_init__(self) -> None:
         arrays = [np.asarray(x) for _, x in self.arrays]
         self.digests = [digest(array) for array in arrays]
-        self.copies = {
-            id(x): array.copy() for (_, x), array in zip(self.arrays, arrays, strict=True) if array.nbytes <= SMALL
-        }
+        self.copies = {key: array.copy() for key, array in enumerate(arrays, len(self.places)) if array.nbytes <= SMALL}
 
     def _changed_places(self) -> dict[int, tuple[Any, ...]]:
         """The places that are bound to something else than in the beginning, with what it is."""
@@ -59,52 +57,56 @@ class Surroundings:
         return {k: content for k, content in now if not _same(content, self.bound[k])}
 
     def _changed_arrays(self) -> dict[int, tuple[str, Any]]:
-        """By identity, the arrays that hold other bits than in the beginning."""
-        pairs = zip(self.arrays, self.digests, strict=True)
-        still = ((name, x) for (name, x), old in pairs if id(x) not in self.moving and digest(np.asarray(x)) != old)
-        return {id(x): (name, x) for name, x in still}
+        """The arrays that hold other bits than in the beginning, by number."""
+        numbered = enumerate(zip(self.arrays, self.digests, strict=True), len(self.places))
+        return {k: each for k, (each, old) in numbered if k not in self.moving and digest(np.asarray(each[1])) != old}
 
     def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
-        """The loop has ended. Of what has changed here, that matters which a trial changes and another run of that
-        trial reads: a trial runs one step and tells all that it did. What no trial changes matters as well, but for a
-        container that has only grown."""
+        """The loop has ended. Of what has changed here, that matters which a trial reads: a trial runs one step and
+        tells all that it did, which is not the same where what it reads is put back to what it was in the beginning."""
         places, arrays = self._changed_places(), self._changed_arrays()
-        kept = {key: np.array(x) for key, (_, x) in arrays.items()}
-        read, touched = set[int](), set[int]()
-        for trial in trials if places or arrays else ():
-            told = trial()
-            now = {k for k in places if not _same(self.places[k].read(), places[k])}
-            now |= {key for key, (_, x) in arrays.items() if digest(np.asarray(x)) != digest(kept[key])}
-            again = trial() if now or told is KeyboardInterrupt else None
-            if told is KeyboardInterrupt and again is not told:  # the user's, not the body's
-                raise KeyboardInterrupt
-            touched |= now
-            read |= now if again != told else set()
-            self._as_it_was(places, arrays, kept)
-        grown = {k for k, now in places.items() if _same(now[: len(self.bound[k])], self.bound[k])}
-        matters = read | ((places.keys() | arrays.keys()) - touched - grown)
-        self._say(
-            places.keys() & matters, {k: each for k, each in arrays.items() if k in matters}, "which the body changes"
-        )
-        self.moving.update(places, arrays)
+        now: dict[int, Any] = {**places, **{key: np.array(x) for key, (_, x) in arrays.items()}}
+        read: set[int] = set()
+        for trial in trials if now else ():
+            told, other = self._told(trial, (), now), self._told(trial, now, now)
+            if told != other:
+                if KeyboardInterrupt in (told, other):  # the user's, not the body's
+                    raise KeyboardInterrupt
+                read |= {key for key in now if self._told(trial, (key,), now) != told} or now.keys()
+        self._say(places.keys() & read, {k: each for k, each in arrays.items() if k in read}, "which the body changes")
+        self.moving.update(now)
         self.known = True
 
-    def _as_it_was(self, places: dict[int, tuple[Any, ...]], arrays: dict[int, Any], kept: dict[int, Any]) -> None:
-        """Bind and fill again what a trial has changed."""
-        for k, content in places.items():
-            self.places[k].put(content)
-        for key, (_, x) in arrays.items():
-            if np.asarray(x).flags.writeable:
-                np.asarray(x)[...] = kept[key]
+    def _told(self, trial: Callable[[], Any], put_back: Iterable[int], now: dict[int, Any]) -> Any:
+        """What a trial tells with some of what has changed put back; all is as it is ``now`` afterwards."""
+        for key in put_back:
+            self._fill(key, self.bound[key] if key < len(self.places) else self._before(key, now[key]))
+        told = trial()
+        for key, content in now.items():
+            self._fill(key, content)
+        return told
+
+    def _before(self, key: int, now: Any) -> Any:
+        """What an array held in the beginning; of a large one, of which there is no copy, something else than now."""
+        return self.copies.get(key, np.roll(now.reshape(-1), 1).reshape(now.shape))
+
+    def _fill(self, key: int, content: Any) -> None:
+        """Bind a place, or fill an array."""
+        if key < len(self.places):
+            self.places[key].put(content)
+        else:
+            array = np.asarray(self.arrays[key - len(self.places)][1])
+            if array.flags.writeable:
+                array[...] = content
 
     def _say(self, places: Iterable[int], arrays: dict[int, tuple[str, Any]], what: str) -> None:
         names = [self.places[k].name for k in places]
         self.matters += [f"{name}, {what}" for name in names]
-        self.matters += [f"{name} ({spec_of(np.asarray(x))}), {what}{self._by(x)}" for name, x in arrays.values()]
+        self.matters += [f"{n} ({spec_of(np.asarray(x))}), {what}{self._by(k, x)}" for k, (n, x) in arrays.items()]
 
-    def _by(self, x: Any) -> str:
+    def _by(self, key: int, x: Any) -> str:
         """By how much a small array has changed, in words."""
-        now, before = np.asarray(x), self.copies.get(id(x))
+        now, before = np.asarray(x), self.copies.get(key)
         if before is None or now.shape != before.shape or now.dtype.kind not in "fcui":
             return ""
         with np.errstate(all="ignore"):
