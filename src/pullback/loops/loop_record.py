@@ -247,9 +247,9 @@ class LoopRecord:
         chain.release()
         chain.store.ledger.release(self.booked)
         self.booked, chain.start, chain.state = [], [], []
-        self.surroundings = None  # handles of the tape that holds this record may be bound there
-        chain.steps.enclosing = None  # that tape holds this record
-        chain.steps.call = _over  # the closure holds handles of the tape that holds this record
+        # Handles of the tape that holds this record may be bound in the surroundings and in the closure.
+        self.surroundings, chain.verifier.suspects = None, str
+        chain.steps.enclosing, chain.steps.call, chain.steps.cells = None, _over, []
         for handle in self.closure:
             handle._value = None
 
