@@ -96,7 +96,7 @@ def test_no_cycle_by_loops_in_loops(collector_off, policy, depth_of_loops):
     pull = pb.vjp(lambda x: np.sum(nested(x, depth_of_loops)), X, policy=policy)[1]
     pull(1.0)
     pull.close()
-    del pull, nested
+    del pull
     assert watch.alive()[1] == 0
 
 
