@@ -115,13 +115,20 @@ HABITS = {
     "logs later": lambda world, k, u: (world.log.append(k) if k % 3 == 2 else None) or 1.0,
     "counts": lambda world, k, u: world.count.update(n=world.count["n"] + 1) or 1.0,
     "scratch": _scratch,
+    "counts beside": lambda world, k, u: setattr(world.owner, "n", getattr(world.owner, "n", 0) + 1) or 1.0,
+    "counts in a namespace": lambda world, k, u: setattr(world.space.a, "n", k) or world.log.append(k) or 1.0,
+    "counts among globals": lambda world, k, u: SETTINGS.update(n=SETTINGS["n"] + 1) or 1.0,
+    "counts in a dict": lambda world, k, u: world.dict.update(n=world.dict.get("n", 0) + 1) or 1.0,
     "counts and reads": lambda world, k, u: world.count.update(n=world.count["n"] + 1) or float(world.count["n"]),
     "an attribute goes on": lambda world, k, u: setattr(world, "number", world.number + 0.25) or world.number,
     "a global goes on": lambda world, k, u: SETTINGS.update(n=SETTINGS["n"] + 1) or float(SETTINGS["n"]),
     "in place": lambda world, k, u: np.multiply(world.array, -1.5, out=world.array),
     "late": lambda world, k, u: (world.dict.update(c=2 * world.dict["c"]) if k == 2 else None) or 1.0,
 }
-HARMLESS = ("none", "logs", "logs later", "counts", "scratch")
+HARMLESS = (
+    "none", "logs", "logs later", "counts", "scratch", "counts beside", "counts in a namespace", "counts among globals",
+    "counts in a dict",
+)  # fmt: skip
 CHANGES = {
     "none": lambda world: None,
     "an array": lambda world: world.array.__setitem__(1, 7.0),
@@ -152,6 +159,8 @@ class Program:
     change: str
     n: int
     hidden: bool
+    first: int = 0
+    """The steps before this one read nothing, so that no tape of step 0 shows what they read."""
 
     def start(self) -> Any:
         """The state in the beginning."""
@@ -162,7 +171,7 @@ class Program:
 
         def step(k: Any, u: Any) -> Any:
             factor = HABITS[self.habit](world, int(k), u)
-            for name, place in self.lines:
+            for name, place in self.lines if k >= self.first else ():
                 if name in ALONE:
                     u = getattr(ops, name)(u)
                 else:
@@ -227,4 +236,5 @@ def drawn(number: int) -> Program:
     )
     habit = rng.choice(sorted(HABITS)) if rng.random() < 0.5 else "none"
     change = rng.choice(sorted(CHANGES)) if rng.random() < 0.6 else "none"
-    return Program(rng.choice(FORMS), lines, habit, change, rng.randint(1, 7), rng.random() < 0.5)
+    form, n, hidden = rng.choice(FORMS), rng.randint(1, 7), rng.random() < 0.5
+    return Program(form, lines, habit, change, n, hidden, rng.choice((0, 0, 1, 2)))

@@ -113,7 +113,7 @@ def broken_off(program: Program, policy: pb.MemoryPolicy, at: int) -> Any:
     world = World(program.hidden)
     np.random.seed(3)  # noqa: NPY002 - as above
     Breaking.left = 10**9
-    breaking = Breaking(program.form, program.lines, program.habit, "none", program.n, program.hidden)
+    breaking = Breaking(program.form, program.lines, program.habit, "none", program.n, program.hidden, program.first)
     try:
         pull = pb.vjp(lambda x: breaking.run(world, x), program.start(), policy=policy)[1]
         with suppress(BrokenOffError, pb.PullbackError):

@@ -82,6 +82,24 @@ def test_no_cycle_keeps_a_tape(collector_off, policy):
         assert watch.alive() == (0, 0)
 
 
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("depth_of_loops", [1, 2, 3])
+def test_no_cycle_by_loops_in_loops(collector_off, policy, depth_of_loops):
+    """The inner ones close over the state of the outer ones, and name it among what they read."""
+    watch = Watch()
+
+    def nested(u, depth_of_loops):
+        if depth_of_loops == 0:
+            return watch.see(np.sin(u))
+        return pb.fori_loop(0, 3, lambda k, v: nested(v, depth_of_loops - 1) * u + watch.see(v), u)
+
+    pull = pb.vjp(lambda x: np.sum(nested(x, depth_of_loops)), X, policy=policy)[1]
+    pull(1.0)
+    pull.close()
+    del pull
+    assert watch.alive()[1] == 0
+
+
 def test_no_cycle_after_an_error(collector_off):
     watch = Watch()
 

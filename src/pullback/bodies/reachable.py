@@ -38,6 +38,10 @@ class Place:
     """Bind it to what ``read`` gave."""
     holds_items: bool = False
     """Whether it is a container: what others put in or take out may be meant for the body, a switch."""
+    but: Callable[[frozenset[Any]], "Place"] | None = None
+    """Where what is read are pairs of key and value: the same place without some keys."""
+    show: Callable[[Any], str] = str
+    """A key of these, as the user would write it."""
 
 
 @define(eq=False)
@@ -107,12 +111,13 @@ class Reachable:
         for base in kind.__mro__:
             if _is_library(base.__module__):
                 continue
-            own = {key: value for key, value in vars(base).items() if not key.startswith("__") or key == "__call__"}
+            own = {key: x for key, x in vars(base).items() if not _is_special(key) or isinstance(x, FunctionType)}
             for key, value in own.items():
                 inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
                 yield f"{name}.{key}", inner
-            data = (key for key, value in own.items() if not hasattr(value, "__get__"))
+            data = (key for key, x in own.items() if isinstance(x, FunctionType) or not hasattr(x, "__get__"))
             self.places.extend(_attribute(name, base, key) for key in data)
+        yield f"type({name})", type(kind)
 
     def _of_object(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
         if hasattr(x, "__array__") and not hasattr(x, "_tape"):
@@ -124,9 +129,7 @@ class Reachable:
             yield name, getattr(x, "__wrapped__", None)
             return
         if isinstance(attributes, dict):
-            self.places.append(
-                Place(f"{name}.__dict__", partial(tuple, attributes.items()), partial(_rename, attributes))
-            )
+            self.places.append(_keyed(f"{name}.__dict__", attributes, None, f"{name}.{{}}".format))
             yield from ((f"{name}.{key}", value) for key, value in attributes.items())
         for slot in (slot for base in type(x).__mro__ for slot in _slots(base) if hasattr(x, slot)):
             self.places.append(_attribute(name, x, slot))
@@ -136,22 +139,17 @@ class Reachable:
     def _names(self, prefix: str, namespace: dict[str, Any], names: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Names of a namespace, bound or not, as one place."""
         names = tuple(names)
-
-        def put(old: tuple[Any, ...]) -> None:
-            for key, value in zip(names, old, strict=True):
-                _bind(namespace, key, value)
-
         shown = [name for name in names if name in namespace]
-        self.places.append(
-            Place(prefix + ", ".join(shown), lambda: tuple(namespace.get(key, _MISSING) for key in names), put)
-        )
+        self.places.append(_keyed(prefix + ", ".join(shown), namespace, names, f"{prefix}{{}}".format))
         yield from ((f"{prefix}{key}", namespace[key]) for key in shown)
 
     def _of_container(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
         if len(x) > MOST:
             return
-        read = partial(tuple, x.items()) if isinstance(x, dict) else partial(tuple, x)
-        self.places.append(Place(name, read, partial(_refill, x), holds_items=True))
+        if isinstance(x, dict):
+            self.places.append(_keyed(name, x, None, f"{name}[{{!r}}]".format, holds_items=True))
+        else:
+            self.places.append(Place(name, partial(tuple, x), partial(_refill, x), holds_items=True))
         yield from ((f"{name}[{key!r}]", item) for key, item in (x.items() if isinstance(x, dict) else enumerate(x)))
 
 
@@ -162,10 +160,32 @@ def _bind(namespace: dict[str, Any], key: str, value: Any) -> None:
         namespace[key] = value
 
 
-def _rename(namespace: dict[str, Any], content: tuple[tuple[str, Any], ...]) -> None:
-    old = dict(content)
-    for key in namespace.keys() | old.keys():
-        _bind(namespace, key, old.get(key, _MISSING))
+def _keyed(
+    name: str,
+    namespace: dict[Any, Any],
+    names: tuple[str, ...] | None,
+    show: Callable[[Any], str],
+    without: frozenset[Any] = frozenset(),
+    *,
+    holds_items: bool = False,
+) -> Place:
+    """Keys of a namespace or dict, bound or not, as one place: the given ones or all, but for those ``without``."""
+
+    def read() -> tuple[Any, ...]:
+        if names is None and not without:
+            return tuple(namespace.items())
+        keys = namespace if names is None else names
+        return tuple((key, namespace[key]) for key in keys if key in namespace and key not in without)
+
+    def put(content: tuple[tuple[Any, Any], ...]) -> None:
+        old = dict(content)
+        for key in {**dict(read()), **old}:
+            _bind(namespace, key, old.get(key, _MISSING))
+        if holds_items and not without and list(old) != list(namespace):  # what was taken out stands where it stood
+            _refill(namespace, content)
+
+    but = partial(_keyed, name, namespace, names, show, holds_items=holds_items)
+    return Place(name, read, put, holds_items, but, show)
 
 
 def _refill(container: Any, content: tuple[Any, ...]) -> None:
@@ -199,7 +219,13 @@ def _attribute(owner_name: str, owner: Any, name: str) -> Place:
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     slots = (slots,) if isinstance(slots, str) else slots
-    return tuple(slot for slot in slots if not slot.startswith("__"))
+    own = (slot for slot in slots if not _is_special(slot))
+    return tuple(f"_{kind.__name__.lstrip('_')}{slot}" if slot.startswith("__") else slot for slot in own)
+
+
+def _is_special(name: str) -> bool:
+    """Whether a name is one of Python's own, ``__dict__``."""
+    return name.startswith("__") and name.endswith("__")
 
 
 @lru_cache(1024)

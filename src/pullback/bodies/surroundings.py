@@ -45,6 +45,8 @@ class Surroundings:
     others have changed, too."""
     known: bool = field(default=False, init=False)
     """Whether the first run is over."""
+    of_user: dict[int, tuple[Any, ...]] = field(factory=dict, init=False)
+    """In a reverse pass, what the places are bound to outside of it that are bound as in the first run."""
 
     def __attrs_post_init__(self) -> None:
         arrays = [np.asarray(x) for _, x in self.arrays]
@@ -73,9 +75,22 @@ class Surroundings:
                 if KeyboardInterrupt in (told, other):  # the user's, not the body's
                     raise KeyboardInterrupt
                 read |= {key for key in now if self._told(trial, (key,), now) != told} or now.keys()
-        self._say(places.keys() & read, {k: each for k, each in arrays.items() if k in read}, "which the body changes")
-        self.moving.update(now)
+        of_places = {k: content for k, content in places.items() if k in read}
+        self._say(of_places, {k: each for k, each in arrays.items() if k in read}, "which the body changes")
+        self.moving.update(arrays)
+        for k, content in places.items():
+            self._leave_out(k, content)
         self.known = True
+
+    def _leave_out(self, k: int, now: tuple[Any, ...]) -> None:
+        """Watch a place no more that the body changes; of keys, those that it leaves alone are watched on."""
+        place = self.places[k]
+        if place.but is None:
+            self.moving.add(k)
+            return
+        keys = _changed_keys(now, self.bound[k])
+        self.places[k] = place.but(frozenset(keys))
+        self.bound[k] = tuple(pair for pair in self.bound[k] if pair[0] not in keys)
 
     def _told(self, trial: Callable[[], Any], put_back: Iterable[int], now: dict[int, Any]) -> Any:
         """What a trial tells with some of what has changed put back; all is as it is ``now`` afterwards."""
@@ -99,10 +114,17 @@ class Surroundings:
             if array.flags.writeable:
                 array[...] = content
 
-    def _say(self, places: Iterable[int], arrays: dict[int, tuple[str, Any]], what: str) -> None:
-        names = [self.places[k].name for k in places]
-        self.matters += [f"{name}, {what}" for name in names]
+    def _say(self, places: dict[int, tuple[Any, ...]], arrays: dict[int, tuple[str, Any]], what: str) -> None:
+        said = {each.partition(", ")[0] for each in self.matters}
+        names = [name for k, now in places.items() for name in self._named(k, now)]
+        self.matters += [f"{name}, {what}" for name in names if name not in said]
         self.matters += [f"{n} ({spec_of(np.asarray(x))}), {what}{self._by(k, x)}" for k, (n, x) in arrays.items()]
+
+    def _named(self, k: int, now: tuple[Any, ...]) -> list[str]:
+        """What of a place is bound to something else now."""
+        place = self.places[k]
+        keys = () if place.but is None or place.holds_items else _changed_keys(now, self.bound[k])
+        return [place.show(key) for key in keys] or [place.name]
 
     def _by(self, key: int, x: Any) -> str:
         """By how much a small array has changed, in words."""
@@ -130,14 +152,12 @@ class Surroundings:
     def put_back(self, reran: Callable[[], bool]) -> Iterator[None]:
         """In the block names are bound as they were in the first run. Raises :class:`ReplayError` after the block
         where ``reran()`` says that steps were run again and something has changed that cannot be put back."""
-        known, changed = list(self.matters), self._changed_places()
-        places = {k: content for k, content in changed.items() if self._is_put_back(k, content)}
-        self._say(changed.keys() - places, self._changed_arrays(), "changed after the first run")
-        for k in places:
-            self.places[k].put(self.bound[k])
+        known = list(self.matters)
+        self._say({}, self._changed_arrays(), "changed after the first run")
+        self._put("changed after the first run")
         try:
             yield
-            self._say((), {} if self.matters else self._changed_arrays(), "changed in the reverse pass")
+            self._say({}, {} if self.matters else self._changed_arrays(), "changed in the reverse pass")
             if self.matters and reran():
                 raise ReplayError(
                     f"{self.name}: the body reads something that changed in between: {'; '.join(self.matters)}. Make "
@@ -145,8 +165,34 @@ class Surroundings:
                 )
         finally:
             self.matters[:] = known
-            for k, content in places.items():
-                self.places[k].put(content)
+            self._put_as_the_user_did()
+
+    def _put(self, when: str) -> None:
+        """Bind names as they were in the first run, and say what cannot be."""
+        changed = self._changed_places()
+        self.of_user = {k: now for k, now in changed.items() if self._is_put_back(k, now)}
+        self._say({k: now for k, now in changed.items() if k not in self.of_user}, {}, when)
+        for k in self.of_user:
+            self.places[k].put(self.bound[k])
+
+    def _put_as_the_user_did(self) -> None:
+        for k, content in self.of_user.items():
+            self.places[k].put(content)
+
+    def outside(self, told: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """``told``, a function of the user's that is called in a reverse pass: it finds names bound as the user has
+        bound them, and what it binds does not reach the body."""
+        if told is None:
+            return None
+
+        def tell(*given: Any) -> None:
+            self._put_as_the_user_did()
+            try:
+                told(*given)
+            finally:
+                self._put("changed in the reverse pass")
+
+        return tell
 
 
 def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any]) -> tuple[Surroundings, list[Any]]:
@@ -171,6 +217,13 @@ def _leaves(content: tuple[Any, ...]) -> Iterator[Any]:
     """What is bound, dicts' items by both parts."""
     for x in content:
         yield from x if type(x) is tuple else (x,)
+
+
+def _changed_keys(now: tuple[Any, ...], before: tuple[Any, ...]) -> list[Any]:
+    """The keys of pairs that have another value, or are on one side alone."""
+    new, old = dict(now), dict(before)
+    missing = object()
+    return [key for key in {**new, **old} if not _is_same(new.get(key, missing), old.get(key, missing))]
 
 
 def _same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:

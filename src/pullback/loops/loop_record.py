@@ -43,6 +43,8 @@ class Pass:
     """Of the stacked per-step outputs."""
     x_cts: list[Any]
     """Of ``xs``: buffers that are filled a row at a time."""
+    told: Any
+    """Who hears the cotangents of marked values."""
     gathered: dict[int, Any] = field(factory=dict)
     """Of the captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
@@ -66,7 +68,7 @@ class Pass:
                     cts[ident] = g
                 else:
                     send(cts, ident, g, within)
-        within.told, within.step = self.sweep.told, self.sweep.within(number)
+        within.told, within.step = self.told, self.sweep.within(number)
         within.gathered, within.own_gathered = self.gathered, self.own_gathered
         return within
 
@@ -238,7 +240,8 @@ class LoopRecord:
         cts = [None] * n_leaves if cts is None else cts
         outer = innermost_of(enclosing.outer if enclosing is not None else None, cts)
         x_cts: list[Any] = [None] * len(self.x_entering)
-        return Pass(sweep, outer, self.n or 0, list(cts[:n_leaves]), list(cts[n_leaves:]), x_cts)
+        told = sweep.told if self.surroundings is None else self.surroundings.outside(sweep.told)
+        return Pass(sweep, outer, self.n or 0, list(cts[:n_leaves]), list(cts[n_leaves:]), x_cts, told)
 
     def _sent(self, ended: Pass) -> list[tuple[int, Any]]:
         """The cotangents that a pass has brought to what entered the loop."""
@@ -252,9 +255,9 @@ class LoopRecord:
         chain.release()
         chain.store.ledger.release(self.booked)
         self.booked, chain.start, chain.state = [], [], []
-        self.surroundings = None  # handles of the tape that holds this record may be bound there
-        chain.steps.enclosing = None  # that tape holds this record
-        chain.steps.call = _over  # the closure holds handles of the tape that holds this record
+        # Handles of the tape that holds this record may be bound in the surroundings and in the closure.
+        self.surroundings, chain.verifier.suspects = None, str
+        chain.steps.enclosing, chain.steps.call, chain.steps.cells = None, _over, []
         for handle in self.closure:
             handle._value = None
 
