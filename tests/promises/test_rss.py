@@ -1,4 +1,4 @@
-"""Whole runs: bookkeeping does not grow with the steps, per-step outputs enter no snapshot, the process is as large
+"""Whole runs: bookkeeping does not grow with the steps, but for 8 bytes of digest a step and leaf; per-step outputs enter no snapshot, the process is as large
 as the plan says."""
 
 import gc
@@ -20,14 +20,15 @@ def test_a_hundred_thousand_steps_keep_twenty_snapshots():
     _, pull = pb.vjp(lambda x: pb.fori_loop(0, 100_000, lambda k, u: u * 0.99999, x * 1.0, policy=pb.Binomial(20)), x)
     (run,) = [record[2] for record in pull._traced.tape.records if FORMS[record[0]].wide]
     assert len(run.chain.store.entries) == 20
-    assert len(run.chain.verifier.states) <= 20
+    assert len(run.chain.verifier.expected) <= 20
+    assert len(run.chain.verifier.digests) <= 100_000
     assert pull.report.live_bytes <= (20 + 2) * x.nbytes
     pull.close()
 
 
 def test_bookkeeping_does_not_grow_with_steps():
     """Counted in blocks of the interpreter's allocator, in the body, so that the peak of Python objects is seen at
-    little cost."""
+    little cost. The interpreter's lists of free tuples are filled before: they are emptied by a collection alone."""
 
     def most_blocks(n):
         most, calls = 0, 0
@@ -39,13 +40,17 @@ def test_bookkeeping_does_not_grow_with_steps():
                 most = max(most, sys.getallocatedblocks())
             return u * 0.9999
 
-        gc.collect()
         before = sys.getallocatedblocks()
         pb.grad(lambda x: pb.fori_loop(0, n, body, x).sum(), policy=pb.Binomial(20))(np.linspace(0.1, 1.0, 8))
         return most - before
 
-    most_blocks(1_000)
-    few, many = most_blocks(1_000), most_blocks(20_000)
+    gc.collect()
+    gc.disable()
+    try:
+        most_blocks(20_000)
+        few, many = most_blocks(1_000), most_blocks(20_000)
+    finally:
+        gc.enable()
     assert many - few < 300, f"{few} blocks at the peak of 1000 steps, {many} of 20000"
 
 
@@ -74,7 +79,7 @@ def test_bytes_of_bookkeeping_do_not_grow_with_steps():
 
     most_bytes(100, 10)
     few, many = most_bytes(100, 10), most_bytes(800, 149)
-    assert many - few < 6_000, f"{few} bytes at the peak of 100 steps, {many} of 800"
+    assert many - few < 6_000 + 8 * 700, f"{few} bytes at the peak of 100 steps, {many} of 800"
 
 
 def test_receivers_enter_no_snapshot():

@@ -1,5 +1,6 @@
 """A loop function inside steps of plain code: where these are executed again, the whole loop is run again."""
 
+from array import array
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -15,7 +16,7 @@ def rerun_of(
     leaves: list[Any],
     xs: list[Any] | None,
     closure: list[Any],
-    wanted: list[int],
+    wanted: "array[int]",
     verify: str,
 ) -> Callable[[list[Any]], tuple[list[Any], LoopRecord]]:
     """The function that runs the loop anew from the values of what entered: its results, and its new record. Between

@@ -33,7 +33,7 @@ class Verifier:
     digests: "array[int]" = field(factory=lambda: array("Q"), init=False)
     """Of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
     n_leaves: int = field(default=0, init=False)
-    expected: dict[int, list[int]] = field(factory=dict, init=False)
+    expected: "dict[int, array[int]]" = field(factory=dict, init=False)
     """Where not every step has a digest: of the states that recorded steps have started from, by step. The re-run of
     the step before must come there."""
     first_tape: list[int] = field(factory=list, init=False)
@@ -56,7 +56,7 @@ class Verifier:
     def starts(self, step: int, state: list[Any]) -> None:
         """A step that will be reversed starts from ``state``."""
         if self.compares and self.stride > 1 and step % self.stride:
-            self.expected[step] = [short_digest(plain_value(leaf)) for leaf in state]
+            self.expected[step] = digests(state)
 
     def recorded(self, step: int, records: list[Any]) -> None:
         """Compare the tape of step 0 with the one before, record by record: what it reads may not show in the
@@ -70,7 +70,7 @@ class Verifier:
                 what = f"{FORMS[records[k][0]].name} at {site_text(records[k][-1])}"
                 raise self.error(f"re-running step 0 of the loop, {what} read other values than in the first run")
 
-    def require(self, wanted: list[int], leaves: list[Any], happened: str, where: str) -> None:
+    def require(self, wanted: "array[int]", leaves: list[Any], happened: str, where: str) -> None:
         """Raise :class:`ReplayError` where leaves have not the digests ``wanted``; it says what ``happened``, and
         ``where``."""
         wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
@@ -99,12 +99,11 @@ class Verifier:
                 kept.extend(self.digests[at : at + n])
             self.digests = kept
 
-    def _compare(self, wanted: Any, step: int, leaves: list[Any], n_state: int) -> None:
-        wrong = [
-            k for k, (leaf, a) in enumerate(zip(leaves, wanted, strict=True)) if short_digest(plain_value(leaf)) != a
-        ]
-        if not wrong:
+    def _compare(self, wanted: "array[int]", step: int, leaves: list[Any], n_state: int) -> None:
+        found = digests(leaves)
+        if found == wanted:
             return
+        wrong = [k for k, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         carry, ys = [str(k) for k in wrong if k < n_state], [str(k - n_state) for k in wrong if k >= n_state]
         raise self.error(
             f"re-running the loop reached step {step + 1} with other bytes than the first run, in leaf "
@@ -115,9 +114,9 @@ class Verifier:
         )
 
 
-def digests(leaves: list[Any]) -> list[int]:
+def digests(leaves: list[Any]) -> "array[int]":
     """Of the values of leaves, under whatever traces."""
-    return [short_digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in leaves]
+    return array("Q", [short_digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in leaves])
 
 
 def record_digest(record: Any) -> int:

@@ -36,6 +36,7 @@ _USER = (f"{_HERE}{sep}demos{sep}",)
 _KNOWN_FILES: dict[str, bool] = {}
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_MODULES = tuple(f"{library}." for library in LIBRARIES)
 
 
 def intern_site(frame: FrameType) -> int:
@@ -82,7 +83,7 @@ def calls_here(innermost: FrameType | None = None) -> list[tuple[str, str]]:
     calls: list[tuple[str, str]] = []
     while frame is not None and not _sites_of(frame.f_code):
         module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
-        if module.startswith(LIBRARIES):
+        if f"{module}.".startswith(_MODULES):
             owner = frame.f_locals.get("self") if name in ("__init__", "__call__") else None
             calls.append((module, name if owner is None else type(owner).__name__))
         frame = frame.f_back
