@@ -103,7 +103,7 @@ def spoil(tree):
     elif isinstance(tree, memoryview):
         tree[0] = 17.0
     elif isinstance(tree, MappingProxyType):
-        spoil(tree["a"] if "a" in tree else [])
+        spoil(tree.get("a", []))
     elif isinstance(tree, csr_array):
         tree.data[:] = 17.0
     elif isinstance(tree, partial):
