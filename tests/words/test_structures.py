@@ -111,7 +111,7 @@ class Doubling(NamedTuple("Doubling", [("x", object), ("k", object)])):
         return super().__new__(cls, x * 2, k)
 
 
-class Noted(NamedTuple("Noted", [("x", object), ("k", object)])):
+class Noted(NamedTuple("Noted", [("x", object), ("k", object)])):  # noqa: SLOT002 - it has a __dict__ on purpose
     """Something is set on it beside its items."""
 
     scale = 1.0
@@ -151,7 +151,9 @@ def test_what_is_taken_apart_is_rebuilt(tree):
     assert shown(unflatten(definition, parts)) == shown(tree)
 
 
-@pytest.mark.parametrize("nest, get", [(lambda v: v, lambda t: t), (lambda v: {"a": [v, 1.0]}, lambda t: t["a"][0])])
+@pytest.mark.parametrize(
+    ("nest", "get"), [(lambda v: v, lambda t: t), (lambda v: {"a": [v, 1.0]}, lambda t: t["a"][0])]
+)
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(2), pb.Binomial(1)])
 def test_what_extends_a_named_tuple_keeps_its_items_and_attributes(nest, get, policy):
     noted = Noted(X, 2.0)
