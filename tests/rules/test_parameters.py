@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +56,8 @@ LEAVES = st.one_of(
     st.lists(st.floats(-2, 2), min_size=1, max_size=3).map(lambda v: csr_array(np.diag(v))),
     st.lists(st.floats(-2, 2), min_size=1, max_size=2).map(lambda v: np.array([*v, None], object)),
     st.sets(st.integers(0, 5), max_size=3), st.binary(max_size=3).map(bytearray),
+    st.lists(st.floats(-2, 2), min_size=1, max_size=3).map(lambda v: memoryview(np.array(v))),
+    st.lists(st.floats(-2, 2), min_size=1, max_size=3).map(lambda v: np.array(v).view(np.recarray)),
 )  # fmt: skip
 
 
@@ -65,7 +67,8 @@ def containers(inner):
         st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
         st.lists(inner, max_size=2).map(deque), st.tuples(inner, inner).map(lambda v: Pair(*v)),
         st.tuples(inner, inner).map(lambda v: Grid(*v)), inner.map(Model), inner.map(lambda v: SimpleNamespace(part=v)),
-        inner.map(lambda v: Table(a=v)), inner.map(lambda v: OrderedDict(b=v)), inner.map(lambda v: partial(max, v)),
+        inner.map(lambda v: Table(a=v)), st.lists(inner, max_size=1).map(lambda v: MappingProxyType({"a": v})),
+        inner.map(lambda v: OrderedDict(b=v)), inner.map(lambda v: partial(max, v)),
     )  # fmt: skip
 
 
@@ -74,11 +77,13 @@ TREES = st.recursive(LEAVES, containers, max_leaves=6)
 
 def total(tree):
     """A number that depends on all that a tree holds."""
+    if isinstance(tree, memoryview):
+        return float(np.sum(tree))
     if isinstance(tree, np.ndarray):
         return sum(total(v) for v in tree.ravel().tolist()) if tree.dtype.hasobject else float(np.sum(tree))
     if isinstance(tree, csr_array):
         return float(tree.sum())
-    if isinstance(tree, dict):
+    if isinstance(tree, dict | MappingProxyType):
         return sum(total(v) for v in tree.values())
     if isinstance(tree, list | tuple | deque | set | bytearray):
         return sum(map(total, tree))
@@ -95,6 +100,10 @@ def spoil(tree):
     """Change in place whatever in a tree can be changed."""
     if isinstance(tree, np.ndarray):
         tree[...] = 17.0
+    elif isinstance(tree, memoryview):
+        tree[0] = 17.0
+    elif isinstance(tree, MappingProxyType):
+        spoil(tree.get("a", []))
     elif isinstance(tree, csr_array):
         tree.data[:] = 17.0
     elif isinstance(tree, partial):
@@ -132,7 +141,7 @@ def _(ct, by):
 
 
 @settings(max_examples=200, deadline=None)
-@given(TREES, st.sampled_from(POLICIES), st.sampled_from(["straight", "marked", "checkpoint"]))
+@given(TREES, st.sampled_from(POLICIES), st.sampled_from(["straight", "marked", "checkpoint", "loop"]))
 def test_a_parameter_that_is_changed_after_the_call(tree, policy, kind):
     factor = 1 + total(tree)
 
@@ -143,13 +152,33 @@ def test_a_parameter_that_is_changed_after_the_call(tree, policy, kind):
             y = x
             for _ in pb.steps(3):
                 y = y + 0.1 * scaled(x, by=tree)
+        elif kind == "loop":
+            y = pb.fori_loop(0, 3, lambda k, u: u + 0.1 * scaled(x, by=tree), x)
         else:
             y = scaled(x, by=tree)
         spoil(tree)
         return np.sum(y)
 
-    expected = 1 + 0.3 * factor if kind == "marked" else factor
-    np.testing.assert_allclose(pb.grad(f, policy=policy)(X), np.full(3, expected), rtol=1e-12, atol=1e-12)
+    expected = 1 + 0.3 * factor if kind in ("marked", "loop") else factor
+    try:
+        gradient = pb.grad(f, policy=policy)(X)
+    except pb.ReplayError:  # the body was called again, and read what was changed
+        assert kind == "loop"
+        assert not isinstance(policy, pb.SaveAll)
+    else:
+        np.testing.assert_allclose(gradient, np.full(3, expected), rtol=1e-12, atol=1e-12)
+
+
+def test_an_object_that_steps_of_a_loop_share_is_copied_once_for_all():
+    seen = []
+    p = pb.primitive(lambda x, *, by: (seen.append(by), x * by.part)[1], name="seeing")
+    p.vjp("x", fn=lambda ct, by: (seen.append(by), ct * by.part)[1])
+    grid = Model(np.full(3, 2.0))
+    _, pull = pb.vjp(lambda x: pb.fori_loop(0, 4, lambda k, u: p(u, by=grid), x), X)
+    grid.part[:] = 17.0
+    np.testing.assert_array_equal(pull(np.ones(3))[0], np.full(3, 16.0))
+    assert len({id(by) for by in seen}) == 1
+    assert seen[0] is not grid
 
 
 def test_a_default_that_is_changed_after_the_call():

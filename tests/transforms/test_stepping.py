@@ -3,6 +3,7 @@
 import contextlib
 
 import numpy as np
+import pytest
 
 import pullback as pb
 
@@ -105,3 +106,9 @@ def test_stop_gradient():
 
 def test_value_leaves_the_derivative_behind():
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(pb.value(x) * x))(X), X)
+
+
+@pytest.mark.parametrize("n", [5.0, np.float64(5), np.array(5.0), np.float32(5), None])
+def test_what_is_no_whole_number_is_refused_by_name(n):
+    with pytest.raises(pb.StructureError, match="takes a whole number or something to iterate over"):
+        pb.grad(lambda x: [x := x * 2.0 for _ in pb.steps(n)][-1])(1.0)

@@ -5,6 +5,7 @@ import re
 import warnings
 from array import array
 from collections import UserList, deque
+from ctypes import c_double
 from fractions import Fraction
 
 import numpy as np
@@ -63,6 +64,31 @@ class ByInterface:
         self.numbers = numbers
 
     __array_interface__ = property(lambda self: self.numbers.__array_interface__)
+
+
+class OnItself:
+    """The same by an attribute of its own, which its class does not show."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+        self.__array_interface__ = numbers.__array_interface__
+
+
+class Proxy:
+    """The same by whatever it stands before."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __getattr__(self, name):
+        return getattr(self.numbers, name)
+
+
+class OwnWrap(np.ndarray):
+    """What NumPy computes with it is changed on its way out."""
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return np.asarray(array) * 10
 
 
 class Table(Converts):
@@ -153,6 +179,9 @@ PLAIN = {
     "recarray": lambda: C.copy().view(np.recarray),
     "__array__": lambda: Converts(C.copy()),
     "__array_interface__": lambda: ByInterface(C.copy()),
+    "__array_interface__ on itself": lambda: OnItself(C.copy()),
+    "__array__ of what it stands before": lambda: Proxy(C.copy()),
+    "ctypes": lambda: (c_double * 3)(*C),
     "memoryview": lambda: memoryview(C.copy()),
     "array.array": lambda: array("d", C),
     "list": C.tolist,
@@ -166,6 +195,7 @@ REFUSED = {
     "masked": lambda: np.ma.array(C.copy(), mask=[0, 1, 0]),
     "nothing masked": lambda: np.ma.array(C.copy()),
     "unit": lambda: C.copy().view(WithUnit),
+    "own wrap": lambda: C.copy().view(OwnWrap),
     "own product": lambda: C.copy().view(OwnProduct),
     "table": lambda: Table(C.copy()),
     "preferred": lambda: Preferred(C.copy()),
@@ -517,3 +547,40 @@ def test_kinds():
     assert {kind_of(x) for x in (1.0, Fraction(1), "x", b"x", None, {}, object(), np.float32(1), len)} == {"unknown"}
     assert {kind_of(x) for x in (Converts(C), memoryview(C), np.poly1d(C), C.view(Stored), C.flat)} == {"array-like"}
     assert {kind_of(x) for x in ([1.0], (1.0,), range(3), deque(), array("d"))} == {"sequence"}
+
+
+class Loud(float):
+    """A number whose operators are others: NumPy computes with what it is."""
+
+    def __mul__(self, other):
+        return 100.0
+
+    __rmul__ = __add__ = __radd__ = __sub__ = __rsub__ = __pow__ = __rpow__ = __truediv__ = __rtruediv__ = __mul__
+
+
+class LoudScalar(np.float64):
+    __mul__ = __rmul__ = __add__ = __radd__ = Loud.__mul__
+
+
+@pytest.mark.parametrize("number", [Loud(-0.0), Loud(1.5), LoudScalar(1.5), c_double(1.5)])
+@pytest.mark.parametrize(
+    "function", [np.arctan2, np.hypot, np.multiply, np.true_divide, np.power, np.logaddexp, np.maximum, np.dot]
+)
+def test_a_number_of_a_class_of_the_users_is_the_number(function, number):
+    plain = np.float64(getattr(number, "value", number))
+    for swapped in (False, True):
+
+        def f(x, c, swapped=swapped):
+            return np.sum(function(c, x) if swapped else function(x, c))
+
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(pb.grad(f)(X, number), pb.grad(f)(X, plain))
+            np.testing.assert_array_equal(pb.value_and_grad(f)(X, number)[0], f(X, plain))
+
+
+def test_an_object_whose_attributes_raise_is_no_array():
+    class Strict:
+        def __getattr__(self, name):
+            raise KeyError(name)
+
+    assert kind_of(Strict()) == "unknown"

@@ -3,6 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -101,6 +102,21 @@ def test_a_class_that_extends_a_built_in_is_refused_by_name():
         pb.grad(lambda p: np.sum(p.a))(Odd(X))
 
 
+class Doubling(NamedTuple("Doubling", [("x", object), ("k", object)])):
+    """Its constructor changes what it is given."""
+
+    __slots__ = ()
+
+    def __new__(cls, x, k=3.0):
+        return super().__new__(cls, x * 2, k)
+
+
+class Noted(NamedTuple("Noted", [("x", object), ("k", object)])):  # noqa: SLOT002 - it has a __dict__ on purpose
+    """Something is set on it beside its items."""
+
+    scale = 1.0
+
+
 leaves = st.floats(-1, 1)
 trees = st.recursive(
     leaves,
@@ -110,6 +126,8 @@ trees = st.recursive(
         st.builds(Frozen, inner),
         st.builds(Derived, leaves),
         st.builds(Refusing, inner, inner),
+        st.builds(Doubling, leaves),
+        st.builds(Noted, inner, inner),
         st.tuples(inner, inner),
         st.none(),
     ),
@@ -131,3 +149,22 @@ def shown(tree):
 def test_what_is_taken_apart_is_rebuilt(tree):
     parts, definition = flatten(tree)
     assert shown(unflatten(definition, parts)) == shown(tree)
+
+
+@pytest.mark.parametrize(
+    ("nest", "get"), [(lambda v: v, lambda t: t), (lambda v: {"a": [v, 1.0]}, lambda t: t["a"][0])]
+)
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(2), pb.Binomial(1)])
+def test_what_extends_a_named_tuple_keeps_its_items_and_attributes(nest, get, policy):
+    noted = Noted(X, 2.0)
+    noted.scale = 5.0
+    for made, slope in ((Doubling(X, 2.0), 24 * X), (noted, 60 * X)):
+
+        def body(k, carry):
+            v = get(carry[0])
+            return carry[0], carry[1] + np.sum(v.x**2) * v.k * getattr(v, "scale", 1.0)
+
+        gradient = pb.grad(lambda t: pb.fori_loop(0, 3, body, (t, 0.0))[1], policy=policy)(nest(made))
+        assert type(get(gradient)) is type(made)
+        np.testing.assert_allclose(get(gradient).x, slope)
+    np.testing.assert_allclose(get(gradient).scale, 6 * np.sum(X**2))

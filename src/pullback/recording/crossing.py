@@ -97,9 +97,10 @@ def _left_value(x: Any) -> Any:
 
 
 def detached(x: Any) -> Any:
-    """A traced array without dependence on the inputs; scalars and untraced values are given plain."""
+    """A traced array without dependence on the inputs; scalars are given plain, and of a plain array a copy: a later
+    write to ``x`` shows in neither."""
     if not isinstance(x, Handle):
-        return x
+        return twin_of(x) if type(x) is np.ndarray else x
     plain = value_now(x)
     tape = tape_of((x,), "stop_gradient")
     if tape.mode == PAUSED or not isinstance(plain, np.ndarray):

@@ -223,11 +223,15 @@ def lasting(handle: Any, root: Any) -> Any:
 
 
 def value(x: Any) -> Any:
-    """The concrete value behind a tracer as it is now, as a read-only view; anything else as it is.
+    """The concrete value behind a tracer as it is now, as a read-only view; of a plain array that can be written a
+    read-only copy; anything else as it is.
 
-    A later write to the tracer does not show in it: that write goes into a copy.
+    A later write does not show in it: to a tracer it goes into a copy. So a loop's body, and a function without a
+    gradient, find on plain arrays what they find on tracers.
     """
-    return read_only(value_now(x)) if isinstance(x, Handle) else x
+    if isinstance(x, Handle):
+        return read_only(value_now(x))
+    return read_only(twin_of(x)) if type(x) is np.ndarray and x.flags.writeable else x
 
 
 def value_now(x: Any) -> Any:

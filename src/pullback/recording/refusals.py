@@ -85,6 +85,7 @@ _BY_PATH = (
     (r"^math\.pow$", "write x**y"),
     (r"^math\.(ceil|floor|trunc)$", INTEGER),
     (r"^math\.(erfc?|l?gamma)$", "declare it with pullback.primitive, as in docs/primitives.md"),
+    (r"^math\.dist$", "write np.linalg.norm(p - q)"),
     (r"^c?math\.\w+$", "write the NumPy function of the same name, np.{name}(x)"),
     (r"\.(permutation|shuffle)$", SHUFFLE),
     (r"\.permuted$", PERMUTED),

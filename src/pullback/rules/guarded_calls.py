@@ -120,8 +120,9 @@ def _on_locked(
     except (TypeError, ValueError) as error:
         if isinstance(error, PullbackError):
             raise
-        own, given = tuple(map(_copied, args)), copy.deepcopy(dict(params))
+        own = tuple(map(_copied, args))
         try:
+            given = copy.deepcopy(dict(params))
             result = fn(*own, **given)
         except Exception:  # noqa: BLE001 - then it was not the lock
             raise error from None

@@ -15,8 +15,9 @@ import random
 from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
+from weakref import finalize, ref
 
 import numpy as np
 
@@ -33,6 +34,8 @@ ITSELF = (type, ModuleType, FunctionType, BuiltinFunctionType, np.ufunc, np.dtyp
 FIXED = (*ITSELF, np.generic, int, float, complex, str, bytes)
 WRITABLE = frozenset((list, dict, set, frozenset, tuple, np.ndarray, bytearray, pickle.PickleBuffer))
 """Types that are always copied."""
+REDUCED = frozenset((memoryview, MappingProxyType))
+"""Types that are copied though ``pickle`` refuses them."""
 
 
 def frozen_params(prim: Names, params: Mapping[str, Any], tape: Any) -> Mapping[str, Any]:
@@ -64,19 +67,42 @@ def _leaf(prim: Names, name: str, tape: Any, leaf: Any) -> Any:
     return _copied(prim, name, tape, leaf)
 
 
+class _Shared:
+    """A copy that calls with one content share, and that steps of a loop share as long as one of them has it."""
+
+    __slots__ = ("__weakref__", "kept", "made")
+
+    def __init__(self, made: Any, kept: list[Any]) -> None:
+        lives = type(made).__weakrefoffset__ != 0
+        self.made = ref(made) if lives else partial(_itself, made)
+        self.kept = kept  # whose ids are in the key
+        if lives:
+            finalize(made, id, self).atexit = False  # holds this as long as the copy lives: a step's tape does not
+
+
+def _itself(made: Any) -> Any:
+    return made
+
+
 def _copied(prim: Names, name: str, tape: Any, leaf: Any) -> Any:
     """A copy of an object, shared while its content is the same; the object itself where it cannot be copied."""
     stream, kept = BytesIO(), list[Any]()
     try:
         _Writer(prim, name, stream, kept).dump(leaf)
-        content = (stream.getvalue(), *map(id, kept))
-        if content not in tape.constants:
-            tape.constants[content] = _Reader(stream, kept).load(), kept  # which keep their ids
-        return tape.constants[content][0]
     except ConversionError:
         raise
     except Exception:  # noqa: BLE001 - what an object's own code raises
         return leaf
+    content = (stream.getvalue(), *map(id, kept))
+    shared = tape.constants.get(content)
+    made = None if shared is None else shared.made()
+    if made is None:
+        try:
+            made = _Reader(stream, kept).load()
+        except Exception:  # noqa: BLE001 - what an object's own code raises
+            return leaf
+        tape.constants[content] = _Shared(made, kept)
+    return made
 
 
 class _Writer(pickle.Pickler):
@@ -91,10 +117,16 @@ class _Writer(pickle.Pickler):
         if type(obj) in ATOMS and type(obj) is not type:
             return None
         _require_fixed(*self.whose, obj)
-        if type(obj) in WRITABLE or not (isinstance(obj, ITSELF) or _uncopyable(obj)):
+        if type(obj) in WRITABLE or type(obj) in REDUCED or not (isinstance(obj, ITSELF) or _uncopyable(obj)):
             return None
         self.kept.append(obj)
         return len(self.kept) - 1
+
+    def reducer_override(self, obj: Any) -> Any:
+        """What ``pickle`` refuses though it can change: a copy of the memory, of the dict behind a proxy."""
+        if type(obj) is memoryview:
+            return memoryview, (np.array(obj),)
+        return (MappingProxyType, (dict(obj),)) if type(obj) is MappingProxyType else NotImplemented
 
 
 def _uncopyable(obj: Any) -> bool:

@@ -39,7 +39,7 @@ def compared(other: Any) -> Any:
     would take the operator itself."""
     if type(other) not in ORDINARY and not isinstance(other, Handle) and takes_the_operator(other, scalar=False):
         plain_operand(other, elementwise=True)
-    return value(other)
+    return value(other) if isinstance(other, Handle) else other
 
 
 ABSENT, OPERATORS = object(), registry.operators

@@ -64,7 +64,9 @@ def _items(n_or_iterable: Any) -> Iterable[Any]:
     given = n_or_iterable[()] if isinstance(n_or_iterable, np.ndarray) and not n_or_iterable.ndim else n_or_iterable
     if hasattr(type(given), "__index__") and not hasattr(type(given), "__iter__"):
         return range(index(given))
-    has_items = hasattr(type(given), "__iter__") or hasattr(given, "__getitem__")
+    has_items = hasattr(type(given), "__iter__") or (
+        hasattr(given, "__getitem__") and not isinstance(given, np.generic)
+    )
     if not has_items or (isinstance(given, Handle) and not np.shape(given._value)):
         raise StructureError(
             f"pullback.steps takes a whole number or something to iterate over, got {type(given).__name__}; write "

@@ -32,6 +32,10 @@ OPERATOR: Final = "operator"
 """No array, and takes the operator itself: NumPy's arrays leave ``x * A`` to it."""
 NUMBER: Final = "number"
 """No array, with operators that NumPy applies to each element."""
+NUMERIC: Final = "numeric"
+"""A user's subclass of a number: what it is, without its operators, as NumPy has it."""
+OBJECT: Final = "object"
+"""Nothing of these by its type."""
 
 _BINARY = "add sub mul matmul truediv floordiv mod pow".split()
 _ARITHMETIC = (
@@ -39,22 +43,30 @@ _ARITHMETIC = (
     *("__neg__", "__abs__", "__array_ufunc__", "__array_function__"),
 )
 _REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rmatmul__", "__rtruediv__", "__rpow__")
+_STORING = frozenset((np.ndarray.__array_wrap__, np.memmap.__array_wrap__))
+_NUMBERS = (np.generic, float, int, complex)
+_ASKED = ("__array__", "__array_interface__", "__array_struct__")
 _MASKED = "pass np.asarray(x), and the mask as an array of its own to np.where"
 
 
 def kind_of(x: Any) -> str:
-    """What a value is as an operand: asked of its type, as NumPy does it."""
+    """What a value is as an operand: asked of its type, and for its numbers of itself, as NumPy does it."""
     cls: Any = type(x)
-    return _kind_of_type(cls)
+    kind = _kind_of_type(cls)
+    if kind in (ITEMS, NUMBER, OBJECT) and _gives_an_array(x):
+        return ARRAY_LIKE
+    return UNKNOWN if kind == OBJECT else kind
 
 
 @lru_cache(512)
 def _kind_of_type(cls: Any) -> str:
-    if hasattr(cls, "__pullback_value__") or issubclass(cls, np.generic | numbers.Number | str | bytes | dict):
+    if issubclass(cls, _NUMBERS) and cls.__module__ not in ("builtins", "numpy"):
+        return NUMERIC
+    if hasattr(cls, "__pullback_value__") or issubclass(cls, np.generic | numbers.Number | str | bytes | dict | type):
         return UNKNOWN
     if issubclass(cls, np.ndarray):
         same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
-        return ARRAY_LIKE if same else OWN
+        return ARRAY_LIKE if same and cls.__array_wrap__ in _STORING else OWN
     if hasattr(cls, "__array_function__"):
         return OWN
     converts = _converts(cls)
@@ -66,7 +78,16 @@ def _kind_of_type(cls: Any) -> str:
         return ARRAY_LIKE if cls is memoryview else SEQUENCE
     if hasattr(cls, "__len__") and hasattr(cls, "__getitem__") and not issubclass(cls, Mapping):
         return ITEMS
-    return NUMBER if any(hasattr(cls, name) for name in _REFLECTED) else UNKNOWN
+    return NUMBER if any(hasattr(cls, name) for name in _REFLECTED) else OBJECT
+
+
+def _gives_an_array(x: Any) -> bool:
+    """Whether NumPy reads an array in a value whose type does not say so: an attribute set on it, or its memory, as
+    that of a number of ``ctypes``."""
+    try:
+        return any(hasattr(x, name) for name in _ASKED) or memoryview(x).nbytes >= 0
+    except Exception:  # noqa: BLE001 - what an object's own __getattr__ raises
+        return False
 
 
 def plain_array(x: Any) -> Any:
@@ -93,10 +114,20 @@ def plain_operand(x: Any, *, elementwise: bool = False) -> Any:
         )
     if kind in (ARRAY_LIKE, SEQUENCE):
         return np.asarray(x)
+    if kind == NUMERIC:
+        return plain_number(x)
     if kind != ITEMS:
         return x
     found = np.asarray(x)
     return x if found.dtype.hasobject else found
+
+
+def plain_number(x: Any) -> Any:
+    """The number itself of a user's subclass of a number."""
+    if isinstance(x, np.generic):
+        return np.asarray(x)[()]
+    base: Any = next(cls for cls in (float, int, complex) if isinstance(x, cls))
+    return base.__pos__(x)
 
 
 def _converts(cls: Any) -> bool:
@@ -124,7 +155,7 @@ def plain_parts(x: Any, depth: int = 0) -> Any:
     kind = kind_of(x)
     if kind == OWN and not hasattr(type(x), "tocsr"):  # products by a sparse array are served by who knows it
         raise NotDifferentiableError(own_arithmetic(x))
-    return np.asarray(x) if kind == ARRAY_LIKE else x
+    return np.asarray(x) if kind == ARRAY_LIKE else plain_number(x) if kind == NUMERIC else x
 
 
 def foreign_argument(leaf: Any) -> str | None:

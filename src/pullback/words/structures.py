@@ -1,10 +1,11 @@
 """Structures: nested dict, list, tuple, namedtuple, dataclass, attrs class and None, flattened to leaves by optree.
 
-Dataclasses and attrs classes are registered on first sight, in a namespace of our own, so nobody else's registry
-changes.
+Dataclasses, attrs classes and classes that extend a named tuple are registered on first sight, in a namespace of our
+own, so nobody else's registry changes.
 """
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -16,12 +17,15 @@ from pullback.words.errors import StructureError
 
 NAMESPACE = "pullback"
 _registered: set[type] = set()
+_looked_at: set[int] = set()
+"""The hashes of the definitions that hold no class which extends a named tuple and is not registered."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a structure in a fixed order, and its definition."""
     leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
-    if _register_classes(leaves):
+    new = _register_classes(leaves)
+    if new or (definition.num_nodes > len(leaves) and _register_tuples(definition)):
         return flatten(tree)
     return list(leaves), definition
 
@@ -82,6 +86,52 @@ def _register_classes(leaves: list[Any]) -> bool:
             _registered.add(cls)
             any_new = True
     return any_new
+
+
+def _register_tuples(definition: Any) -> bool:
+    """Register the classes that extend a named tuple; True when there is a new one.
+
+    To optree they are named tuples, which it rebuilds through the class: a ``__new__`` of the user's would run again,
+    and attributes be lost.
+    """
+    key = hash(definition)
+    if key in _looked_at:
+        return False
+    _looked_at.add(key)
+    any_new, inner = False, [definition]
+    while inner:
+        node = inner.pop()
+        inner += node.children()
+        cls: Any = node.type
+        extends = isinstance(cls, type) and issubclass(cls, tuple) and cls.__bases__ != (tuple,)
+        if extends and hasattr(cls, "_fields") and cls not in _registered:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that optree would know it without
+                optree.register_pytree_node(
+                    cls,
+                    _tuple_parts,
+                    partial(_rebuilt_tuple, cls),
+                    path_entry_type=optree.GetAttrEntry,
+                    namespace=NAMESPACE,
+                )
+            _registered.add(cls)
+            any_new = True
+    return any_new
+
+
+def _tuple_parts(node: Any) -> tuple[list[Any], tuple[str, ...], tuple[str, ...]]:
+    """The items of a named tuple, and what else is set on it."""
+    others = tuple(sorted(getattr(node, "__dict__", {})))
+    return [*node, *(getattr(node, name) for name in others)], others, (*node._fields, *others)
+
+
+def _rebuilt_tuple(cls: type, others: tuple[str, ...], children: Sequence[Any]) -> Any:
+    """A named tuple of these items and attributes. The user's constructor is not run."""
+    size = len(children) - len(others)
+    node: Any = tuple.__new__(cls, children[:size])
+    for name, child in zip(others, children[size:], strict=True):
+        object.__setattr__(node, name, child)
+    return node
 
 
 def _parts(node: Any) -> tuple[list[Any], tuple[str, ...], tuple[str, ...]]:

@@ -209,3 +209,15 @@ def test_on_a_branch_cut_the_derivative_is_that_of_its_side(function, z):
     slope = (function(right) - function(left)) / (2 * step * (1j if z.real == 0 else 1))
     _, pull = pb.vjp(function, np.array([z]))
     np.testing.assert_allclose(pull(np.ones(1, complex))[0], slope, rtol=1e-8)
+
+
+@pytest.mark.parametrize("base", [2, 2**70, -(2**65), -3, -3.0, True, 1.5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_a_base_that_is_a_number_of_pythons(base, dtype):
+    """The slope is that for a base of the exponent's dtype, also of an int beyond 64 bits or a negative base."""
+    x = np.array([0.25, 1.0, 0.4], dtype)
+    with np.errstate(all="ignore"):
+        gradient = pb.grad(lambda x: np.sum(np.real(base**x)))(x)
+        expected = pb.grad(lambda x: np.sum(np.real(np.power(np.array(float(base), dtype), x))))(x)
+    assert gradient.dtype == dtype
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4 if x.real.dtype == np.float32 else 1e-12)

@@ -79,3 +79,17 @@ def test_a_buffer_over_the_users_array_is_copied_before_it_is_written():
 
     np.testing.assert_array_equal(pb.grad(f)(np.array([2.0, 3.0, 5.0])), [1 + 3, 2, 1])
     np.testing.assert_array_equal(mine, np.ones(3))
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(2), pb.Binomial(1)])
+def test_what_gives_its_own_memory_to_array_may_change_later(policy):
+    class Lender:
+        memory = np.ones(3)
+
+        def __array__(self, dtype=None, copy=None):
+            return self.memory  # also where a copy is asked for: NumPy leaves it to the class
+
+    lender = Lender()
+    _, pull = pb.vjp(lambda x: np.sum(np.array(lender, like=x) * x), np.arange(3.0), policy=policy)
+    lender.memory[:] = 9.0
+    np.testing.assert_array_equal(pull(1.0)[0], np.ones(3))

@@ -113,6 +113,8 @@ def _power_y(ct: Any, x: Any, out: Any) -> Any:
     """The derivative is x**y log(x). 0 at x = 0; NaN at a negative real x, where x**y is no function of a real y."""
     if hasattr(x, "dtype") and x.dtype != ct.dtype:
         x = x.astype(ct.dtype)  # the logarithm of a uint8 is a float16, and one of a float32 has no more digits
+    elif isinstance(x, int | float) and not isinstance(x, np.generic):  # NumPy has no logarithm of 2**70
+        x = (complex if ct.dtype.kind == "c" else float)(x)
     slope = np.log(np.where(x == 0, 1, x))
     if isinstance(x, int | float | complex) and not isinstance(x, np.generic):  # must not widen a float32 y
         slope = slope.item()

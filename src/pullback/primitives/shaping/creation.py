@@ -82,6 +82,9 @@ CONVERTED_BY_LIKE: tuple[Callable[..., Any], ...] = (
 BORROWING = (*CONVERTED_BY_LIKE, np.frombuffer, np.fromfunction)
 """Those whose result may lie in memory of the user's."""
 
+COPIED = (np.ndarray, list, tuple, float, int)
+"""Types of which ``np.array`` makes a copy itself; to another it may leave that, as to what has ``__array__``."""
+
 
 def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.zeros(shape, like=x)`` and so on: a buffer of the trace of ``x``. Some take traced contents, too:
@@ -96,7 +99,8 @@ def create_like(handle: Handle, function: Callable[..., Any], args: tuple[Any, .
         return array  # the result of the user's own function, through np.fromfunction
     array = array if isinstance(array, Handle) else plain_array(array)
     buffer = traced_buffer(handle, array, blank=function is np.empty)
-    if isinstance(buffer, Handle) and function in BORROWING and not (function is np.array and kwargs.get("copy", True)):
+    copied = function is np.array and kwargs.get("copy", True) and type(next(iter(args), None)) in COPIED
+    if isinstance(buffer, Handle) and function in BORROWING and not copied:
         buffer._flag = BORROWED
     return buffer
 
