@@ -1,5 +1,5 @@
-"""Whole runs: bookkeeping does not grow with the steps, but for 8 bytes of digest a step and leaf; per-step outputs enter no snapshot, the process is as large
-as the plan says."""
+"""Whole runs: bookkeeping does not grow with the steps, but for 8 bytes of digest a step and leaf; per-step outputs
+enter no snapshot, the process is as large as the plan says."""
 
 import gc
 import subprocess

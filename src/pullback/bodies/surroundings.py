@@ -10,18 +10,19 @@ import copy
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import is_
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from pullback.bodies.changes import Watched, are_same
 from pullback.bodies.reachable import Place, Reachable
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.tape import PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError
 from pullback.words.sniffs import legacy_bytes
-from pullback.words.specs import spec_of
 
 
 @define(eq=False)
@@ -56,92 +57,36 @@ class Surroundings:
     def _changed_places(self) -> dict[int, tuple[Any, ...]]:
         """The places that are bound to something else than in the beginning, with what it is."""
         now = ((k, place.read()) for k, place in enumerate(self.places) if k not in self.moving)
-        return {k: content for k, content in now if not _same(content, self.bound[k])}
+        others = {k: content for k, content in now if not _are_identical(content, self.bound[k])}
+        return {k: content for k, content in others.items() if not are_same(content, self.bound[k])}
 
     def _changed_arrays(self) -> dict[int, tuple[str, Any]]:
         """The arrays that hold other bits than in the beginning, by number."""
         numbered = enumerate(zip(self.arrays, self.digests, strict=True), len(self.places))
         return {k: each for k, (each, old) in numbered if k not in self.moving and digest(np.asarray(each[1])) != old}
 
+    def _watched(self) -> Watched:
+        return Watched(self.places, self.arrays, self.bound, self.copies)
+
     def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
-        """The loop has ended. Of what has changed here, that matters which a trial reads: a trial runs one step and
-        tells all that it did, which is not the same where what it reads is put back to what it was in the beginning."""
+        """The loop has ended. Of what has changed here, that matters which a trial reads, a step that is run once
+        more."""
         places, arrays = self._changed_places(), self._changed_arrays()
-        now: dict[int, Any] = {**places, **{key: np.array(x) for key, (_, x) in arrays.items()}}
-        read: set[int] = set()
-        for trial in trials if now else ():
-            told, other = self._told(trial, (), now), self._told(trial, now, now)
-            if told != other:
-                if KeyboardInterrupt in (told, other):  # the user's, not the body's
-                    raise KeyboardInterrupt
-                read |= {key for key in now if self._told(trial, (key,), now) != told} or now.keys()
-        of_places = {k: content for k, content in places.items() if k in read}
-        self._say(of_places, {k: each for k, each in arrays.items() if k in read}, "which the body changes")
-        self.moving.update(arrays)
-        for k, content in places.items():
-            self._leave_out(k, content)
+        if places or arrays:
+            now: dict[int, Any] = {**places, **{key: np.array(x) for key, (_, x) in arrays.items()}}
+            read = self._watched().read_by(trials, now)
+            of_places = {k: content for k, content in places.items() if k in read}
+            self._say(of_places, [k for k in arrays if k in read], "which the body changes")
+            self.moving.update(arrays)
+            self.moving.update(k for k, content in places.items() if self._watched().leave_out(k, content))
         self.known = True
 
-    def _leave_out(self, k: int, now: tuple[Any, ...]) -> None:
-        """Watch a place no more that the body changes; of keys, those that it leaves alone are watched on."""
-        place = self.places[k]
-        if place.but is None:
-            self.moving.add(k)
-            return
-        keys = _changed_keys(now, self.bound[k])
-        self.places[k] = place.but(frozenset(keys))
-        self.bound[k] = tuple(pair for pair in self.bound[k] if pair[0] not in keys)
-
-    def _told(self, trial: Callable[[], Any], put_back: Iterable[int], now: dict[int, Any]) -> Any:
-        """What a trial tells with some of what has changed put back; all is as it is ``now`` afterwards."""
-        for key in put_back:
-            self._fill(key, self.bound[key] if key < len(self.places) else self._before(key, now[key]))
-        told = trial()
-        for key, content in now.items():
-            self._fill(key, content)
-        return told
-
-    def _before(self, key: int, now: Any) -> Any:
-        """What an array held in the beginning; of a large one, of which there is no copy, something else than now."""
-        return self.copies.get(key, np.roll(now.reshape(-1), 1).reshape(now.shape))
-
-    def _fill(self, key: int, content: Any) -> None:
-        """Bind a place, or fill an array."""
-        if key < len(self.places):
-            self.places[key].put(content)
-        else:
-            array = np.asarray(self.arrays[key - len(self.places)][1])
-            if array.flags.writeable:
-                array[...] = content
-
-    def _say(self, places: dict[int, tuple[Any, ...]], arrays: dict[int, tuple[str, Any]], what: str) -> None:
-        said = {each.partition(", ")[0] for each in self.matters}
-        names = [name for k, now in places.items() for name in self._named(k, now)]
-        self.matters += [f"{name}, {what}" for name in names if name not in said]
-        self.matters += [f"{n} ({spec_of(np.asarray(x))}), {what}{self._by(k, x)}" for k, (n, x) in arrays.items()]
-
-    def _named(self, k: int, now: tuple[Any, ...]) -> list[str]:
-        """What of a place is bound to something else now."""
-        place = self.places[k]
-        keys = () if place.but is None or place.holds_items else _changed_keys(now, self.bound[k])
-        return [place.show(key) for key in keys] or [place.name]
-
-    def _by(self, key: int, x: Any) -> str:
-        """By how much a small array has changed, in words."""
-        now, before = np.asarray(x), self.copies.get(key)
-        if before is None or now.shape != before.shape or now.dtype.kind not in "fcui":
-            return ""
-        with np.errstate(all="ignore"):
-            change = np.subtract(now, before, dtype=complex if now.dtype.kind == "c" else float)
-            return f" by up to {np.max(np.abs(change), initial=0.0):.3g}"
-
-    def _is_put_back(self, k: int, now: tuple[Any, ...]) -> bool:
-        """Whether a place is put back that is bound to something else now: names, and wherever a tracer was; but a
-        switch is meant for the body."""
-        if self.places[k].holds_items:
-            return any(isinstance(x, Handle) for x in _leaves(self.bound[k]))
-        before = list(map(id, _leaves(self.bound[k])))
-        return not any(isinstance(x, bool) and id(x) not in before for x in _leaves(now))
+    def _say(self, places: dict[int, tuple[Any, ...]], arrays: Iterable[int], what: str) -> None:
+        if places or arrays:
+            watched, said = self._watched(), {each.partition(", ")[0] for each in self.matters}
+            names = [name for k, now in places.items() for name in watched.named(k, now)]
+            self.matters += [f"{name}, {what}" for name in names if name not in said]
+            self.matters += [watched.by_how_much(k).replace("|", f", {what}", 1) for k in arrays]
 
     def suspects(self) -> str:
         """What is known to have changed, for messages."""
@@ -157,7 +102,7 @@ class Surroundings:
         self._put("changed after the first run")
         try:
             yield
-            self._say({}, {} if self.matters else self._changed_arrays(), "changed in the reverse pass")
+            self._say({}, () if self.matters else self._changed_arrays(), "changed in the reverse pass")
             if self.matters and reran():
                 raise ReplayError(
                     f"{self.name}: the body reads something that changed in between: {'; '.join(self.matters)}. Make "
@@ -170,8 +115,8 @@ class Surroundings:
     def _put(self, when: str) -> None:
         """Bind names as they were in the first run, and say what cannot be."""
         changed = self._changed_places()
-        self.of_user = {k: now for k, now in changed.items() if self._is_put_back(k, now)}
-        self._say({k: now for k, now in changed.items() if k not in self.of_user}, {}, when)
+        self.of_user = {k: now for k, now in changed.items() if self._watched().is_put_back(k, now)}
+        self._say({k: now for k, now in changed.items() if k not in self.of_user}, (), when)
         for k in self.of_user:
             self.places[k].put(self.bound[k])
 
@@ -204,6 +149,15 @@ def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any]) -> tuple
     return Surroundings(name, reachable.places, arrays, bound), handles
 
 
+def _are_identical(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    """Whether the same objects are bound, in pairs of a key and a value or by themselves: asked first, since it is fast
+    and nearly always so."""
+    return len(now) == len(before) and all(
+        a is b or (type(a) is type(b) is tuple and len(a) == len(b) and all(map(is_, a, b)))
+        for a, b in zip(now, before, strict=True)
+    )
+
+
 def _frozen(x: Any, handles: list[Any]) -> Any:
     if type(x) is tuple and any(isinstance(part, Handle) for part in x):
         return tuple(_frozen(part, handles) for part in x)
@@ -211,37 +165,6 @@ def _frozen(x: Any, handles: list[Any]) -> Any:
         return x
     handles.append(freeze(x))
     return handles[-1]
-
-
-def _leaves(content: tuple[Any, ...]) -> Iterator[Any]:
-    """What is bound, dicts' items by both parts."""
-    for x in content:
-        yield from x if type(x) is tuple else (x,)
-
-
-def _changed_keys(now: tuple[Any, ...], before: tuple[Any, ...]) -> list[Any]:
-    """The keys of pairs that have another value, or are on one side alone."""
-    new, old = dict(now), dict(before)
-    missing = object()
-    return [key for key in {**new, **old} if not _is_same(new.get(key, missing), old.get(key, missing))]
-
-
-def _same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
-    return len(now) == len(before) and all(map(_is_same, now, before))
-
-
-def _is_same(now: Any, before: Any) -> bool:
-    """Whether a name is bound to what it was: numbers and texts by value, tracers by what they stand for, dicts' items
-    by both parts."""
-    if now is before:
-        return True
-    if type(now) is not type(before):
-        return False
-    if isinstance(now, Handle):
-        return now._tape is before._tape and now._id is not None and now._id == before._id
-    if isinstance(now, int | float | complex | str | bytes | np.generic):
-        return repr(now) == repr(before)
-    return type(now) is tuple and _same(now, before)
 
 
 # ------------------------------------------------------------------------------------------------------ random states
