@@ -69,20 +69,20 @@ class LoopChain(Storing):
     def trial(self, k: int) -> Any:
         """All that step ``k`` does from the live state, by digests, or the kind of error that it raises."""
         try:
-            records, state = self._tried(k)
+            return self._tried(k)[1]
         except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
             return type(error)
-        return [*map(record_digest, records), *digests(state)]
 
-    def _tried(self, k: int) -> tuple[list[Any], list[Any]]:
-        """The records of step ``k`` from the live state, and the state after it. Nothing of it is kept, and the random
+    def _tried(self, k: int) -> tuple[list[Any], list[int]]:
+        """The records of step ``k`` from the live state, and the digests of these and of the state after it. The random
         states are put back."""
         steps, after, n_forward = self.steps, self.randomness.save(), self.store.ledger.n_forward
         steps.verifier = Verifier(steps.name, False, False)
         try:
             step, state = steps.recorded(k, self.state)
+            found = [*map(record_digest, step.tape.records), *digests(state)]
             release_records(step.tape.records)
-            return step.tape.records, state
+            return step.tape.records, found
         finally:
             steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
             self.randomness.restore(after)
