@@ -202,7 +202,8 @@ class _Loop:
     def _steps(self, xs: list[Any] | None, tape: Tape | None, *, reruns: bool = False) -> Steps:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
-        verifier = Verifier(self.name, reruns and self.verify != "off", reruns and self.verify == "all")
+        within = tape is not None and tape.captures is not None  # a step of another loop, which may be run again
+        verifier = Verifier(self.name, reruns and self.verify != "off", (reruns or within) and self.verify == "all")
         if self.surroundings is not None:
             verifier.suspects = self.surroundings.suspects
         return Steps(

@@ -127,12 +127,6 @@ class LoopRecord:
         """The ids of what enters, in the order in which cotangents are sent there."""
         return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
 
-    def held_tapes(self) -> list[Tape]:
-        """The tapes of the steps that are held now."""
-        chain = self.chain
-        steps = [*chain.store.of("tape").values(), *(() if chain.work is None else (chain.work,))]
-        return [step.tape for step in steps]
-
     def forward(self) -> None:
         """The first pass. After an error nothing is held."""
         try:

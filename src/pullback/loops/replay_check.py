@@ -121,10 +121,10 @@ def digests(leaves: list[Any]) -> "array[int]":
 
 def record_digest(record: Any) -> int:
     """Of what a record is and holds: the operation, what it was applied to, the values that its rule will read; of a
-    loop, the tapes that it holds."""
+    loop, what its step 0 read."""
     found = [short_digest(x) if isinstance(x, np.ndarray) else repr(x) for x in _told(record)]
-    if FORMS[record[0]].wide and hasattr(record[2], "held_tapes"):
-        found += [record_digest(inner) for tape in record[2].held_tapes() for inner in tape.records]
+    if FORMS[record[0]].wide and hasattr(record[2], "chain"):
+        found += record[2].chain.verifier.first_tape
     return hash(tuple(found))
 
 
