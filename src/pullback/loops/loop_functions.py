@@ -45,6 +45,10 @@ def fori_loop(
     (:class:`StructureError` otherwise). With ``policy`` (default: the one in force) the steps between snapshots run at
     NumPy's own speed, and what is held does not grow with the number of steps. The body may write to its carry in
     place; it may not write to traced values it captures, and must do the same when called again (:class:`ReplayError`).
+
+    ``verify`` (default: that of :func:`using`, else ``"all"``) says what is compared where steps are run again:
+    ``"all"`` the state and output of every step, what step 0 reads, and the arrays and containers that the body can
+    reach; ``"state"`` states and outputs alone, so that what a zero or a tie hides is not seen; ``"off"`` nothing.
     """
     loop = _Loop("fori_loop", policy, verify, lower)
     frozen = loop.frozen(body)
@@ -65,7 +69,7 @@ def scan(
     axis.
 
     ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are
-    written once, outside the state: they enter no snapshot. Errors as :func:`fori_loop`.
+    written once, outside the state: they enter no snapshot. ``verify`` and errors as :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
     x_leaves = plain_leaves(x_leaves)
@@ -92,7 +96,7 @@ def while_loop(
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
 
-    ``condition`` sees plain values. Errors as :func:`fori_loop`.
+    ``condition`` sees plain values. ``verify`` and errors as :func:`fori_loop`.
     """
     loop = _Loop("while_loop", policy, verify)
     frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
