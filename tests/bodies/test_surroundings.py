@@ -401,3 +401,17 @@ def test_the_error_tells_by_how_much_runs_of_a_step_differ():
 
     with pytest.raises(pb.ReplayError, match=r"multiply at .*reads other values each time .*by up to 0\.001"):
         pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x)), policy=pb.Binomial(2))(X)
+
+
+def test_save_all_calls_a_body_no_more_often_than_it_has_steps():
+    """Where nothing is run again nothing is tried: an iterator, or the screen, would show it."""
+    items, log = iter(range(100)), []
+
+    def body(_, u):
+        log.append(next(items))
+        return u * 2.0
+
+    _, pull = pb.vjp(lambda x: np.sum(pb.fori_loop(0, 5, body, x)), X)
+    np.testing.assert_array_equal(pull(1.0)[0], np.full(2, 32.0))
+    assert log == [0, 1, 2, 3, 4]
+    assert next(items) == 5

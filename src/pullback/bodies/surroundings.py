@@ -44,6 +44,8 @@ class Surroundings:
     matters: list[str] = field(factory=list, init=False)
     """What makes a re-run another program, in words: what the body changes and reads again; in a reverse pass, what
     others have changed, too."""
+    pending: set[int] = field(factory=set, init=False)
+    """The numbers of what the first run has changed, while it is not yet known whether that matters."""
     known: bool = field(default=False, init=False)
     """Whether the first run is over."""
     of_user: dict[int, tuple[Any, ...]] = field(factory=dict, init=False)
@@ -56,30 +58,40 @@ class Surroundings:
 
     def _changed_places(self) -> dict[int, tuple[Any, ...]]:
         """The places that are bound to something else than in the beginning, with what it is."""
-        now = ((k, place.read()) for k, place in enumerate(self.places) if k not in self.moving)
+        left_out = self.moving | self.pending
+        now = ((k, place.read()) for k, place in enumerate(self.places) if k not in left_out)
         others = {k: content for k, content in now if not _are_identical(content, self.bound[k])}
         return {k: content for k, content in others.items() if not are_same(content, self.bound[k])}
 
     def _changed_arrays(self) -> dict[int, tuple[str, Any]]:
         """The arrays that hold other bits than in the beginning, by number."""
+        left_out = self.moving | self.pending
         numbered = enumerate(zip(self.arrays, self.digests, strict=True), len(self.places))
-        return {k: each for k, (each, old) in numbered if k not in self.moving and digest(np.asarray(each[1])) != old}
+        return {k: each for k, (each, old) in numbered if k not in left_out and digest(np.asarray(each[1])) != old}
 
     def _watched(self) -> Watched:
         return Watched(self.places, self.arrays, self.bound, self.copies)
 
     def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
-        """The loop has ended. Of what has changed here, that matters which a trial reads, a step that is run once
-        more."""
+        """The loop has ended. Of what has changed here, that matters which a trial reads, a step that is run once more:
+        asked now where steps will be run again anyway, and without ``trials`` before they are."""
         places, arrays = self._changed_places(), self._changed_arrays()
-        if places or arrays:
+        self.known, self.pending = True, {*places, *arrays}
+        self.try_out(trials)
+
+    def try_out(self, trials: Iterable[Callable[[], Any]]) -> None:
+        """Ask of what is pending whether it matters."""
+        trials, pending = list(trials), self.pending
+        if pending and trials:
+            self.pending = set()
+            places = {k: content for k, content in self._changed_places().items() if k in pending}
+            arrays = {k: each for k, each in self._changed_arrays().items() if k in pending}
             now: dict[int, Any] = {**places, **{key: np.array(x) for key, (_, x) in arrays.items()}}
             read = self._watched().read_by(trials, now)
             of_places = {k: content for k, content in places.items() if k in read}
             self._say(of_places, [k for k in arrays if k in read], "which the body changes")
             self.moving.update(arrays)
             self.moving.update(k for k, content in places.items() if self._watched().leave_out(k, content))
-        self.known = True
 
     def _say(self, places: dict[int, tuple[Any, ...]], arrays: Iterable[int], what: str) -> None:
         if places or arrays:

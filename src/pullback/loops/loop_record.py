@@ -1,6 +1,6 @@
 """One loop as a record of its tape: how its first run goes, how it is reversed, and what is held in between."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from pullback.policies.machine import Machine
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, make
 from pullback.recording.recorder import form_of
-from pullback.recording.tape import Tape
+from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import special_form
 from pullback.rules.unbroadcast import settle
@@ -172,11 +172,17 @@ class LoopRecord:
         self._go_forward()
         self.n = self.machine.n
         if self.surroundings is not None and not self.surroundings.known:
-            self.surroundings.after_first_run(partial(chain.trial, k) for k in {0, (self.n or 1) - 1})
+            replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
+            held = isinstance(self.policy, SaveAll) and not replayed
+            self.surroundings.after_first_run(() if held else self._trials())
 
     def _go_forward(self) -> None:
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         self.chain.go_forward(self.schedule, self.machine)
+
+    def _trials(self) -> list[Callable[[], Any]]:
+        """The first and the last step, to be run once more from the live state."""
+        return [partial(self.chain.trial, k) for k in {0, (self.n or 1) - 1}]
 
     def results(self) -> list[Any]:
         """The leaves of the last state and the stacked outputs, which are handed out: the chain needs them no more."""
@@ -215,6 +221,8 @@ class LoopRecord:
             try:
                 if not self.fresh:
                     chain.rewind()
+                    if self.surroundings is not None:
+                        self.surroundings.try_out(self._trials())
                     self._go_forward()
                     chain.state = []
                 self.fresh = False
