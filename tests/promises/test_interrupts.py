@@ -37,6 +37,8 @@ def nested(x):
     return np.sum(u)
 
 
+# An interrupt may also come in a callback of the collector or a finaliser, where Python prints it and goes on.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer raises a signal on this system")
 @pytest.mark.parametrize("times", [12, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(2)], ids=repr)

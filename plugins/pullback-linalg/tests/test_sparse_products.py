@@ -72,7 +72,7 @@ def test_a_matrix_that_is_changed_afterwards_does_not_change_the_derivative():
 def test_what_is_no_product_is_refused_with_the_line_and_the_rewrite():
     a = sparse.csr_array(DENSE)
     with pytest.raises(
-        pb.ConversionError, match=r"test_sparse_products\.py:\d+\); SciPy computes on plain arrays: write A @ x"
+        pb.ConversionError, match=r"test_sparse_products\.py:\d+\); .*computes on plain arrays: write A @ x"
     ):
         pb.grad(lambda x: np.sum(a.multiply(x)))(X)
     with pytest.raises(ValueError, match=r"dimension mismatch"):

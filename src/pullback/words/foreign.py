@@ -152,6 +152,8 @@ def plain_parts(x: Any, depth: int = 0) -> Any:
             return x
         parts = [plain_parts(part, depth + 1) for part in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x, strict=True)) else x
+    if isinstance(x, np.poly1d):  # NumPy's functions of polynomials give one where they are given one
+        return x
     kind = kind_of(x)
     if kind == OWN and not hasattr(type(x), "tocsr"):  # products by a sparse array are served by who knows it
         raise NotDifferentiableError(own_arithmetic(x))
