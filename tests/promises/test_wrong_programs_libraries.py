@@ -9,7 +9,7 @@ from tests.programs.wrong import ONE, X, require_told
 
 import pullback as pb
 
-pytest.importorskip("scipy")
+pytest.importorskip("scipy", reason="its functions are what is called")
 from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
 from scipy.sparse import linalg as sparse_linalg
 
@@ -260,7 +260,7 @@ def test_an_array_of_another_library_is_refused_by_name(name):
 
 
 def test_a_table_of_pandas():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="its tables are the operands; stand-ins are tested without it")
     table, column = pandas.DataFrame({"a": X, "b": 2 * X}), pandas.Series(X)
     for use in (
         lambda x: np.sum(table * x[0]),

@@ -204,7 +204,7 @@ REFUSED = {
 
 
 def pandas_kinds():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="its tables are the operands; stand-ins are tested without it")
     return (pandas.Series(C.copy()), pandas.Series(C.copy(), index=[2, 0, 1]), pandas.Index(C.copy()), pandas.array(C))
 
 

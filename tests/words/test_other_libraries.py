@@ -11,7 +11,7 @@ import pullback as pb
 from pullback.words import other_libraries
 from pullback.words.other_libraries import named_call, remedy
 
-scipy = pytest.importorskip("scipy")
+scipy = pytest.importorskip("scipy", reason="the table names its functions")
 PACKAGES = (
     "integrate optimize linalg interpolate special signal fft ndimage sparse sparse.linalg stats spatial.distance"
 )
