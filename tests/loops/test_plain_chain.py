@@ -463,3 +463,29 @@ def test_an_empty_buffer_of_each_step_is_held_by_nobody():
     _, pull = pb.vjp(f, x, policy=pb.Binomial(2))
     assert np.array_equal(pull(1.0)[0], pb.grad(f)(x))
     assert "constant" not in pull.report.bytes_by_reason
+
+
+def test_a_forward_that_depends_on_more_than_its_operands_is_found_out():
+    """Its records are executed again, and the next step has begun with something else."""
+    calls = []
+
+    def forward(x):
+        calls.append(0)
+        return x * (1.0 + 0.5 * len(calls))
+
+    impure = pb.primitive(forward, name="impure", operands=("x",), vjps={"x": lambda ct: ct})
+
+    def gradient(**options):
+        def f(x):
+            for _ in pb.steps(6, **options):
+                x = np.sin(impure(x))
+            return np.sum(x)
+
+        calls.clear()
+        return pb.grad(f, policy=pb.Binomial(1))(np.array([0.3, 0.5]))
+
+    with pytest.raises(pb.ReplayError, match=r"gave other bytes when it was executed again.*its operands"):
+        gradient()
+    gradient(verify="off")
+    with pb.using(verify="off"):
+        gradient()
