@@ -8,11 +8,12 @@ from attrs import define, field
 from pullback.bodies.surroundings import Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, StepTape
+from pullback.loops.staged_steps import StagedStep
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
-from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.memory.sweep import Sweep, sweep
 from pullback.policies.machine import Machine
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
@@ -81,7 +82,7 @@ class LoopChain(Storing):
         try:
             step, state = steps.recorded(k, self.state)
             found = [*map(record_digest, step.tape.records), *digests(state)]
-            release_records(step.tape.records)
+            step.release()
             return step.tape.records, found
         finally:
             steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
@@ -129,7 +130,7 @@ class LoopChain(Storing):
         if self.probe is not None:
             tapes.append(self.probe[0])
         for step in tapes:
-            release_records(step.tape.records)
+            step.release()
         self.verifier.expected.clear()
         self.work, self.probe, self.lookback, self.passes = None, None, None, ()
 
@@ -140,7 +141,7 @@ class LoopChain(Storing):
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
             self._look_back(first)
-            release_records(self._on_tracers(first).tape.records)
+            self._on_tracers(first).release()
             first += 1
         if first < stop:
             with Enclosed(steps.enclosing, PAUSED), steps.on_values():
@@ -186,6 +187,9 @@ class LoopChain(Storing):
         """Pull the carry's cotangents back through the step in WORK."""
         steps, work = self.steps, self.work
         assert work is not None  # the machine has seen a Record or a Load
+        if type(work) is StagedStep and self._reversed(work, step):
+            self.store.ledger.release(self.take_tape().items)
+            return
         masks = steps.enclosing is not None and bool(steps.enclosing.masks)
         number, place = step + steps.lower, steps.place(step)
         sweeps: list[Sweep] = [each.enter(work, step, number, place=place, masks=masks) for each in self.passes]
@@ -193,6 +197,18 @@ class LoopChain(Storing):
         for each, ended in zip(self.passes, sweeps, strict=True):
             each.leave(work, step, ended.cts)
         self.store.ledger.release(self.take_tape().items)
+
+    def _reversed(self, work: Any, step: int) -> bool:
+        """Whether the functions of a stage have pulled the cotangents back; nothing has been done where they cannot."""
+        steps = self.steps
+        if steps.enclosing is None or bool(steps.enclosing.masks) != work.stage.masks or TRAPPED.get():
+            return False
+        seeds = [each.seeds(work, step) for each in self.passes]
+        if any(seed is None for seed in seeds):
+            return False
+        for each, seed in zip(self.passes, seeds, strict=True):
+            each.stepped(work, step, seed)
+        return True
 
     def snapshot(self, step: int) -> Snapshot:
         """The live state copied, or the one before the newest step."""
@@ -213,4 +229,4 @@ class LoopChain(Storing):
         unread = self.store.get(kind, step, tier) if kind == "tape" else None
         super().delete(kind, step, tier)
         if unread is not None and unread is not self.work and not self.store.holds(kind, step):
-            release_records(unread.tape.records)
+            unread.release()

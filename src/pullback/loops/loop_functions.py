@@ -19,9 +19,10 @@ from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.loops.replay_check import Verifier, digests
+from pullback.loops.staged_steps import staged_steps
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.unrolled import run_forward_mode, run_untraced
-from pullback.memory.in_force import innermost, planned, policy_in_force, verify_in_force
+from pullback.memory.in_force import innermost, planned, policy_in_force, staging_in_force, verify_in_force
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
@@ -37,7 +38,14 @@ from pullback.words.structures import flatten, unflatten
 
 @public
 def fori_loop(
-    lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any, *, policy: Any = None, verify: Any = None
+    lower: int,
+    upper: int,
+    body: Callable[[Any, Any], Any],
+    init: Any,
+    *,
+    policy: Any = None,
+    verify: Any = None,
+    staging: Any = None,
 ) -> Any:
     """The carry after ``for k in range(lower, upper): carry = body(k, carry)``, differentiable under any policy.
 
@@ -49,8 +57,12 @@ def fori_loop(
     ``verify`` (default: that of :func:`using`, else ``"all"``) says what is compared where steps are run again:
     ``"all"`` the state and output of every step, what step 0 reads, and the arrays and containers that the body can
     reach; ``"state"`` states and outputs alone, so that what a zero or a tie hides is not seen; ``"off"`` nothing.
+
+    ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that repeat are computed, with the same
+    bits: ``"auto"`` by generated functions where the loop is long enough for that to pay, ``"numpy"`` by these from the
+    first step that repeats, ``"off"`` by recording every step.
     """
-    loop = _Loop("fori_loop", policy, verify, lower)
+    loop = _Loop("fori_loop", policy, verify, staging, lower)
     frozen = loop.frozen(body)
     return loop.run(lambda k, carry, _: (frozen(k, carry), None), init, max(0, upper - lower))[0]
 
@@ -64,17 +76,18 @@ def scan(
     *,
     policy: Any = None,
     verify: Any = None,
+    staging: Any = None,
 ) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``for x in xs: carry, y = step(carry, x)``, where ``ys`` stacks the ``y`` along a new first
     axis.
 
     ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are
-    written once, outside the state: they enter no snapshot. ``verify`` and errors as :func:`fori_loop`.
+    written once, outside the state: they enter no snapshot. ``verify``, ``staging`` and errors as :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
     x_leaves = plain_leaves(x_leaves)
     n = _scan_length(x_leaves, length)
-    loop = _Loop("scan", policy, verify)
+    loop = _Loop("scan", policy, verify, staging)
     frozen = loop.frozen(step)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -91,14 +104,20 @@ def scan(
 
 @public
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, policy: Any = None, verify: Any = None
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    init: Any,
+    *,
+    policy: Any = None,
+    verify: Any = None,
+    staging: Any = None,
 ) -> Any:
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
 
-    ``condition`` sees plain values. ``verify`` and errors as :func:`fori_loop`.
+    ``condition`` sees plain values. ``verify``, ``staging`` and errors as :func:`fori_loop`.
     """
-    loop = _Loop("while_loop", policy, verify)
+    loop = _Loop("while_loop", policy, verify, staging)
     frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
     return loop.run(lambda _, carry, __: (frozen(carry), None), init, None)[0]
 
@@ -128,12 +147,15 @@ class _Loop:
     name: str
     policy: Any
     verify: Any
+    staging: Any
     lower: int = 0
     condition: Callable[[Any], Any] | None = field(default=None, init=False)
     made: Frozen = field(factory=Frozen, init=False)
     """What freezing the closures made."""
     functions: list[Any] = field(factory=list, init=False)
     """The frozen functions."""
+    body: Any = field(default=None, init=False)
+    """The user's body."""
     call: Callable[[Any, Any, Any], tuple[Any, Any]] = field(init=False)
     definition: Any = field(init=False)
     n: int | None = field(init=False)
@@ -148,6 +170,7 @@ class _Loop:
             raise StructureError(
                 f"{self.name}: the body is of type {type(f).__name__}, and must be a function; {_ORDER[self.name]}"
             )
+        self.body = self.body or f
         if type(f) is not FunctionType or f.__closure__ or f.__defaults__ or f.__kwdefaults__:
             f = frozen_function(f, self.made)
         self.functions.append(f)
@@ -161,6 +184,7 @@ class _Loop:
         xs: list[Any] | None = None,
     ) -> tuple[Any, Any]:
         """The carry and the stacked per-step outputs, traced where anything that enters is."""
+        self.staging = staging_in_force(self.staging)
         leaves, self.definition = flatten(init)
         leaves = plain_leaves(leaves)
         self.call, self.n = call, n
@@ -227,6 +251,7 @@ class _Loop:
         self.policy = policy = policy_in_force(self.policy)
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
+        steps.staging = staged_steps(steps, self.body, self.n, self.staging)
         state = [value_for(leaf, tape) for leaf in leaves]
         start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on

@@ -12,6 +12,7 @@ from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.rerun import StepTape
+from pullback.loops.staged_steps import StagedStep
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
@@ -72,11 +73,31 @@ class Pass:
         within.gathered, within.own_gathered = self.gathered, self.own_gathered
         return within
 
+    def seeds(self, work: StagedStep, step: int) -> list[Any] | None:
+        """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
+        if self.outer is not None:
+            return None
+        return work.seeds([*self.cts, *(None if ct is None else ct[step] for ct in self.y_cts)])
+
+    def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
+        """The cotangents go back through a staged step."""
+        cts, gathered = work.reverse(seeds)
+        found = iter(cts)
+        self.cts = [None if ident is None else next(found) for ident in work.entered]
+        self._rows([None if ident is None else next(found) for ident in work.x_entered], step)
+        if gathered:
+            within = Sweep(None, gathered=self.gathered, own_gathered=self.own_gathered)
+            for ident, ct in gathered.items():
+                within.gather(ident, ct)
+
     def leave(self, work: StepTape, step: int, cts: list[Any]) -> None:
         """Take the cotangents of what entered the step."""
         self.cts = [None if ident is None else cts[ident] for ident in work.entered]
-        for k, ident in enumerate(work.x_entered):
-            ct = None if ident is None else cts[ident]
+        self._rows([None if ident is None else cts[ident] for ident in work.x_entered], step)
+
+    def _rows(self, cts: list[Any], step: int) -> None:
+        """The cotangents of the rows of ``xs`` that entered the step."""
+        for k, ct in enumerate(cts):
             if ct is None:
                 continue
             if self.x_cts[k] is None:
@@ -265,7 +286,7 @@ class LoopRecord:
         self.booked, chain.start, chain.state = [], [], []
         # Handles of the tape that holds this record may be bound in the surroundings and in the closure.
         self.surroundings, chain.verifier.suspects = None, str
-        chain.steps.enclosing, chain.steps.call, chain.steps.cells = None, _over, []
+        chain.steps.enclosing, chain.steps.call, chain.steps.cells, chain.steps.staging = None, _over, [], None
         for handle in self.closure:
             handle._value = None
 

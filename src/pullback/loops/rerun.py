@@ -1,7 +1,7 @@
 """Where a step of a loop function is run, and run again: the user's body is called on plain arrays to advance, on
 tracers to record."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CellType
 from typing import Any
@@ -14,7 +14,7 @@ from pullback.loops.plain_code import PlainCode
 from pullback.loops.replay_check import Verifier
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
-from pullback.memory.sweep import Releasing
+from pullback.memory.sweep import Releasing, release_records
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present
@@ -82,6 +82,10 @@ class StepTape:
     items: list[Item] = field(factory=list)
     """What holding the tape costs, as the ledger books it."""
 
+    def release(self) -> None:
+        """Dropped unreversed, its records let go of what they book."""
+        release_records(self.tape.records)
+
 
 @define(eq=False)
 class Steps:
@@ -109,25 +113,30 @@ class Steps:
     """Id in the enclosing trace to the value that step 0 captured."""
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
     """The specs of these; None before step 0 has run."""
+    staging: Any = field(default=None, init=False)
+    """Who may record steps in another way (``staged_steps``)."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
 
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
-        new, ys = self.call_body(k + self.lower, state, self._row(k))
+        new, ys = self.call_body(k + self.lower, state, self.row(k))
         new = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in new]
         self.require_same_specs(state, new, k)
         ys = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys]
         self.outputs.write(k, ys)
-        new = _as_before(state, new)
+        new = as_before(state, new)
         self.verifier.after(k, new, ys)
         return separate(new)
 
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
         """Step ``k`` on tracers: its tape, and the state after it."""
-        tape = self._opened(k)
+        if self.staging is not None and self.staging.takes(k):
+            staged: tuple[StepTape, list[Any]] = self.staging.recorded(k, state)
+            return staged
+        tape = self.opened(k)
         handles = [open_input(tape, leaf) if carries_derivative(leaf) else leaf for leaf in state]
-        row = self._row(k)
+        row = self.row(k)
         x_handles = row and [
             open_input(tape, leaf) if active else leaf for leaf, active in zip(row, self.x_active, strict=True)
         ]
@@ -139,21 +148,30 @@ class Steps:
         with Releasing(tape):
             with Enclosed(self.enclosing, CAPTURED, tape):
                 parts = self.call_body(k + self.lower, handles, x_handles)
-                new, ys = ([_returned(leaf, tape) for leaf in part] for part in parts)
-            self._require_known(tape, k)
-            step = StepTape(tape, entered, x_entered, _exits(new, tape), _exits(ys, tape))
-            tape.close()
-            values, y_values = (
-                [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
-                for part in (new, ys)
-            )
-            self.require_same_specs(state, values, k)
-            self.outputs.write(k, y_values)
-            if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
-                step.items = record_items(tape.records)
-            values = _as_before(state, values)
-            self.verifier.after(k, values, y_values)
-            self.verifier.recorded(k, tape.records)
+                new, ys = ([returned_by(leaf, tape) for leaf in part] for part in parts)
+            return self.finished(k, tape, (entered, x_entered), (new, ys), state)
+
+    def finished(
+        self, k: int, tape: Tape, entered: tuple[list[Any], list[Any]], parts: tuple[list[Any], list[Any]],
+        state: list[Any],
+    ) -> tuple[StepTape, list[Any]]:  # fmt: skip
+        """A step that has been run on ``tape``: what of it is held, and the state after it. ``parts`` are the leaves and
+        the outputs that it has returned."""
+        new, ys = parts
+        self._require_known(tape, k)
+        step = StepTape(tape, *entered, _exits(new, tape), _exits(ys, tape))
+        tape.close()
+        values, y_values = (
+            [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
+            for part in parts
+        )
+        self.require_same_specs(state, values, k)
+        self.outputs.write(k, y_values)
+        if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
+            step.items = record_items(tape.records)
+        values = as_before(state, values)
+        self.verifier.after(k, values, y_values)
+        self.verifier.recorded(k, tape.records)
         return step, values
 
     @contextmanager
@@ -215,10 +233,10 @@ class Steps:
         """A step, for messages."""
         return f"step {k} of {self.name}"
 
-    def _row(self, k: int) -> list[Any] | None:
+    def row(self, k: int) -> list[Any] | None:
         return None if self.xs is None else [leaf[k] for leaf in self.xs]
 
-    def _opened(self, k: int) -> Tape:
+    def opened(self, k: int) -> Tape:
         """The tape of a step. While a trap is in force nothing on it takes the fast way: its values are looked at."""
         enclosing = self.enclosing
         tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
@@ -245,15 +263,25 @@ class Steps:
                 enclosing.masks |= (
                     tape.masks
                 )  # of step 0 alone: what is known when the loop returns, under every policy
-        elif not captures.keys() <= self.captured_specs.keys() or (
-            enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer)
-        ):
-            raise TracerError(
-                f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
-                "it; use the value in every step, or make it part of the loop's state"
-            )
+        else:
+            self.require_captures(captures, k)
+            if enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer):
+                raise self._unknown(k)
         if enclosing is not None and tape.outer is not None:
             enclosing.meet(tape.outer)
+
+
+    def require_captures(self, captures: Iterable[int], k: int) -> None:
+        """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""
+        known = self.captured_specs or {}
+        if not all(ident in known for ident in captures):
+            raise self._unknown(k)
+
+    def _unknown(self, k: int) -> TracerError:
+        return TracerError(
+            f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
+            "it; use the value in every step, or make it part of the loop's state"
+        )
 
 
 def value_for(leaf: Any, tape: Tape | None) -> Any:
@@ -278,7 +306,7 @@ def separate(leaves: list[Any]) -> list[Any]:
     return apart
 
 
-def _as_before(before: list[Any], after: list[Any]) -> list[Any]:
+def as_before(before: list[Any], after: list[Any]) -> list[Any]:
     """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32
     in a later step."""
     return [
@@ -287,7 +315,7 @@ def _as_before(before: list[Any], after: list[Any]) -> list[Any]:
     ]
 
 
-def _returned(leaf: Any, tape: Tape) -> Any:
+def returned_by(leaf: Any, tape: Tape) -> Any:
     """A leaf that a recorded step has returned, as it is to the tape of the step; a view derived."""
     result = present(leaf, tape) if is_foreign(leaf, tape) else leaf
     return resolve(result) if isinstance(result, Handle) else result

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
@@ -15,38 +15,50 @@ _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
 _VERIFY: ContextVar[str | None] = ContextVar("pullback_verify", default=None)
+_STAGING: ContextVar[str | None] = ContextVar("pullback_staging", default=None)
 _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
+STAGINGS: Final = ("auto", "off", "numpy")
+"""What ``staging`` may be: where it pays, nowhere, from the first step that repeats."""
 
 
-def using(policy: MemoryPolicy | None = None, *, verify: str | None = None) -> "AbstractContextManager[Any]":
-    """Within the block, ``policy`` is what ``policy=None`` means, and ``verify`` what ``verify=None`` means; what is
-    not given stays as it is. Blocks nest, and the values before are restored even after an error.
+def using(
+    policy: MemoryPolicy | None = None, *, verify: str | None = None, staging: str | None = None
+) -> "AbstractContextManager[Any]":
+    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify`` and ``staging``; what is not
+    given stays as it is. Blocks nest, and the values before are restored even after an error.
 
     ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
-    :func:`fori_loop`.
+    :func:`fori_loop`. ``staging`` says how steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the
+    name of a backend.
     """
-    return _InForce(None if policy is None else checked(policy), None if verify is None else verify_in_force(verify))
+    return _InForce(
+        None if policy is None else checked(policy),
+        None if verify is None else verify_in_force(verify),
+        None if staging is None else staging_in_force(staging),
+    )
 
 
 class _InForce:
     """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
 
-    __slots__ = ("_before", "_policy", "_verify")
+    __slots__ = ("_before", "_policy", "_staging", "_verify")
 
-    def __init__(self, policy: MemoryPolicy | None, verify: str | None) -> None:
-        self._policy, self._verify = policy, verify
+    def __init__(self, policy: MemoryPolicy | None, verify: str | None, staging: str | None) -> None:
+        self._policy, self._verify, self._staging = policy, verify, staging
 
     def __enter__(self) -> MemoryPolicy | None:
-        self._before = before = _POLICY.get(), _VERIFY.get()
+        self._before = before = _POLICY.get(), _VERIFY.get(), _STAGING.get()
         _POLICY.set(self._policy or before[0])
         _VERIFY.set(self._verify or before[1])
+        _STAGING.set(self._staging or before[2])
         return self._policy
 
     def __exit__(self, *_: object) -> None:
         _POLICY.set(self._before[0])
         _VERIFY.set(self._before[1])
+        _STAGING.set(self._before[2])
 
 
 def verify_in_force(verify: Any = None) -> str:
@@ -57,6 +69,16 @@ def verify_in_force(verify: Any = None) -> str:
     if verify not in CHECKS:
         raise PolicyError(f"verify= takes one of {', '.join(map(repr, CHECKS))}, got {verify!r}")
     return str(verify)
+
+
+def staging_in_force(staging: Any = None) -> str:
+    """``staging`` itself, or for None the one of ``using``, else ``"auto"``; raises :class:`PolicyError` for anything
+    else than ``"auto"``, ``"off"`` or the name of a backend."""
+    if staging is None:
+        return _STAGING.get() or "auto"
+    if staging not in STAGINGS:
+        raise PolicyError(f"staging= takes one of {', '.join(map(repr, STAGINGS))}, got {staging!r}")
+    return str(staging)
 
 
 def policy_in_force(policy: Any = None) -> MemoryPolicy:
@@ -126,7 +148,8 @@ class Enclosed(Tracing):
 def innermost() -> Tape | None:
     """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
     captured records elsewhere."""
-    return next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
+    found = next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
+    return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
 
 
 def recorded(tape: Tape | None) -> bool:

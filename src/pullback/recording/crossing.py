@@ -36,7 +36,7 @@ from pullback.recording.handles import (
     twin_of,
     value_now,
 )
-from pullback.recording.tape import CAPTURED, PAUSED, RECORDING, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
 from pullback.words.foreign import plain_array
@@ -127,6 +127,13 @@ def _stand_in(operand: Any) -> Any:
         resolve(operand)
     finally:
         outer.mode = CAPTURED
+    if inner.mode == DEFERRED:
+        return inner.shadow.capture(operand)
+    return stand_in(operand, inner)
+
+
+def stand_in(operand: Any, inner: Tape) -> Any:
+    """What stands for a handle, whose value is known, on the tape ``inner`` of a step."""
     if operand._id is None:
         return make(inner.kinds.buffer, lasting(operand, root_of(operand)), None, inner, FROZEN)
     found = inner.captures.get(operand._id)

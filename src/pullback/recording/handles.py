@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from pullback.recording.copies import faithful_copy
-from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
@@ -99,9 +99,9 @@ def activate(handle: Any, ident: Any) -> None:
         handle.__class__ = kinds.tracer
 
 
-def tape_of(operands: Any, doing: str) -> Tape:
+def tape_of(operands: Any, doing: str, *, follows: bool = False) -> Tape:
     """The innermost live tape among the operands; raises :class:`TracerError` for an ended, foreign or other
-    thread's one."""
+    thread's one. Unless whoever asks ``follows`` shadow runs, such a run ends here."""
     found: Tape | None = None
     for operand in operands:
         if isinstance(operand, Handle):
@@ -119,6 +119,9 @@ def tape_of(operands: Any, doing: str) -> Tape:
                 )
     if found is None:
         raise TracerError(f"{doing} met no tracer")
+    if found.mode == DEFERRED and not follows:
+        surrendered: Tape = found.shadow.surrender()
+        return surrendered
     return found
 
 
@@ -164,6 +167,8 @@ def read_only(value: Any) -> Any:
 def resolve(handle: Any) -> Any:
     """The handle itself, after a stale view has derived itself again from its parent's present value."""
     if type(handle) is handle._tape.kinds.view:
+        if handle._tape.mode == DEFERRED:
+            return handle._tape.shadow.resolve(handle)
         parent = handle._parent
         if type(parent) is not type(handle):
             if parent._id != handle._parent_id or parent._value is not handle._parent_value:
@@ -206,6 +211,8 @@ def spec_of_handle(handle: Any) -> ArraySpec | None:
 
 def freeze(handle: Any) -> Any:
     """A handle of the same trace for the value as it is now: later writes to the original do not reach it."""
+    if handle._tape.mode == DEFERRED:
+        handle._tape.shadow.surrender()
     resolve(handle)
     root = root_of(handle)
     if root._flag in (FREE, WRITTEN):

@@ -28,7 +28,7 @@ from pullback.recording.handles import (
     twin_of,
 )
 from pullback.recording.results import inactive, mark_saved, split_residuals, wrap
-from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE, Tape
+from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, special_form
 from pullback.rules.generated_pulls import make_form
@@ -47,13 +47,15 @@ NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """The result of a primitive on operands of which one at least is a tracer: a tracer, or several, or a plain
     value."""
-    tape = tape_of(operands, prim.name)
+    tape = tape_of(operands, prim.name, follows=not prim.guarded)
     if prim.guarded:
         params = frozen_params(prim, params, tape)
     if tape.captures is not None:
         operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
+    if tape.mode == DEFERRED:
+        return tape.shadow.call(prim, operands, params)
     try:
-        values = tuple(_operand_value(operand, tape, prim) for operand in operands)
+        values = tuple(operand_value(operand, tape, prim) for operand in operands)
     except NotDifferentiableError:
         if prim.symbol and _leave_it_to_another(operands):
             return NotImplemented
@@ -97,7 +99,7 @@ def _leave_it_to_another(operands: tuple[Any, ...]) -> bool:
     return any(takes_the_operator(o, scalar=scalar) for o in operands)
 
 
-def _operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
+def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
     """The value an operand has for a tape: its own handles' values, other handles as they are, lists as arrays."""
     if isinstance(operand, Handle):
         return value_on(operand, tape)

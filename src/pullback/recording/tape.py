@@ -31,7 +31,11 @@ CAPTURED: Final = 4
 FORWARD: Final = 5
 """Forward mode: operations on handles compute tangents and append nothing."""
 
-MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward")
+DEFERRED: Final = 6
+"""A step is run on handles without values: its operations are compared with those of a step that is known, and
+computed afterwards. ``shadow`` is told of each."""
+
+MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward", "deferred")
 
 
 SMALL = 512
@@ -84,6 +88,38 @@ class Governor(Protocol):
         """Whether what is recorded now may be executed again."""
 
 
+class Shadow(Protocol):
+    """What a trace in the mode ``DEFERRED`` asks of its ``Tape.shadow``."""
+
+    def call(self, prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        """A primitive is called."""
+
+    def create(self, function: Any, handle: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """A new array is made that is like the value of a handle."""
+
+    def write(self, handle: Any, region: Any, value: Any, *, add: bool) -> None:
+        """Part of a handle's array is written."""
+
+    def capture(self, operand: Any) -> Any:
+        """A handle of a trace around this one comes in: what stands for it here."""
+
+    def resolve(self, view: Any) -> Any:
+        """A view is used, which may be stale."""
+
+    def take_over(self, handle: Any, result: Any) -> bool:
+        """An operation in place has given an array that the handle may stand for from now on: whether it does."""
+
+    def value(self, handle: Any) -> Any:
+        """The value of a handle is asked for."""
+
+    def result(self, handle: Any) -> Any:
+        """What kind of value a handle has: its ``spec``, ``strides``, and whether it is an ``array``."""
+
+    def surrender(self) -> Any:
+        """Something comes that a shadow cannot follow: every handle becomes one of an ordinary trace, which goes on;
+        its tape."""
+
+
 class Ident:
     """An operand of a record of which only the id is known."""
 
@@ -99,7 +135,7 @@ class Tape:
     __slots__ = (
         "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
         "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
-        "repeatable", "sites", "tangents", "thread", "trap",
+        "repeatable", "shadow", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -129,6 +165,8 @@ class Tape:
         """Where loops of this trace book what they hold."""
         self.governor: Governor = None  # type: ignore[assignment]  # asked while REPLAYABLE only, and then there is one
         """What decides, while REPLAYABLE, which of the records may be dropped and executed again."""
+        self.shadow: Shadow = None  # type: ignore[assignment]  # asked while DEFERRED only, and then there is one
+        """What follows the operations while DEFERRED."""
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
         self.overlapping: dict[int, str] = {}
@@ -145,6 +183,8 @@ class Tape:
     def meet(self, other: "Tape") -> None:
         """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met, which meets
         the others."""
+        if other.mode == DEFERRED:
+            other = other.shadow.surrender()
         before = self.outer
         if before is None:
             self.outer = other
@@ -159,6 +199,9 @@ class Tape:
         """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
         first, where it is still equal."""
         if array.nbytes <= SMALL:
+            last = self.kept
+            if last.array is array and last.spec is shared_spec(array) and last.data == array.tobytes():
+                return last.copy
             copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
             self.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
             return copy

@@ -30,7 +30,7 @@ from pullback.recording.handles import (
 )
 from pullback.recording.recorder import form_of, value_on
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
-from pullback.recording.tape import FORWARD, PAUSED, REPLAYABLE
+from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
@@ -46,20 +46,20 @@ def set_item(handle: Any, key: Any, value: Any) -> None:
     handle, value = _meeting(handle, value, "an assignment")
     if _is_own_region(handle, key, value):
         return
-    if not isinstance(handle._value, np.ndarray | Handle):
+    if handle._tape.mode != DEFERRED and not isinstance(handle._value, np.ndarray | Handle):
         raise TypeError(f"{type(handle._value).__name__!r} object does not support item assignment")
     key = concrete_key(key)
-    _write(handle, region_at(steps_to(handle), handle._value, key), value, add=False)
+    write_region(handle, region_at(steps_to(handle), handle, key), value, add=False)
 
 
 def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, repeats: bool = False) -> None:
     """``handle[key] += value`` (or ``-=``) in place, recorded as one increment; with ``repeats`` as ``np.add.at``
     does."""
     handle, value = _meeting(handle, value, "an increment")
-    region = region_at(steps_to(handle), handle._value, key, subtracts=sign < 0)
+    region = region_at(steps_to(handle), handle, key, subtracts=sign < 0)
     if region.repeats and not repeats:
         region = Region(region.steps, region.key, region.fancy, subtracts=region.subtracts)
-    _write(handle, region, value, add=True)
+    write_region(handle, region, value, add=True)
 
 
 def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
@@ -69,7 +69,7 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
         value = standing_for(value)
     if type(value) not in handle._tape.kinds.ordinary:
         value = plain_operand(value, elementwise=True)
-    tape, target = tape_of((handle, value), doing), handle
+    tape, target = tape_of((handle, value), doing, follows=True), handle
     if handle._tape is not tape:
         if left_alone(handle):
             _refuse_body()
@@ -87,13 +87,15 @@ def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
     kinds = handle._tape.kinds
     if type(value) is not kinds.view or value._parent is not handle or value._params.get("key") is not key:
         return False
-    return value._written_in == _stamp(root_of(handle)) or (
-        value._parent_id == handle._id and value._parent_value is handle._value
+    if value._written_in == _stamp(root_of(handle)):
+        return True
+    return value._parent_id == handle._id and (
+        handle._tape.mode == DEFERRED or value._parent_value is handle._value
     )
 
 
 def _stamp(root: Any) -> tuple[Any, int]:
-    return root._id, id(root._value)
+    return root._id, 0 if root._tape.mode == DEFERRED else id(root._value)
 
 
 def concrete_key(key: Any) -> Any:
@@ -107,9 +109,14 @@ def concrete_key(key: Any) -> Any:
     return key
 
 
-def _write(handle: Any, region: Region, value: Any, *, add: bool) -> None:
+def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     root = root_of(handle)
     tape = root._tape
+    if tape.mode == DEFERRED:
+        tape.shadow.write(handle, region, value, add=add)
+        if type(handle) is tape.kinds.view:
+            handle._written_in = _stamp(root)
+        return
     source = value_on(value, tape) if isinstance(value, Handle) else value
     if tape.mode == PAUSED:
         _refuse_body()
@@ -151,7 +158,7 @@ def takes_over(handle: Any, result: Any) -> bool:
     """
     tape = handle._tape
     kinds = tape.kinds
-    if tape.mode == FORWARD or type(result) is not kinds.tracer or result._tape is not tape:
+    if tape.mode in (FORWARD, DEFERRED) or type(result) is not kinds.tracer or result._tape is not tape:
         return False
     if type(handle) not in (kinds.tracer, kinds.buffer):
         return False

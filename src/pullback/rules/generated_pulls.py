@@ -27,10 +27,15 @@ SETTLE = """    s = record[{place}]
 """What is of its primal's spec already needs no settling."""
 
 
-def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> Callable[..., None]:
+def make_pull(
+    form: Form,
+    cleaned: Callable[[Any, Any], Any] | None = None,
+    called: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and added to what is there.
 
-    ``cleaned(g, ct)`` is what a cotangent goes through that a rule has made of ``ct``.
+    ``cleaned(g, ct)`` is what a cotangent goes through that a rule has made of ``ct``; ``called(rule)`` is called in the
+    place of a rule.
     """
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
@@ -42,7 +47,8 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
     for number, (rule, positions) in enumerate(form.rules):
-        namespace[f"rule{number}"] = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
+        fn = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
+        namespace[f"rule{number}"] = fn if called is None else called(fn)
         if rule.joint:
             lines += _joint_lines(form, rule, number, positions, namespace)
         elif len(positions) > 1:

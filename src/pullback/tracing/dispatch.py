@@ -13,7 +13,7 @@ from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out
-from pullback.recording.tape import CAPTURED, PAUSED
+from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
@@ -118,7 +118,11 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
     """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a
     scalar, it gives scalars."""
     result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
-    if type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
+    if handle._tape.mode == DEFERRED:
+        kind = handle._tape.shadow.result(handle)
+        if kind.array or not issubclass(kind.type, np.generic):
+            return result
+    elif type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
         return result
     plain = plain_value(result)
     return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result

@@ -8,6 +8,7 @@ from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.recording.crossing import standing_for
 from pullback.recording.handles import Handle, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
+from pullback.recording.tape import DEFERRED
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
 from pullback.tracing.dispatch import CALLERS
@@ -20,7 +21,8 @@ LOOPS_APART = ("multiply", "power")
 def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all
     their views."""
-    value: Any = handle._value
+    deferred = handle._tape.mode == DEFERRED
+    value: Any = None if deferred else handle._value
     if is_foreign(other, handle._tape):
         other = standing_for(other)
     if (
@@ -31,11 +33,11 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     ):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
-    tape_of((handle, other), f"numpy.{name}")
+    tape_of((handle, other), f"numpy.{name}", follows=True)
     compute = CALLERS.get(f"operator_{name}") or registry.named(
         f"operator_{name}" if f"operator_{name}" in registry.names else name
     )
-    if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):
+    if not is_array_handle(handle):
         return compute(handle, other)
     if type(other) not in handle._tape.kinds.ordinary:
         other = as_operand(other)
@@ -43,17 +45,26 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if name in ("add", "subtract") and _increments(handle, other):
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
-    if name in LOOPS_APART and _by_a_loop_apart(value):
+    if name in LOOPS_APART and _by_a_loop_apart(handle):
         compute = registry.named(f"in_place_{name}")
     result = compute(handle, other)
-    if takes_over(handle, result):
+    if handle._tape.shadow.take_over(handle, result) if deferred else takes_over(handle, result):
         return handle
     return write_out(name, handle, result)
 
 
-def _by_a_loop_apart(value: Any) -> bool:
-    """Whether this array is one of those: of one element, with gaps, or backwards."""
-    plain: Any = plain_value(value)
+def is_array_handle(handle: Any) -> bool:
+    """Whether a handle stands for an array, no scalar."""
+    if handle._tape.mode == DEFERRED:
+        return bool(handle._tape.shadow.result(handle).array)
+    return type(handle._value) is np.ndarray or isinstance(plain_value(handle), np.ndarray)
+
+
+def _by_a_loop_apart(handle: Any) -> bool:
+    """Whether the array of a handle is one of those: of one element, with gaps, or backwards."""
+    if handle._tape.mode == DEFERRED:
+        return handle.size == 1 or not handle._tape.shadow.result(handle).dense
+    plain: Any = plain_value(handle)
     return plain.size == 1 or not plain.flags.forc
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.primitives.shaping.nested_lists import converted, holds_tracer
 from pullback.recording.handles import BORROWED, FREE, Handle, make, plain_value, tape_of
 from pullback.recording.recorder import value_on
-from pullback.recording.tape import PAUSED, REPLAYABLE
+from pullback.recording.tape import DEFERRED, PAUSED, REPLAYABLE
 from pullback.recording.writes import set_item
 from pullback.rules.declaration import Composite, composite
 from pullback.words.call_sites import site_here, site_text
@@ -39,7 +39,9 @@ def _like(function: Callable[..., Any]) -> Composite:
     """``zeros_like`` and the others: NumPy's own answer for the value behind the tracer, made a buffer of its trace."""
 
     def create(a: Any, *args: Any, **kwargs: Any) -> Any:
-        tape = tape_of((a,), function.__name__)
+        tape = tape_of((a,), function.__name__, follows=True)
+        if tape.mode == DEFERRED:
+            return tape.shadow.create(function, a, args, kwargs)
         return traced_buffer(a, function(value_on(a, tape), *args, **kwargs), blank=function is np.empty_like)
 
     return Composite(function.__name__, create, (function,))

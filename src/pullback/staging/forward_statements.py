@@ -1,0 +1,145 @@
+"""The operations of a step as statements: the forwards of its primitives, run on symbols."""
+
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.recording.copies import faithful_copy
+from pullback.recording.regions import Region
+from pullback.recording.results import split_residuals
+from pullback.staging.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation
+from pullback.staging.symbols import Program, Symbol
+
+
+class NotStageable(Exception):
+    """A step that cannot be written as statements; says why."""
+
+
+@define(eq=False)
+class Forward:
+    """The statements of a step's forward. Values enter in this order: the leaves, the captured ones, the constants."""
+
+    program: Program = field(factory=Program)
+    inputs: list[Symbol] = field(factory=list)
+    captured: list[Symbol] = field(factory=list)
+    constants: list[Symbol] = field(factory=list)
+    by_number: dict[int, Any] = field(factory=dict)
+    """The symbol of each value of the step's operations."""
+    calls: list[tuple[tuple[Any, ...], Any, Any]] = field(factory=list)
+    """For each operation: the symbols of its operands, of what came out, and of its residuals by name."""
+    returned: list[Symbol] = field(factory=list)
+    """Of the leaves and outputs."""
+
+
+def forward_statements(
+    operations: list[Operation], inputs: list[Any], captured: list[Any], constants: list[Any], sites: list[int]
+) -> Forward:
+    """Write down the forward of a step from the values that entered it once. Raises :class:`NotStageable`."""
+    made = Forward()
+    program = made.program
+    made.inputs = [program.value(x) for x in inputs]
+    made.captured = [program.value(x) for x in captured]
+    made.constants = [program.value(x) for x in constants]
+    made.by_number = dict(enumerate(made.inputs))
+    left, outer = iter(made.constants), iter(made.captured)
+    for op, site in zip(operations, sites, strict=True):
+        program.site = site
+        if op.what is CAPTURE:
+            made.calls.append(((), next(outer), {}))
+        else:
+            operands = tuple(made.by_number[o] if type(o) is int else next(left) for o in op.operands)
+            made.calls.append((operands, *_statements_of(program, op, operands)))
+        out = made.calls[-1][1]
+        for number, part in zip(op.makes, out if op.several else (out,), strict=True) if op.what is not RESULT else ():
+            made.by_number[number] = part
+            _require_alike(program, op, part, number)
+    made.returned = list(made.calls[-1][0])
+    return made
+
+
+def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]) -> tuple[Any, Any]:
+    """What an operation gives, and its residuals."""
+    what = op.what
+    if what is RESULT:
+        return None, {}
+    if what is FROZEN:
+        return operands[0], {}
+    if what is TAKE:
+        return operands[1], {}
+    if what is CREATE:
+        function, args, kwargs = op.params
+        return _created(program, function, operands[0], args, kwargs), {}
+    if what is WRITE or what is ADD:
+        return written(program, operands[0], Region(*op.params), operands[1], add=what is ADD), {}
+    out = program.whole(what.forward, operands, op.params)
+    if what.residuals:
+        out, residuals = split_residuals(what, out)
+        return out, residuals
+    if type(out) is Symbol and not what.view:
+        out = _owned(program, operands, out)
+    return out, {}
+
+
+def _created(program: Program, function: Any, like: Symbol, args: Any, kwargs: Any) -> Symbol:
+    sample = function(program.samples[like.number], *args, **kwargs)
+    if sample.flags.c_contiguous:
+        plain = np.ones if function is np.ones_like else np.zeros
+        made: Symbol = program.call(plain, (sample.shape, sample.dtype), {})
+        return made
+    made = program.call(function, (like, *args), kwargs)
+    return made
+
+
+def written(program: Program, root: Symbol, region: Region, value: Any, *, add: bool) -> Symbol:
+    """The value of an array after a write."""
+    if region.fancy and type(value) is Symbol:
+        given = program.samples[value.number]
+        if isinstance(given, np.ndarray) and np.may_share_memory(given, program.samples[root.number]):
+            value = program.call(np.array, (value,), {})
+    if not region.steps and not region.fancy:
+        return program.write(root, _SUBTRACT if add and region.subtracts else _ADD if add else _SET, region.key, value)
+    return program.write(root, region.add if add else region.write, value)
+
+
+def _SET(target: Any, key: Any, value: Any) -> None:  # noqa: N802 - a constant, told by identity
+    target[key] = value
+
+
+def _ADD(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+    target[key] += value
+
+
+def _SUBTRACT(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+    target[key] -= value
+
+
+BASIC_WRITES = {_SET: "=", _ADD: "+=", _SUBTRACT: "-="}
+"""Writes by a basic key, as they are written."""
+
+
+def _owned(program: Program, operands: tuple[Symbol, ...], out: Symbol) -> Symbol:
+    """The output of a primitive that declares no view, copied where it shares memory with an operand."""
+    sample = program.samples[out.number]
+    for operand in operands:
+        given = program.samples[operand.number]
+        if type(sample) is type(given) is np.ndarray and (
+            out.number == operand.number or (sample.base is not None and np.may_share_memory(sample, given))
+        ):
+            copied: Symbol = out.copy(order="K")
+            return copied
+    return out
+
+
+def _require_alike(program: Program, op: Operation, part: Any, number: int) -> None:
+    """A statement must give what the operation gave: the same spec and strides."""
+    result = op.results[op.makes.index(number)]
+    if type(part) is not Symbol:
+        raise NotStageable(f"{getattr(op.what, 'name', op.what)} gives a value that is no array")
+    sample = program.samples[part.number]
+    strides = sample.strides if isinstance(sample, np.ndarray) else None
+    if type(sample) is not result.type or strides != result.strides:
+        raise NotStageable(f"{getattr(op.what, 'name', op.what)} gives another kind of value when it is run again")
+
+
+copy_of = faithful_copy

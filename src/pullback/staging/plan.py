@@ -1,0 +1,211 @@
+"""Where the values of a list of statements lie: what is computed at all, when a value is read last, which writes may go
+in place, and which results share a buffer."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.staging.symbols import Program, Statement
+
+LARGE = 16_384
+"""Bytes from which results are computed into buffers; what is smaller NumPy keeps in a cache of its own."""
+_UFUNCS: dict[str, np.ufunc] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "%": np.remainder, "//": np.floor_divide,
+    "&": np.bitwise_and, "|": np.bitwise_or, "<": np.less, "<=": np.less_equal, ">": np.greater,
+    ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+
+
+@define(eq=False)
+class Line:
+    """A statement with what was decided for it."""
+
+    statement: Statement
+    into: str = ""
+    """What the result is computed into: ``buffer 3``, ``value 12``, ``fresh 4``; empty where NumPy makes it."""
+    in_place: bool = False
+    """Of a write: it changes the array of its target."""
+    detached: tuple[int, ...] = ()
+    """Values that are copied before the write, since they look at what it changes."""
+
+
+@define(eq=False)
+class Plan:
+    """The lines of a function, and the arrays that it works in."""
+
+    lines: list[Line] = field(factory=list)
+    buffers: list[tuple[tuple[int, ...], Any]] = field(factory=list)
+    """Shape and dtype of each buffer, which is used in every call."""
+    fresh: list[tuple[tuple[int, ...], Any]] = field(factory=list)
+    """The same of results that leave: used again as soon as nobody has them."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers."""
+        return sum(int(np.prod(shape, dtype=np.intp)) * dtype.itemsize for shape, dtype in self.buffers)
+
+
+def plan_of(program: Program, statements: list[Statement], leaving: Iterable[int]) -> Plan:
+    """The plan of a function that computes the values ``leaving``."""
+    kept = frozenset(leaving)
+    live = _live(statements, kept)
+    return _Planner(program, live, kept).plan()
+
+
+def ufunc_of(statement: Statement) -> Any:
+    """The ufunc by which a statement can be computed into an array; None where there is none."""
+    if statement.kwargs or statement.writes:
+        return None
+    if isinstance(statement.function, np.ufunc):
+        return statement.function if statement.function.nout == 1 else None
+    if statement.symbol == "-" and len(statement.args) == 1:
+        return np.negative
+    return _UFUNCS.get(statement.symbol)
+
+
+def _live(statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
+    wanted, found = set(kept), []
+    for statement in reversed(statements):
+        if statement.makes in wanted:
+            wanted.update(statement.reads)
+            found.append(statement)
+    return found[::-1]
+
+
+@define(eq=False)
+class _Planner:
+    program: Program
+    statements: list[Statement]
+    kept: frozenset[int]
+    roots: dict[int, frozenset[int]] = field(factory=dict)
+    """For each value the values whose memory it may look at."""
+    ours: set[int] = field(factory=set)
+    """Roots that were made here."""
+    last: dict[int, int] = field(factory=dict)
+    """When a value is read last; of one that leaves, never."""
+    until: dict[int, int] = field(factory=dict)
+    """When the memory of a value is read last."""
+    buffer_of: dict[int, int] = field(factory=dict)
+    """Root to the buffer it lies in."""
+    idle: list[int] = field(factory=list)
+    made: Plan = field(factory=Plan)
+
+    def plan(self) -> Plan:
+        """Line by line."""
+        for at, statement in enumerate(self.statements):
+            for number in statement.reads:
+                self.last[number] = at
+        for number in self.kept:
+            self.last[number] = len(self.statements)
+        self._look_ahead()
+        for at, statement in enumerate(self.statements):
+            line = Line(statement)
+            if statement.writes:
+                self._write(at, line)
+            elif statement.aliases:
+                self.roots[statement.makes] = frozenset().union(*map(self._roots_of, statement.aliases))
+            else:
+                self._compute(at, line)
+            self.made.lines.append(line)
+            self._release(at)
+        return self.made
+
+    def _roots_of(self, number: int) -> frozenset[int]:
+        return self.roots.get(number, frozenset((number,)))
+
+    def _look_ahead(self) -> None:
+        """Until when the memory of each value is in use, whether a write goes in place or not."""
+        roots: dict[int, frozenset[int]] = {}
+        for statement in self.statements:
+            sources = (statement.reads[0],) if statement.writes else statement.aliases
+            own = frozenset(() if statement.aliases else (statement.makes,))
+            roots[statement.makes] = own.union(*(roots.get(n, frozenset((n,))) for n in sources))
+        for number in {*self.last, *roots}:
+            for root in roots.get(number, frozenset((number,))):
+                self.until[root] = max(self.until.get(root, -1), self.last.get(number, -1))
+
+    def _sample(self, number: int) -> Any:
+        return self.program.samples[number]
+
+    def _write(self, at: int, line: Line) -> None:
+        statement = line.statement
+        target, makes = statement.reads[0], statement.makes
+        roots = self._roots_of(target)
+        if len(roots) == 1 and roots <= self.ours:
+            others = [
+                n for n, found in [*self.roots.items(), *((r, frozenset((r,))) for r in roots)]
+                if found & roots and self.last.get(n, -1) > at
+            ]  # fmt: skip
+            whole = self._sample(target)
+            if all(2 * self._sample(n).nbytes <= whole.nbytes for n in others):
+                for number in others:
+                    self.roots[number] = frozenset((number,))
+                    self.ours.add(number)
+                line.in_place, line.detached = True, tuple(others)
+                self.roots[makes] = roots
+                return
+        self.roots[makes] = frozenset((makes,))
+        self.ours.add(makes)
+        sample = self._sample(makes)
+        if sample.flags.c_contiguous and sample.nbytes >= LARGE:
+            line.into = self._buffer(makes, sample)
+
+    def _compute(self, at: int, line: Line) -> None:
+        statement, makes = line.statement, line.statement.makes
+        self.roots[makes] = frozenset((makes,))
+        self.ours.add(makes)
+        sample = self._sample(makes)
+        if not isinstance(sample, np.ndarray) or sample.nbytes < LARGE or not sample.flags.c_contiguous:
+            return
+        blank = statement.function is np.zeros
+        if ufunc_of(statement) is None and not blank:
+            return
+        over = None if blank else self._dying(at, statement, sample)
+        if over is not None:
+            self._take(over, makes)
+            line.into = f"value {over}"
+            return
+        line.into = self._buffer(makes, sample)
+
+    def _dying(self, at: int, statement: Statement, sample: Any) -> int | None:
+        """An operand that is read here for the last time and whose memory the result can have."""
+        leaves = self.until.get(statement.makes, -1) >= len(self.statements)
+        for number in statement.reads:
+            given = self._sample(number)
+            roots = self._roots_of(number)
+            if roots != frozenset((number,)) or number not in self.ours or self.until.get(number, -1) != at:
+                continue
+            if type(given) is not np.ndarray or given.shape != sample.shape or given.dtype != sample.dtype:
+                continue
+            if given.strides != sample.strides or (leaves and number in self.buffer_of):
+                continue
+            if any(n != number and number in self._roots_of(n) for n in statement.reads):
+                continue
+            return number
+        return None
+
+    def _take(self, over: int, makes: int) -> None:
+        if over in self.buffer_of:
+            self.buffer_of[makes] = self.buffer_of.pop(over)
+        self.ours.discard(over)
+
+    def _buffer(self, makes: int, sample: Any) -> str:
+        kind = sample.shape, sample.dtype
+        if self.until.get(makes, -1) >= len(self.statements):
+            self.made.fresh.append(kind)
+            return f"fresh {len(self.made.fresh) - 1}"
+        for place in self.idle:
+            if self.made.buffers[place] == kind:
+                self.idle.remove(place)
+                break
+        else:
+            place = len(self.made.buffers)
+            self.made.buffers.append(kind)
+        self.buffer_of[makes] = place
+        return f"buffer {place}"
+
+    def _release(self, at: int) -> None:
+        for root in [root for root in self.buffer_of if self.until.get(root, -1) <= at]:
+            self.idle.append(self.buffer_of.pop(root))

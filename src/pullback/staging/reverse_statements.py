@@ -1,0 +1,214 @@
+"""The reverse of a step as statements: the pulls of its records, run on symbols from the last to the first, as the sweep
+runs them on arrays."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.primitives.selecting.indexing import READ, _add_at
+from pullback.recording.crossing import CAPTURE
+from pullback.recording.keys import is_basic
+from pullback.recording.recorder import INPUT
+from pullback.recording.regions import Region
+from pullback.recording.results import COMPONENT
+from pullback.recording.writes import CREATE, WRITE_OPCODES, empty_with_strides
+from pullback.rules.cotangent_sums import send
+from pullback.rules.forms import FORMS, Form
+from pullback.rules.generated_pulls import make_pull
+from pullback.rules.nan_masking import without_nan
+from pullback.rules.rule_names import read
+from pullback.rules.unbroadcast import settle
+from pullback.staging.forward_statements import Forward, NotStageable, written
+from pullback.staging.operations import Operation
+from pullback.staging.symbols import Program, Symbol
+
+@define(eq=False)
+class SymbolSweep:
+    """What pulls ask of a sweep."""
+
+    program: Program
+    cts: list[Any]
+    owned: set[int] = field(factory=set)
+    outer: None = None
+    gathered: dict[int, Any] = field(factory=dict)
+
+    def gather(self, ident: int, ct: Any) -> None:
+        """The cotangent of a captured value."""
+        self.gathered[ident] = ct
+
+
+def skeleton(
+    records: list[Any], ranges: list[tuple[int, int]], operations: list[Operation], forward: Forward
+) -> list[Any]:
+    """The records of a step with symbols in the place of the values that they hold. Raises :class:`NotStageable`."""
+    found = list(records)
+    for op, (start, stop), (operands, out, residuals) in zip(operations, ranges, forward.calls, strict=True):
+        for k in range(start, stop):
+            form = FORMS[records[k][0]]
+            if form.rules:
+                if form.primitive is not op.what:
+                    raise NotStageable(f"{form.name} is recorded for another operation")
+                found[k] = _held_by_symbols(form, records[k], operands, out, residuals)
+            elif form.wide or not (
+                records[k][0] in WRITE_OPCODES
+                or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)
+            ):
+                raise NotStageable(f"a step in which {form.name} is recorded")
+    return found
+
+
+def _held_by_symbols(form: Form, record: Any, operands: tuple[Any, ...], out: Any, residuals: Any) -> Any:
+    prim, first = form.primitive, 1 + len(form.active)
+    if prim.opaque or prim.guarded:
+        raise NotStageable(f"{form.name} is a primitive from outside, whose values are guarded")
+    saved = tuple(
+        read(prim, name, lambda k: _number(operands[k]), len(operands), out, residuals) for name in form.saved
+    )
+    return (*record[:first], *saved, *record[first + len(saved) :])
+
+
+def _number(operand: Any) -> Any:
+    return operand
+
+
+def reverse_statements(
+    forward: Forward, records: list[Any], n_inputs: int, seeds: dict[int, Symbol], *, masks: bool
+) -> SymbolSweep:
+    """Run the pulls of ``records`` on symbols: the cotangents of the inputs in ``cts``, of captured values in
+    ``gathered``. ``seeds`` are the cotangents of what left the step, by record."""
+    cts: list[Any] = [None] * len(records)
+    sweep = SymbolSweep(forward.program, cts)
+    for ident, seed in seeds.items():
+        cts[ident] = seed
+    for i in range(len(records) - 1, n_inputs - 1, -1):
+        ct = cts[i]
+        if ct is None:
+            continue
+        cts[i] = None
+        record = records[i]
+        forward.program.site = record[-1]
+        _pull_of(record[0], masks)(record, ct, cts, sweep)
+    return sweep
+
+
+@cache
+def _pull_of(opcode: int, masks: bool) -> Callable[..., None]:
+    form = FORMS[opcode]
+    if opcode in WRITE_OPCODES:
+        return _pull_increment if form.name.startswith("increment") else _pull_set
+    special = {
+        READ.opcode: _pull_read, INPUT.opcode: _nothing, CREATE.opcode: _nothing, CAPTURE.opcode: _pull_capture,
+        COMPONENT.opcode: _pull_component,
+    }.get(opcode)  # fmt: skip
+    if special is not None:
+        return special
+    cleans = masks and form.primitive.elementwise and bool(form.rules) and not form.primitive.outputs
+    return make_pull(form, _cleaned if cleans else None, _whole)
+
+
+def _whole(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule on symbols: its statements, or one that calls it."""
+
+    def pulled(*args: Any) -> Any:
+        program = next(arg._program for arg in _flat(args) if type(arg) is Symbol)
+        return program.whole(rule, args, {})
+
+    return pulled
+
+
+def _flat(args: Any) -> Any:
+    for arg in args:
+        if isinstance(arg, tuple | list):
+            yield from _flat(arg)
+        else:
+            yield arg
+
+
+def _cleaned(g: Any, ct: Any) -> Any:
+    program = (g if type(g) is Symbol else ct)._program
+    return program.call(without_nan, (g, ct), {})
+
+
+def _nothing(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
+    """An input has nobody to pass its cotangent to."""
+
+
+def _pull_capture(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
+    sweep.gather(record[1], ct)
+
+
+def _pull_component(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
+    _, parent, place, count, _ = record
+    if cts[parent] is None:
+        cts[parent] = [None] * count
+    cts[parent][place] = ct
+
+
+def _pull_read(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
+    _, ident, spec, (key,), _ = record
+    program, buffer = sweep.program, cts[ident]
+    fresh = buffer is None
+    if fresh:
+        buffer = program.call(np.zeros, (spec.shape, spec.dtype), {})
+    if is_basic(key):
+        cts[ident] = written(program, buffer, Region((), key, False), ct, add=True)
+    else:
+        cts[ident] = program.write(buffer, _added, key, ct, fresh)
+    sweep.owned.add(ident)
+
+
+def _added(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
+    _add_at(buffer, key, ct, fresh)
+
+
+def _pull_set(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
+    form, program = FORMS[record[0]], sweep.program
+    region, spec, strides, value_spec, _, site = record[1 + form.n_ids :]
+    buffer = _laid_out(program, ct, strides)
+    if form.name in ("set_both", "set_value"):
+        g = region.sent(buffer, region.read(buffer))
+        if region.repeats:
+            raise NotStageable("an assignment by a key that names an element twice")
+        _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
+    if form.name != "set_value":
+        send(cts, record[1], written(program, buffer, region, 0, add=False), sweep)
+
+
+def _pull_increment(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
+    form, program = FORMS[record[0]], sweep.program
+    region, _, strides, value_spec, _, site = record[1 + form.n_ids :]
+    buffer = _laid_out(program, ct, strides) if region.steps else ct
+    if form.name in ("increment_both", "increment_value"):
+        part = region.view(buffer)[region.key]
+        sample, whole = program.samples[part.number], program.samples[buffer.number]
+        if not (region.fancy or region.steps) and isinstance(sample, np.ndarray) and 2 * sample.nbytes < whole.nbytes:
+            part = part.copy()
+        elif region.steps and not region.fancy:
+            part = part.copy()
+        _send(region.sent(buffer, part), record[form.n_ids], value_spec, form, site, cts, sweep)
+    if form.name != "increment_value":
+        send(cts, record[1], buffer, sweep)
+
+
+def _laid_out(program: Program, ct: Symbol, strides: Any) -> Symbol:
+    """A cotangent with the strides of its primal."""
+    sample = program.samples[ct.number]
+    if isinstance(sample, np.ndarray) and (strides is None or sample.strides == strides):
+        return ct
+    made: Symbol = program.call(_laid, (ct, strides), {})
+    return made
+
+
+def _laid(ct: Any, strides: Any) -> Any:
+    buffer = empty_with_strides(np.shape(ct), ct.dtype, strides)
+    buffer[...] = ct
+    return buffer
+
+
+def _send(g: Any, ident: int, spec: Any, form: Form, site: int, cts: Any, sweep: Any) -> None:
+    if len(spec.shape) > len(g.shape):
+        g = g.reshape((1,) * (len(spec.shape) - len(g.shape)) + g.shape)
+    send(cts, ident, settle(g, spec, form, 0, site, g), sweep)

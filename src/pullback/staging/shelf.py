@@ -1,0 +1,90 @@
+"""The stages of one body: what its steps have been seen to do, and the functions for those that came again."""
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from attrs import define, field
+
+from pullback.staging.forward_statements import NotStageable
+from pullback.staging.operations import Operation, same
+from pullback.staging.stages import Recorded, Stage, stage_of
+
+MOST_VARIANTS = 8
+"""After so many different steps a body is recorded for good."""
+MOST_BODIES = 256
+
+
+@define(eq=False)
+class Shelf:
+    """What is known of one body's steps."""
+
+    stages: list[Stage] = field(factory=list)
+    seen: list[tuple[Any, list[Operation]]] = field(factory=list)
+    """What entered, and the operations, of steps that have come once."""
+    entries: dict[int, Any] = field(factory=dict)
+    """What entered, by the stage."""
+    why: list[str] = field(factory=list)
+    """Why a step was not staged, the newest last."""
+    n_failed: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is tried."""
+        return self.n_failed + len(self.seen) > MOST_VARIANTS
+
+    def known(self, entry: Any) -> list[Stage]:
+        """The stages of steps that were entered so."""
+        return [stage for stage in self.stages if self.entries[id(stage)] == entry]
+
+    def failed(self, why: str) -> None:
+        """A step could not be staged."""
+        self.n_failed += 1
+        if why not in self.why:
+            self.why.append(why)
+
+    def learn(self, entry: Any, step: Recorded) -> Stage | None:
+        """A step was recorded: a stage where it has been seen before."""
+        for place, (entered, operations) in enumerate(self.seen):
+            if entered == entry and len(operations) == len(step.operations) and all(
+                map(same, operations, step.operations)
+            ):
+                del self.seen[place]
+                break
+        else:
+            self.seen.append((entry, step.operations))
+            return None
+        try:
+            stage = stage_of(step)
+        except NotStageable as error:
+            self.failed(str(error))
+            return None
+        self.entries[id(stage)] = entry
+        self.stages.append(stage)
+        return stage
+
+
+_SHELVES: OrderedDict[int, tuple[Any, Shelf]] = OrderedDict()
+_CHANGING = Lock()
+
+
+def shelf_of(body: Any) -> Shelf:
+    """The shelf of a function's code, shared by all loops over it; a new one for anything else that is called."""
+    code = getattr(body, "__code__", None)
+    if code is None:
+        return Shelf()
+    with _CHANGING:
+        found = _SHELVES.get(id(code))
+        if found is None:
+            found = _SHELVES[id(code)] = code, Shelf()
+            if len(_SHELVES) > MOST_BODIES:
+                _SHELVES.popitem(last=False)
+        else:
+            _SHELVES.move_to_end(id(code))
+        return found[1]
+
+
+def forget() -> None:
+    """Empty all shelves: for tests."""
+    with _CHANGING:
+        _SHELVES.clear()

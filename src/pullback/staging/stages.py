@@ -1,0 +1,213 @@
+"""A stage: a step that is known, as three generated functions. It is used when its first use has given the same bytes as
+the recorded step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.sweep import Sweep, sweep
+from pullback.recording.crossing import CAPTURE
+from pullback.recording.tape import Tape
+from pullback.rules.forms import FORMS
+from pullback.staging.forward_statements import Forward, NotStageable, forward_statements
+from pullback.staging.operations import Operation
+from pullback.staging.plan import plan_of
+from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
+from pullback.staging.symbols import Symbol
+from pullback.staging.text import Fresh, Generated, generate
+from pullback.words.digests import same_bits
+
+
+@define(eq=False)
+class Recorded:
+    """A step that was recorded in the ordinary way, with what its shadow run wrote down: what a stage is made from."""
+
+    tape: Tape
+    operations: list[Operation]
+    ranges: list[tuple[int, int]]
+    inputs: list[Any]
+    captured: list[tuple[int, Any]]
+    constants: list[Any]
+    entered: list[int]
+    """Record of each input."""
+    left: list[tuple[int, Any] | None]
+    """Record and spec of each leaf and output that leaves, None where it does not depend on the inputs."""
+    returned: list[Any]
+    """Values of the leaves and outputs."""
+    masks: bool
+
+
+@define(eq=False)
+class Workspace:
+    """The arrays that the functions of a stage work in, of one execution of a loop."""
+
+    arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
+
+    def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The buffers, and the makers of what leaves, of one function."""
+        found = self.arrays.get(generated.name)
+        if found is None:
+            plan = generated.plan
+            buffers = tuple(np.empty(shape, dtype) for shape, dtype in plan.buffers)
+            found = self.arrays[generated.name] = buffers, tuple(Fresh(*kind) for kind in plan.fresh)
+        return found
+
+
+@define(eq=False)
+class Stage:
+    """The functions of a step, and what is needed to make an ordinary tape of what was recorded by them."""
+
+    operations: list[Operation]
+    record: Generated
+    advance: Generated
+    reverse: Generated
+    slots: tuple[int, ...]
+    """The numbers of the values that the reverse reads, in their order among the slots."""
+    records: list[Any] = field(repr=False)
+    """The records, with symbols in the place of values."""
+    n_inputs: int
+    captured: tuple[int, ...]
+    """The ids of the captured values, in the loop that the stage was made in."""
+    seeded: tuple[bool, ...]
+    """Which leaves and outputs have a cotangent."""
+    specs: tuple[Any, ...]
+    """The specs of these cotangents."""
+    entered: tuple[bool, ...]
+    """Which inputs get one."""
+    gathered: tuple[bool, ...]
+    """Which captured values get one."""
+    masks: bool
+    places: tuple[list[int | None], list[int | None]] = field(default=([], []), init=False)
+    """Record ids of the leaves that enter, and of those of ``xs``."""
+    left: list[tuple[int, Any] | None] = field(factory=list, init=False)
+    """Record and spec of each leaf and output that leaves."""
+
+    def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
+        """``tape`` with the records that the ordinary way would have made."""
+        by_number, outer = dict(zip(self.slots, slots, strict=True)), dict(zip(self.captured, captured, strict=True))
+        for record in self.records:
+            form = FORMS[record[0]]
+            if record[0] == CAPTURE.opcode:
+                record = (record[0], outer[record[1]], *record[2:])  # noqa: PLW2901
+            elif form.saved:
+                first = 1 + len(form.active)
+                last = first + len(form.saved)
+                record = (*record[:first], *(_valued(x, by_number) for x in record[first:last]), *record[last:])  # noqa: PLW2901
+            tape.records.append(record)
+        tape.n_inputs = self.n_inputs
+        return tape
+
+
+def _valued(x: Any, by_number: dict[int, Any]) -> Any:
+    if type(x) is tuple:
+        return tuple(_valued(part, by_number) for part in x)
+    return by_number[x.number] if type(x) is Symbol else x
+
+
+def stage_of(step: Recorded) -> Stage:
+    """The stage of a recorded step, compared with it byte for byte. Raises :class:`NotStageable`."""
+    records, ranges = step.tape.records, step.ranges
+    covered = {k for start, stop in ranges for k in range(start, stop)}
+    if covered != set(range(step.tape.n_inputs, len(records))):
+        raise NotStageable("records that no operation has made")
+    sites = [records[start][-1] if stop > start else 0 for start, stop in ranges]  # type: ignore[index]
+    values = [value for _, value in step.captured]
+    forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
+    n_forward = len(forward.program.statements)
+    held = skeleton(records, ranges, step.operations, forward)
+    slots = tuple(dict.fromkeys(n for record in held for n in _numbers(record)))
+    seeds, given = _seeds(forward, step)
+    reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
+    stage = _generated(step, forward, n_forward, reverse, held, slots, given)
+    _require_same(stage, step)
+    forward.program.samples.clear()
+    return stage
+
+
+def _numbers(record: Any) -> list[int]:
+    form = FORMS[record[0]]
+    saved = form.saved_values(record) if form.saved else ()
+    return [x.number for part in saved for x in (part if type(part) is tuple else (part,)) if type(x) is Symbol]
+
+
+def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Symbol]]:
+    seeds: dict[int, Symbol] = {}
+    given = []
+    for at in step.left:
+        if at is not None:
+            ident, spec = at
+            seed = forward.program.value(np.ones(spec.shape, spec.dtype))
+            given.append(seed)
+            seeds[ident] = seed if ident not in seeds else seeds[ident] + seed
+    return seeds, given
+
+
+def _generated(
+    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, held: list[Any], slots: tuple[int, ...],
+    given: list[Symbol],
+) -> Stage:  # fmt: skip
+    program = forward.program
+    returned = [x.number for x in forward.returned]
+    before, after = program.statements[:n_forward], program.statements[n_forward:]
+    if len(given) != sum(at is not None for at in step.left):
+        raise NotStageable("cotangents that do not fit")
+    arguments = [
+        (name, [x.number for x in part])
+        for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
+    ]
+    record = generate("record", plan_of(program, before, (*returned, *slots)), arguments, (returned, slots))
+    advance = generate("advance", plan_of(program, before, returned), arguments, (returned,))
+    cts = [swept.cts[ident] for ident in step.entered]
+    gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
+    parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
+    backward = generate(
+        "reverse", plan_of(program, after, (*parts[0], *parts[1])),
+        [("slots", slots), ("seeds", [x.number for x in given])], parts,
+    )  # fmt: skip
+    return Stage(
+        step.operations, record, advance, backward, slots, held, step.tape.n_inputs,
+        tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
+        tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
+        tuple(x is not None for x in gathered), step.masks,
+    )  # fmt: skip
+
+
+def _require_same(stage: Stage, step: Recorded) -> None:
+    """Run the functions on what the recorded step was run on: all that leaves must have the same bytes."""
+    work = Workspace()
+    captured = [value for _, value in step.captured]
+    returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
+    _require_equal(returned, step.returned, "what the step returns")
+    (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
+    _require_equal(advanced, step.returned, "what the step returns")
+    random = np.random.default_rng(0)
+    seeds = [_drawn(random, spec) for spec in stage.specs]
+    cts: list[Any] = [None] * len(step.tape.records)
+    one = Sweep(cts, masks=step.masks)
+    for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
+        cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
+    sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
+    with np.errstate(all="ignore"):
+        entered, gathered = stage.reverse.function(slots, seeds, *work.of(stage.reverse))
+    wanted = [cts[ident] for ident in step.entered]
+    _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
+    wanted = [one.gathered.get(ident) for ident, _ in step.captured]
+    _require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+
+
+def _drawn(random: np.random.Generator, spec: Any) -> Any:
+    drawn = np.asarray(random.standard_normal(spec.shape))
+    if spec.dtype.kind == "c":
+        drawn = drawn + 1j * random.standard_normal(spec.shape)
+    return np.asarray(drawn.astype(spec.dtype))
+
+
+def _require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+    if len(found) != len(wanted):
+        raise NotStageable(f"{what}: {len(found)} values, {len(wanted)} were recorded")
+    for a, b in zip(found, wanted, strict=True):
+        a, b = np.asarray(a), np.asarray(b)  # noqa: PLW2901
+        if a.shape != b.shape or a.dtype != b.dtype or a.strides != b.strides or not same_bits(a, b):
+            raise NotStageable(f"{what}: other bytes than were recorded")

@@ -1,0 +1,105 @@
+"""Handles without values: what a body is called on where its step is compared with one that is known."""
+
+from typing import Any, Final
+
+from pullback.recording.handles import Kinds
+from pullback.recording.tape import CLOSED, Tape
+from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import TracerError
+
+
+class Valueless:
+    """What they answer from the spec alone; asked for more, they have the value computed (``_value``) or become
+    ordinary."""
+
+    __slots__ = ()
+
+    @property
+    def _value(self: Any) -> Any:
+        return self._tape.shadow.value(self)
+
+    @property
+    def shape(self: Any) -> tuple[int, ...]:
+        """Extents of the axes."""
+        shape: tuple[int, ...] = self._spec.shape
+        return shape
+
+    @shape.setter
+    def shape(self: Any, shape: Any) -> None:
+        self._tape.shadow.surrender()
+        self.shape = shape
+
+    @property
+    def dtype(self: Any) -> Any:
+        """The dtype."""
+        return self._spec.dtype
+
+    @property
+    def flat(self: Any) -> Any:
+        """The elements in C order."""
+        self._tape.shadow.surrender()
+        return self.flat
+
+    @flat.setter
+    def flat(self: Any, new: Any) -> None:
+        self._tape.shadow.surrender()
+        self.flat = new
+
+    def __len__(self: Any) -> int:
+        if not self._spec.shape:
+            raise TypeError("len() of unsized object")
+        return int(self._spec.shape[0])
+
+
+class ValuelessTracer(Valueless, Tracer):
+    """A traced array."""
+
+    __slots__ = ()
+
+
+class ValuelessView(Valueless, View):
+    """A view of another."""
+
+    __slots__ = ()
+
+
+class ValuelessBuffer(Valueless, Buffer):
+    """An array that depends on nothing yet."""
+
+    __slots__ = ()
+
+
+class ValuelessWeak(Valueless, Weak):
+    """Over a Python number."""
+
+    __slots__ = ()
+
+
+VALUELESS: Final = Kinds(ValuelessTracer, ValuelessView, ValuelessBuffer, ValuelessWeak)
+CLASSES: Final[dict[str, Any]] = {
+    "tracer": ValuelessTracer, "view": ValuelessView, "buffer": ValuelessBuffer, "weak": ValuelessWeak,
+    "plain": ValuelessTracer,
+}  # fmt: skip
+KIND_OF: Final = frozenset(CLASSES.values())
+_NAMES = {Tracer: "tracer", View: "view", Buffer: "buffer", Weak: "weak"}
+
+
+def kind_name(handle: Any) -> str:
+    """The kind of an ordinary handle."""
+    return _NAMES[type(handle)]
+
+
+class _Ended:
+    """The shadow of a step that is over."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise TracerError(
+            f"a value of a step that has ended is used (at {site_text(site_here())}): it leaked out of the body, "
+            "through a global, an attribute or a generator. Return it, or keep pullback.value(x)"
+        )
+
+
+ENDED: Final = Tape(0, KINDS)
+ENDED.mode = CLOSED
+ENDED.shadow = _Ended()  # type: ignore[assignment]  # whatever is asked of it is refused
