@@ -1,10 +1,11 @@
-"""A revolve schedule as plain tuples, for the handwritten adjoint when no policy is at hand.
+"""A revolve schedule as plain tuples, for the handwritten adjoint when no policy is at hand, and the loop by which an
+adjoint without buffers of its own follows a policy's schedule.
 
 Source: Griewank and Walther, ACM TOMS 26 (2000) 19-45 (algorithm 799). The split is found by the dynamic programme
 ``E(n, s) = min_m m + E(n - m, s - 1) + E(m, s)``, slow and plain on purpose: it shares nothing with the library.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -50,3 +51,41 @@ def _reverse(start: int, stop: int, snapshots: int, *, live: bool) -> Iterator[A
     if not live:
         yield ("Load", "state", start)
     yield from (("Record", start), ("Reverse", start), ("Delete", "state", start))
+
+
+def follow(
+    actions: Iterable[Any],
+    n_steps: int,
+    state: Any,
+    step: Callable[[int, Any], Any],
+    kept_step: Callable[[int, Any], tuple[Any, Any]],
+    seed: Callable[[Any], Any],
+    step_adjoint: Callable[[int, Any, Any], Any],
+) -> tuple[Any, Any]:
+    """``(last state, cotangent of the first state)`` by the actions of a policy's schedule.
+
+    ``step(k, state)`` is the next state, ``kept_step(k, state)`` that and what its reverse reads, ``seed(last state)``
+    the cotangent of the last state, ``step_adjoint(k, kept, cotangent)`` the cotangent one step earlier. States are
+    kept by reference: a step makes a new one.
+    """
+    states: dict[int, Any] = {}
+    tapes: dict[int, Any] = {}
+    last = ct = None
+    for action in actions:
+        name, on_state = type(action).__name__, getattr(action, "kind", "") == "state"
+        if name == "Advance":
+            for k in range(action.start, action.stop):
+                state = step(k, state)
+        elif name == "Record":
+            state, tapes[action.step] = kept_step(action.step, state)
+            if action.step == n_steps - 1:
+                last, ct = state, seed(state)
+        elif name == "Reverse":
+            ct = step_adjoint(action.step, tapes.pop(action.step), ct)
+        elif name == "Save" and on_state:
+            states[action.step] = state
+        elif name == "Load" and on_state:
+            state = states[action.step]
+        elif name == "Delete" and on_state:
+            del states[action.step]
+    return last, ct
