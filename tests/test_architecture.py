@@ -547,7 +547,7 @@ def test_every_plugin_is_type_checked() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- tests
 
-ACROSS = ("adbench", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
+ACROSS = ("adbench", "benchmarks", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
 
 
 def test_a_test_is_found_by_the_name_of_what_it_tests() -> None:
