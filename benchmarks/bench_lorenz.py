@@ -58,11 +58,17 @@ def from_states(x: Any, n_steps: int) -> Any:
 def by_schedule(x: Any, n_steps: int, policy: pb.MemoryPolicy) -> Any:
     """The gradient by the handwritten adjoint on a policy's own schedule."""
     forcing, dt = MODEL.forcing, MODEL.dt
+
+    def advance(start: int, stop: int, x: Any) -> Any:
+        for _ in range(start, stop):
+            x = lorenz_adjoint.step(x, forcing, dt)
+        return x
+
     return schedules.follow(
-        policy.schedule(n_steps),
+        schedules.prepared(policy.schedule(n_steps)),
         n_steps,
         x,
-        lambda _, x: lorenz_adjoint.step(x, forcing, dt),
+        advance,
         lambda _, x: lorenz_adjoint.kept_step(x, forcing, dt),
         lambda last: last,
         lambda _, kept, ct: lorenz_adjoint.step_adjoint(kept, ct, dt),

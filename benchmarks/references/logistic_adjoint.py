@@ -6,6 +6,7 @@ The misfit is the sum of the squares of the last state; gradients are taken by t
 gradient has the same bits.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,3 +52,27 @@ def value_and_gradient(u: Array, c: Array, n_steps: int) -> tuple[Array, tuple[A
     for saved in reversed(kept):
         ct = step_adjoint(saved, c, ct, ct_c)
     return value, (ct, ct_c)
+
+
+def advance(start: int, stop: int, u: Array, c: Array) -> Array:
+    """The state after these steps."""
+    for _ in range(start, stop):
+        u = u + DT * (c * u * (1.0 - u))
+    return u
+
+
+def value_and_gradient_by(
+    follow: Callable[..., Any], table: Any, u: Array, c: Array, n_steps: int
+) -> tuple[Array, tuple[Array, Array]]:
+    """As :func:`value_and_gradient`, by ``schedules.follow`` and a table of actions that it takes."""
+    ct_c = np.zeros_like(c)
+    last, ct = follow(
+        table,
+        n_steps,
+        u,
+        lambda start, stop, u: advance(start, stop, u, c),
+        lambda _, u: kept_step(u, c),
+        lambda last: 2.0 * last,
+        lambda _, kept, ct: step_adjoint(kept, c, ct, ct_c),
+    )
+    return np.sum(last * last), (ct, ct_c)

@@ -53,39 +53,50 @@ def _reverse(start: int, stop: int, snapshots: int, *, live: bool) -> Iterator[A
     yield from (("Record", start), ("Reverse", start), ("Delete", "state", start))
 
 
+def prepared(actions: Iterable[Any]) -> list[Action]:
+    """The actions of a policy's schedule that concern an adjoint without tiers, as tuples: what a person who writes a
+    revolve by hand has as a table."""
+    table: list[Action] = []
+    for action in actions:
+        name = type(action).__name__
+        if name == "Advance":
+            table.append((name, action.start, action.stop))
+        elif name in ("Record", "Reverse") or getattr(action, "kind", "") == "state":
+            table.append((name, action.step, 0))
+    return table
+
+
 def follow(
-    actions: Iterable[Any],
+    table: Iterable[Action],
     n_steps: int,
     state: Any,
-    step: Callable[[int, Any], Any],
+    advance: Callable[[int, int, Any], Any],
     kept_step: Callable[[int, Any], tuple[Any, Any]],
     seed: Callable[[Any], Any],
     step_adjoint: Callable[[int, Any, Any], Any],
 ) -> tuple[Any, Any]:
-    """``(last state, cotangent of the first state)`` by the actions of a policy's schedule.
+    """``(last state, cotangent of the first state)`` by the actions of a :func:`prepared` schedule.
 
-    ``step(k, state)`` is the next state, ``kept_step(k, state)`` that and what its reverse reads, ``seed(last state)``
-    the cotangent of the last state, ``step_adjoint(k, kept, cotangent)`` the cotangent one step earlier. States are
-    kept by reference: a step makes a new one.
+    ``advance(start, stop, state)`` is the state after these steps, ``kept_step(k, state)`` the next one and what its
+    reverse reads, ``seed(last state)`` the cotangent of the last state, ``step_adjoint(k, kept, cotangent)`` the
+    cotangent one step earlier. States are kept by reference: a step makes a new one.
     """
     states: dict[int, Any] = {}
     tapes: dict[int, Any] = {}
     last = ct = None
-    for action in actions:
-        name, on_state = type(action).__name__, getattr(action, "kind", "") == "state"
+    for name, first, stop in table:
         if name == "Advance":
-            for k in range(action.start, action.stop):
-                state = step(k, state)
+            state = advance(first, stop, state)
         elif name == "Record":
-            state, tapes[action.step] = kept_step(action.step, state)
-            if action.step == n_steps - 1:
+            state, tapes[first] = kept_step(first, state)
+            if first == n_steps - 1:
                 last, ct = state, seed(state)
         elif name == "Reverse":
-            ct = step_adjoint(action.step, tapes.pop(action.step), ct)
-        elif name == "Save" and on_state:
-            states[action.step] = state
-        elif name == "Load" and on_state:
-            state = states[action.step]
-        elif name == "Delete" and on_state:
-            del states[action.step]
+            ct = step_adjoint(first, tapes.pop(first), ct)
+        elif name == "Save":
+            states[first] = state
+        elif name == "Load":
+            state = states[first]
+        elif name == "Delete":
+            del states[first]
     return last, ct

@@ -110,7 +110,8 @@ def logistic_candidates(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -
     if isinstance(policy, pb.SaveAll):
         made: dict[str, Call] = {"hand": partial(logistic_adjoint.value_and_gradient, u, c, n_steps)}
     else:
-        made = {"hand": partial(logistic_by_schedule, u, c, n_steps, policy)}
+        table = schedules.prepared(policy.schedule(n_steps))
+        made = {"hand": partial(logistic_adjoint.value_and_gradient_by, schedules.follow, table, u, c, n_steps)}
 
     def looped(u: Any, c: Any, **options: Any) -> Any:
         body = lambda _, u: logistic_adjoint.step(u, c)  # noqa: E731
@@ -128,21 +129,6 @@ def logistic_candidates(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -
     for name, options in ways().items():
         made[name] = partial(pb.value_and_grad(partial(looped, **options), (0, 1)), u, c)
     return made | by_marked_steps(marked, n_steps, policy, (0, 1), (u, c))
-
-
-def logistic_by_schedule(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -> Any:
-    """``(misfit, (d/du, d/dc))`` by the handwritten steps on a policy's schedule."""
-    ct_c = np.zeros_like(c)
-    last, ct = schedules.follow(
-        policy.schedule(n_steps),
-        n_steps,
-        u,
-        lambda _, u: logistic_adjoint.step(u, c),
-        lambda _, u: logistic_adjoint.kept_step(u, c),
-        lambda last: 2.0 * last,
-        lambda _, kept, ct: logistic_adjoint.step_adjoint(kept, c, ct, ct_c),
-    )
-    return np.sum(last * last), (ct, ct_c)
 
 
 def small_rows(*, quick: bool) -> list[Row]:

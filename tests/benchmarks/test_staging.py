@@ -55,19 +55,11 @@ def test_logistic_growth_by_hand():
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(1), pb.Binomial(3), pb.Recompute()])
 def test_following_a_schedule_gives_the_same_bits(policy):
     u, c = np.random.default_rng(0).random((2, 5))
-    ct_c = np.zeros_like(c)
-    last, ct = schedules.follow(
-        policy.schedule(12),
-        12,
-        u,
-        lambda _, u: logistic.step(u, c),
-        lambda _, u: logistic.kept_step(u, c),
-        lambda last: 2.0 * last,
-        lambda _, kept, ct: logistic.step_adjoint(kept, c, ct, ct_c),
-    )
-    value, (of_u, of_c) = logistic.value_and_gradient(u, c, 12)
-    assert np.sum(last * last) == value
-    assert (ct.tobytes(), ct_c.tobytes()) == (of_u.tobytes(), of_c.tobytes())
+    table = schedules.prepared(policy.schedule(12))
+    by_table = logistic.value_and_gradient_by(schedules.follow, table, u, c, 12)
+    value, gradient = logistic.value_and_gradient(u, c, 12)
+    assert by_table[0] == value
+    assert [g.tobytes() for g in by_table[1]] == [g.tobytes() for g in gradient]
 
 
 def test_the_lstm_by_hand():
