@@ -92,8 +92,8 @@ def mixture_rows(*, quick: bool) -> list[Row]:
 
 
 def network_rows(*, quick: bool) -> list[Row]:
-    """A network in float32, 256 inputs, two layers of 256, 10 classes, on a batch of 128."""
-    widths, batch = ((16, 8, 8, 10) if quick else (256, 256, 256, 10)), 128
+    """A network in float32, 784 inputs, layers of 256 and 128, 10 classes, on a batch of 128."""
+    widths, batch = ((16, 8, 8, 10) if quick else (784, 256, 128, 10)), 128
     rng = np.random.default_rng(0)
     params: list[Any] = []
     for before, after in pairwise(widths):
