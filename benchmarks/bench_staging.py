@@ -20,6 +20,7 @@ PARTS = {
     "wave": loops.wave_rows,
     "peers": loops.peer_rows,
     "small": loops.small_rows,
+    "differing": loops.differing_rows,
     "lstm": loops.lstm_rows,
     "chain": programs.chain_rows,
     "elementwise": programs.elementwise_rows,

@@ -41,6 +41,7 @@ def of_loops() -> list[Limit]:
         Limit(f"wave 256^2, {SAVE_ALL}, beside {scan}", scan, 0.65, numba),
         Limit(f"wave 256^2, {BINOMIAL}, beside {checkpointed}", checkpointed, 0.75, numba),
         *(Limit(f"1000 steps of {n} elements, {policy}", "hand", most) for n, policy, most in small),
+        Limit("1000 steps of ten kinds, 10 elements", "pullback, staging off", 1.05),
         *(Limit("LSTM 16 x 64, 200 steps", "hand", 1.2, form) for form in (*forms, "pullback, scan")),
     ]
 

@@ -145,6 +145,25 @@ def small_rows(*, quick: bool) -> list[Row]:
     return rows
 
 
+def differing_rows(*, quick: bool) -> list[Row]:
+    """Steps of ten kinds, more than a loop is staged for: the default over steps that are recorded."""
+    n_steps, u = (40 if quick else 1000), np.linspace(0.1, 0.9, 10)
+    work, recorded = f"{n_steps} steps of ten kinds, 10 elements", f"{US}, staging off"
+    if not accepts(pb.fori_loop, "staging"):
+        return [row(work, US, over=recorded, note=NOT_BUILT)]
+
+    def body(k: int, u: Any) -> Any:
+        for _ in range(1 + k % 10):
+            u = u * 0.99
+        return u
+
+    def looped(u: Any, **options: Any) -> Any:
+        return np.sum(pb.fori_loop(0, n_steps, body, u, **options))
+
+    made = {name: partial(pb.value_and_grad(partial(looped, **options)), u) for name, options in by_default().items()}
+    return compared(work, {recorded: made[recorded], US: made[US]}, 2 if quick else 7, operations=n_steps)
+
+
 def lstm_rows(*, quick: bool) -> list[Row]:
     """An LSTM with a batch of 16 and 64 hidden units, everything saved, by ``scan`` and by both other forms."""
     n_steps, batch, hidden = (10 if quick else 200), 16, 64

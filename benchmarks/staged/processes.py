@@ -14,7 +14,7 @@ from rss_of_wave import STATUS
 import pullback as pb
 from pullback.demos import wave_data
 from pullback.demos.wave import WaveMisfit
-from staged.ways import US, by_default, row, rows_of
+from staged.ways import US, agreement, by_default, row, rows_of
 
 CHILD = Path(__file__).resolve().parents[1] / "rss_of_wave.py"
 LONG = {"fori_loop": US, "pb.steps": f"{US}, pb.steps"}
@@ -49,6 +49,7 @@ def demo_rows(*, quick: bool) -> list[Row]:
     made: dict[str, Any] = {"forward": partial(misfit, c)}
     for name, options in by_default().items():
         made[name] = partial(demo_gradient, misfit, c, options)
+        agreement(name, made[name](), made[US](), 0.0)
     return rows_of(work, compare(made, rounds=2 if quick else 7), operations=settings.n_steps)
 
 

@@ -13,7 +13,7 @@ from harness import Row, compare
 from references import chain, elementwise, mlp_adjoint
 
 import pullback as pb
-from staged.ways import NOT_BUILT, US, Call, accepts, compared, installed, row, rows_of, staged
+from staged.ways import NOT_BUILT, US, Call, accepts, agreement, compared, installed, row, rows_of, staged
 
 STAGED = f"{US}, @pb.staged"
 
@@ -28,6 +28,7 @@ def chain_rows(*, quick: bool) -> list[Row]:
         if program is not None:
             gradient = pb.grad(program, argnums=(0, 1, 2) if kind == "traced" else (0,))
             made[STAGED] = partial(gradient, bench_overhead.X, a, b)
+            agreement(work, made[STAGED](), made[US](), 0.0)
         timed = compare(made, rounds=3 if quick else 15)
         rows += rows_of(work, timed, operations=bench_overhead.OPERATIONS)
         for peer in bench_overhead.OTHERS:
@@ -51,6 +52,7 @@ def elementwise_rows(*, quick: bool) -> list[Row]:
             if program is not None:
                 gradient = pb.value_and_grad(program, argnums=(0, 1, 2) if kind == "traced" else 0)
                 made[STAGED] = partial(gradient, *bench_elementwise.operands(kind, n))
+                agreement(work, made[STAGED](), made[US](), 0.0)
             rows += rows_of(work, compare(made, rounds=rounds))
             if program is None:
                 rows.append(row(work, STAGED, over="hand", note=NOT_BUILT))
