@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from harness import Row, arguments, compare, one_thread, print_table, write_json
-from references import lorenz_adjoint
+from references import lorenz_adjoint, schedules
 
 import pullback as pb
 from pullback.demos.assimilation_model import Lorenz96
@@ -57,7 +57,22 @@ def from_states(x: Any, n_steps: int) -> Any:
 
 def by_schedule(x: Any, n_steps: int, policy: pb.MemoryPolicy) -> Any:
     """The gradient by the handwritten adjoint on a policy's own schedule."""
-    return lorenz_adjoint.gradient_by_schedule(x, n_steps, MODEL.forcing, MODEL.dt, policy.schedule(n_steps))
+    forcing, dt = MODEL.forcing, MODEL.dt
+
+    def advance(start: int, stop: int, x: Any) -> Any:
+        for _ in range(start, stop):
+            x = lorenz_adjoint.step(x, forcing, dt)
+        return x
+
+    return schedules.follow(
+        schedules.prepared(policy.schedule(n_steps)),
+        n_steps,
+        x,
+        advance,
+        lambda _, x: lorenz_adjoint.kept_step(x, forcing, dt),
+        lambda last: last,
+        lambda _, kept, ct: lorenz_adjoint.step_adjoint(kept, ct, dt),
+    )[1]
 
 
 def time_rows(n_steps: int, rounds: int) -> list[Row]:

@@ -40,10 +40,10 @@ def problem_of(n: int, n_steps: int) -> tuple[np.ndarray[Any, Any], WaveProblem]
     )  # fmt: skip
 
 
-def misfit_of(problem: WaveProblem, policy: pb.MemoryPolicy) -> Callable[[Any], Any]:
-    """The misfit by ``fori_loop`` under a policy."""
+def misfit_of(problem: WaveProblem, policy: pb.MemoryPolicy, **options: Any) -> Callable[[Any], Any]:
+    """The misfit by ``fori_loop`` under a policy, with what else that function takes."""
     return lambda c: misfit_by_loop(
-        c, problem, lambda lower, upper, body, state: pb.fori_loop(lower, upper, body, state, policy=policy)
+        c, problem, lambda lower, upper, body, state: pb.fori_loop(lower, upper, body, state, policy=policy, **options)
     )
 
 

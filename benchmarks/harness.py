@@ -57,8 +57,9 @@ def one_thread() -> None:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The options common to all benchmarks: ``quick`` (fewer rounds, smaller sizes) and ``json`` (a path, or None)."""
+def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace:
+    """The options common to all benchmarks: ``quick`` (fewer rounds, smaller sizes) and ``json`` (a path, or None);
+    where a benchmark has ``parts``, also ``only``, those to run, by default all."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds and smaller sizes: a check that it runs, no figure to quote"
@@ -66,6 +67,8 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help="also write the table and the facts of the machine as JSON"
     )
+    if parts:
+        parser.add_argument("--only", nargs="+", choices=parts, default=list(parts), help="these parts alone")
     return parser.parse_args()
 
 
@@ -120,11 +123,13 @@ def compare(
     baseline: str | None = None,
     least_seconds: float = 0.02,
     labels: Mapping[str, Any] | None = None,
+    clock: Callable[[], float] = time.process_time,
 ) -> Comparison:
     """The candidates timed against each other; ``baseline`` is the first one unless named.
 
-    Each is called once to warm up, then as often per round as takes ``least_seconds`` of CPU time. The collector runs
-    before each timing and stays switched on during it, because its cost is part of what a user pays.
+    Each is called once to warm up, then as often per round as takes ``least_seconds`` by the ``clock``, which reads CPU
+    time unless another is given. The collector runs before each timing and stays switched on during it, because its
+    cost is part of what a user pays.
     """
     if not candidates or rounds < 1:
         raise ValueError(
@@ -133,32 +138,32 @@ def compare(
     names = list(candidates)
     if baseline is not None and baseline not in candidates:
         raise ValueError(f"the baseline {baseline!r} is none of the candidates {names}")
-    calls = {name: _calls(candidates[name], least_seconds) for name in names}
+    calls = {name: _calls(candidates[name], least_seconds, clock) for name in names}
     samples: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            samples[name].append(_cpu_seconds(candidates[name], calls[name]) / calls[name])
+            samples[name].append(_seconds(candidates[name], calls[name], clock) / calls[name])
     results = tuple(
         Result(name, min(samples[name]), statistics.median(samples[name]), rounds, calls[name]) for name in names
     )
     return Comparison(results, names[0] if baseline is None else baseline, dict(labels or {}))
 
 
-def _calls(function: Callable[[], Any], least_seconds: float) -> int:
+def _calls(function: Callable[[], Any], least_seconds: float, clock: Callable[[], float]) -> int:
     function()
     calls = 1
-    while (seconds := _cpu_seconds(function, calls)) < least_seconds:
+    while (seconds := _seconds(function, calls, clock)) < least_seconds:
         calls = max(2 * calls, min(10 * calls, int(1.2 * calls * least_seconds / max(seconds, 1e-9))))
     return calls
 
 
-def _cpu_seconds(function: Callable[[], Any], calls: int) -> float:
+def _seconds(function: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
     gc.collect()
-    start = time.process_time()
+    start = clock()
     for _ in range(calls):
         function()
-    return time.process_time() - start
+    return clock() - start
 
 
 def peak_bytes(function: Callable[[], Any]) -> int:
@@ -186,7 +191,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "threads": os.environ.get("OMP_NUM_THREADS", "not limited"),
     }
-    for package in ("numpy", "scipy", "torch", "autograd", "jax"):
+    for package in ("numpy", "scipy", "numba", "torch", "autograd", "jax", "equinox"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:

@@ -19,6 +19,7 @@ from typing import Any
 
 from attrs import field, frozen
 from harness import Row, table
+from staged.limits import LIMITS
 
 HERE = Path(__file__).resolve().parent
 
@@ -117,6 +118,11 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
             "`fori_loop`, Binomial(20), over a handwritten adjoint on its schedule",
             pick("x hand, on the schedule of Binomial(20)", candidate="pullback, fori_loop, Binomial(20)"), 2.5, " x",
         ),
+    )),
+    "staging": ("Gradients over the work by hand", tuple(
+        Figure(limit.text, pick("x", work=limit.work, candidate=limit.candidate, over=limit.over), limit.at_most,
+            limit.unit)
+        for limit in LIMITS
     )),
     "pullback_cost": ("Forward and pullback of every differentiable NumPy function, 1e5 elements", (
         Figure("calls whose pull takes more than 3 times the forward, without a reason", unexplained, 0.0),

@@ -547,7 +547,8 @@ def test_every_plugin_is_type_checked() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- tests
 
-ACROSS = ("adbench", "docs", "external", "programs", "promises")  # folders of tests that belong to no room
+# Folders of tests that belong to no room.
+ACROSS = ("adbench", "benchmarks", "docs", "external", "programs", "promises")
 
 
 def test_a_test_is_found_by_the_name_of_what_it_tests() -> None:

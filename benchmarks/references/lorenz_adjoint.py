@@ -77,27 +77,3 @@ def run_and_adjoint(x: Array, ct: Array, n_steps: int, forcing: float, dt: float
     for stage in reversed(kept):
         ct = step_adjoint(stage, ct, dt)
     return x, ct
-
-
-def gradient_by_schedule(x: Array, n_steps: int, forcing: float, dt: float, actions: Any) -> Array:
-    """The gradient of half the squares of the last state, by the actions of a policy's schedule."""
-    states: dict[int, Array] = {}
-    tapes: dict[int, Any] = {}
-    ct = None
-    for action in actions:
-        name, on_state = type(action).__name__, getattr(action, "kind", "") == "state"
-        if name == "Advance":
-            for _ in range(action.start, action.stop):
-                x = step(x, forcing, dt)
-        elif name == "Record":
-            x, tapes[action.step] = kept_step(x, forcing, dt)
-            ct = x if action.step == n_steps - 1 else ct
-        elif name == "Reverse":
-            ct = step_adjoint(tapes.pop(action.step), ct, dt)
-        elif name == "Save" and on_state:
-            states[action.step] = x
-        elif name == "Load" and on_state:
-            x = states[action.step]
-        elif name == "Delete" and on_state:
-            del states[action.step]
-    return ct

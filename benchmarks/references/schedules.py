@@ -1,10 +1,11 @@
-"""A revolve schedule as plain tuples, for the handwritten adjoint when no policy is at hand.
+"""A revolve schedule as plain tuples, for the handwritten adjoint when no policy is at hand, and the loop by which an
+adjoint without buffers of its own follows a policy's schedule.
 
 Source: Griewank and Walther, ACM TOMS 26 (2000) 19-45 (algorithm 799). The split is found by the dynamic programme
 ``E(n, s) = min_m m + E(n - m, s - 1) + E(m, s)``, slow and plain on purpose: it shares nothing with the library.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -50,3 +51,52 @@ def _reverse(start: int, stop: int, snapshots: int, *, live: bool) -> Iterator[A
     if not live:
         yield ("Load", "state", start)
     yield from (("Record", start), ("Reverse", start), ("Delete", "state", start))
+
+
+def prepared(actions: Iterable[Any]) -> list[Action]:
+    """The actions of a policy's schedule that concern an adjoint without tiers, as tuples: what a person who writes a
+    revolve by hand has as a table."""
+    table: list[Action] = []
+    for action in actions:
+        name = type(action).__name__
+        if name == "Advance":
+            table.append((name, action.start, action.stop))
+        elif name in ("Record", "Reverse") or getattr(action, "kind", "") == "state":
+            table.append((name, action.step, 0))
+    return table
+
+
+def follow(
+    table: Iterable[Action],
+    n_steps: int,
+    state: Any,
+    advance: Callable[[int, int, Any], Any],
+    kept_step: Callable[[int, Any], tuple[Any, Any]],
+    seed: Callable[[Any], Any],
+    step_adjoint: Callable[[int, Any, Any], Any],
+) -> tuple[Any, Any]:
+    """``(last state, cotangent of the first state)`` by the actions of a :func:`prepared` schedule.
+
+    ``advance(start, stop, state)`` is the state after these steps, ``kept_step(k, state)`` the next one and what its
+    reverse reads, ``seed(last state)`` the cotangent of the last state, ``step_adjoint(k, kept, cotangent)`` the
+    cotangent one step earlier. States are kept by reference: a step makes a new one.
+    """
+    states: dict[int, Any] = {}
+    tapes: dict[int, Any] = {}
+    last = ct = None
+    for name, first, stop in table:
+        if name == "Advance":
+            state = advance(first, stop, state)
+        elif name == "Record":
+            state, tapes[first] = kept_step(first, state)
+            if first == n_steps - 1:
+                last, ct = state, seed(state)
+        elif name == "Reverse":
+            ct = step_adjoint(first, tapes.pop(first), ct)
+        elif name == "Save":
+            states[first] = state
+        elif name == "Load":
+            state = states[first]
+        elif name == "Delete":
+            del states[first]
+    return last, ct
