@@ -48,6 +48,8 @@ class LoopChain(Storing):
     """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
     probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
     """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
+    kept: list[StepTape] = field(factory=list, init=False)
+    """Under save-all, the recorded steps."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
 
@@ -108,6 +110,24 @@ class LoopChain(Storing):
         run_forward(schedule, machine, self)
         self.looks_back, self.lookback = False, None
 
+    def go_forward_saving(self, n: int | None) -> int:
+        """The forward part of save-all, in which every step is recorded and kept: what its schedule says, without the
+        bookkeeping of its actions. The length."""
+        k, kept, ledger = 0, self.kept, self.store.ledger
+        while k < n if n is not None else k == 0 or self.goes_on(k):  # the first step has been asked for
+            step = self._on_tracers(k)
+            ledger.hold(step.items)
+            kept.append(step)
+            k += 1
+        return k
+
+    def go_back_saving(self, passes: Any) -> None:
+        """The rest of it."""
+        self.passes, kept = passes, self.kept
+        while kept:
+            self.work = kept.pop()
+            self.reverse(len(kept))
+
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
         self.passes = passes
@@ -123,8 +143,11 @@ class LoopChain(Storing):
 
     def release(self) -> None:
         """Drop everything stored and in WORK, and settle the ledger."""
-        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,))]
+        kept, self.kept = self.kept, []
+        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,)), *kept]
         self.store.clear()
+        for step in kept:
+            self.store.ledger.release(step.items)
         if self.work is not None:
             self.store.ledger.release(self.work.items)
         if self.probe is not None:

@@ -191,15 +191,24 @@ class LoopRecord:
             return
         ledger.n_forward += 1
         self._go_forward()
-        self.n = self.machine.n
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
             held = isinstance(self.policy, SaveAll) and not replayed
             self.surroundings.after_first_run(() if held else self._trials())
 
     def _go_forward(self) -> None:
+        if type(self.policy) is SaveAll:
+            self.n = self.chain.go_forward_saving(self.n)
+            return
         self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
         self.chain.go_forward(self.schedule, self.machine)
+        self.n = self.machine.n
+
+    def _go_back(self, passes: list[Pass]) -> None:
+        if type(self.policy) is SaveAll:
+            self.chain.go_back_saving(passes)
+        else:
+            self.chain.go_back(self.schedule, self.machine, passes)
 
     def _trials(self) -> list[Callable[[], Any]]:
         """The first and the last step, to be run once more from the live state."""
@@ -249,7 +258,7 @@ class LoopRecord:
                 self.fresh = False
                 passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
                 with chain.store.ledger.holding(self.ct_items(len(sweeps))):
-                    chain.go_back(self.schedule, self.machine, passes)
+                    self._go_back(passes)
                 sent = [self._sent(each) for each in passes]
             except ReplayError as error:
                 why = chain.unrepeated()

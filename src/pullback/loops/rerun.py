@@ -198,7 +198,7 @@ class Steps:
         changes."""
         carry, y = self.call(k, unflatten(self.definition, leaves), x)
         new, definition = flatten(carry)
-        if definition != self.definition:
+        if definition is not self.definition and definition != self.definition:
             raise StructureError(
                 f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
                 f"what came in, same structure"
@@ -206,7 +206,7 @@ class Steps:
         ys, y_definition = flatten(y)
         if self.y_definition is None:
             self.y_definition = y_definition
-        elif y_definition != self.y_definition:
+        elif y_definition is not self.y_definition and y_definition != self.y_definition:
             raise StructureError(
                 f"{self.name}: step {k} returned a per-step output of structure {y_definition}, earlier steps "
                 f"{self.y_definition}; return one structure from every step"

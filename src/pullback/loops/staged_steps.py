@@ -1,5 +1,7 @@
 """Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ from pullback.loops.rerun import Steps, StepTape, as_before, returned_by
 from pullback.memory.in_force import Enclosed, next_level, planned
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
-from pullback.recording.handles import Handle, resolve
+from pullback.recording.crossing import present
+from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
@@ -28,20 +31,19 @@ class StagedStep:
 
     stage: Stage
     slots: tuple[Any, ...]
-    captured: list[int]
+    captured: tuple[int, ...]
     """Ids of the captured values in the trace around."""
-    steps: Steps
     work: Workspace
     n_leaves: int
     k: int
-    items: list[Item] = field(factory=list)
+    items: Sequence[Item] = ()
     thawed: Tape | None = field(default=None, init=False)
 
     @property
     def tape(self) -> Tape:
         """As the ordinary way would have recorded the step."""
         if self.thawed is None:
-            tape = self.steps.opened(self.k)
+            tape = self.work.steps.opened(self.k)
             tape.close()
             self.thawed = self.stage.thawed(tape, self.slots, self.captured)
         return self.thawed
@@ -102,6 +104,12 @@ class StagedSteps:
     steps: Steps
     shelf: Shelf
     works: dict[int, Workspace] = field(factory=dict, init=False)
+    run: ShadowRun | None = field(default=None, init=False)
+    """The shadow run of the last step, where the next can use it again."""
+    state: list[Any] | None = field(default=None, init=False)
+    """What the last staged step has returned, of the kind that entered it."""
+    entry: Any = field(default=None, init=False)
+    """What kind of values entered it, with the stages that are known for these."""
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured, before it is known."""
@@ -109,78 +117,105 @@ class StagedSteps:
 
     def recorded(self, k: int, state: list[Any]) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it."""
-        steps = self.steps
-        row = steps.row(k)
-        active = [carries_derivative(leaf) for leaf in state]
-        x_active = steps.x_active if row else []
-        entry = (
-            tuple(result_of(leaf, "") if is_active else type(leaf) for leaf, is_active in zip(state, active, strict=True)),
-            tuple(result_of(leaf, "") for leaf, is_active in zip(row or (), x_active, strict=True) if is_active),
-        )
-        stages = self.shelf.known(entry)
-        tape = Tape(next_level(), VALUELESS)
-        tape.mode, tape.captures, tape.enclosing = DEFERRED, {}, steps.enclosing
-        tape.constants = steps.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
-        run = ShadowRun(tape, [stage.operations for stage in stages], lambda: steps.opened(k))
+        row = self.steps.row(k)
+        if state is not self.state:
+            self.entry = self._entry(state, row)
+        entry, results, x_results, stages = self.entry
+        if len(stages) != len(self.shelf.stages):
+            stages = self.shelf.known(entry)
+            self.entry = entry, results, x_results, stages
+        run = self.run or ShadowRun(self._shadow_tape(), partial(self.steps.opened, k))
+        self.run = None
+        run.begin([stage.known for stage in stages])
         try:
-            return self._run(k, state, row, (active, x_active, entry), stages, run)
-        finally:
-            run.end()
-
-    def _run(self, k: int, state: list[Any], row: Any, told: Any, stages: list[Stage], run: ShadowRun) -> Any:
-        steps, (active, x_active, entry) = self.steps, told
-        handles = [run.enter(leaf) if is_active else leaf for leaf, is_active in zip(state, active, strict=True)]
-        xs = row and [run.enter(leaf) if is_active else leaf for leaf, is_active in zip(row, x_active, strict=True)]
-        inputs = [value for _, value in run.inputs]
-        try:
-            with Enclosed(steps.enclosing, CAPTURED, run.tape):
-                parts = steps.call_body(k + steps.lower, handles, xs)
-                tape = run.twin_tape if run.surrendered else run.tape
-                assert tape is not None  # who has surrendered has one
-                new, ys = ([returned_by(leaf, tape) for leaf in part] for part in parts)
-                if not run.surrendered:
-                    run.finish(new, ys)
+            handles = [
+                leaf if result is None else run.enter(leaf, result) for leaf, result in zip(state, results, strict=True)
+            ]
+            xs = row and [
+                leaf if result is None else run.enter(leaf, result)
+                for leaf, result in zip(row, x_results, strict=True)
+            ]
+            new, ys = self._called(k, run, handles, xs)
             if run.following is not None:
-                stage = next(stage for stage in stages if stage.operations is run.following)
-                return self._computed(k, state, inputs, stage, run, len(new))
+                return self._computed(k, state, run, len(new))
             tape = run.twin_tape
             assert tape is not None  # an eager run has one
             with Releasing(tape):
-                return self._ordinary(k, state, (active, x_active, entry), run, inputs, new, ys)
+                return self._ordinary(k, state, run, new, ys)
         except BaseException:
             if run.twin_tape is not None:
                 with Releasing(run.twin_tape):
                     raise
             raise
+        finally:
+            run.end()
 
-    def _computed(self, k: int, state: list[Any], inputs: list[Any], stage: Stage, run: ShadowRun, n: int) -> Any:
-        steps, work = self.steps, self.works.setdefault(id(stage), Workspace())
-        steps.require_captures([ident for ident, _ in run.captured], k)
-        captured = [value for _, value in run.captured]
-        returned, slots = stage.record.function(inputs, captured, run.constants, *work.of(stage.record))
-        step = StagedStep(stage, slots, [ident for ident, _ in run.captured], steps, work, n, k)
-        values, ys = list(returned[:n]), list(returned[n:])
-        steps.outputs.write(k, ys)
+    def _entry(self, state: list[Any], row: Any) -> Any:
+        results = [_entering(leaf) if carries_derivative(leaf) else None for leaf in state]
+        active = self.steps.x_active if row else ()
+        x_results = [_entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
+        types = [type(leaf) for leaf, result in zip(state, results, strict=True) if result is None]
+        entry = (results, x_results, types)
+        return entry, results, x_results, self.shelf.known(entry)
+
+    def _shadow_tape(self) -> Tape:
+        tape = Tape(next_level(), VALUELESS)
+        tape.mode, tape.captures, tape.enclosing = DEFERRED, {}, self.steps.enclosing
+        tape.constants = self.steps.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
+        return tape
+
+    def _called(self, k: int, run: ShadowRun, handles: list[Any], xs: Any) -> tuple[list[Any], list[Any]]:
+        steps = self.steps
+        with Enclosed(steps.enclosing, CAPTURED, run.tape):
+            parts = steps.call_body(k + steps.lower, handles, xs)
+            if run.surrendered:
+                tape = run.twin_tape
+                assert tape is not None  # who has surrendered has one
+                new, ys = ([returned_by(leaf, tape) for leaf in part] for part in parts)
+            else:
+                new, ys = ([present(leaf, run.tape) for leaf in part] for part in parts)
+                run.finish(new, ys)
+        return new, ys
+
+    def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> Any:
+        steps = self.steps
+        stage = next(stage for stage in self.entry[3] if stage.known is run.following)
+        work = self.works.get(id(stage))
+        if work is None:
+            work = self.works[id(stage)] = Workspace(steps)
+        captured, values = (), ()
+        if run.captured:
+            captured, values = zip(*run.captured, strict=True)
+            steps.require_captures(captured, k)
+        returned, slots = stage.record.function(run.inputs, values, run.constants, *work.of(stage.record))
+        step = StagedStep(stage, slots, captured, work, n, k)
+        self.run = run
+        after = list(returned[:n])
+        ys = list(returned[n:])
+        if ys:
+            steps.outputs.write(k, ys)
         if k == 0 or steps.ledger.heard:
             step.items = _items(stage, slots)
-        values = as_before(state, values)
-        steps.verifier.after(k, values, ys)
+        if not stage.closed:
+            after = as_before(state, after)
+        self.state = after if stage.closed else None
+        steps.verifier.after(k, after, ys)
         if k == 0:
             steps.verifier.recorded(k, step.tape.records)
-        return step, values
+        return step, after
 
     def _ordinary(
-        self, k: int, state: list[Any], told: Any, run: ShadowRun, inputs: list[Any], new: list[Any], ys: list[Any]
+        self, k: int, state: list[Any], run: ShadowRun, new: list[Any], ys: list[Any]
     ) -> tuple[StepTape, list[Any]]:
         """The step as an ordinary one, from which a stage may be made."""
-        active, x_active, entry = told
-        tape, ends = run.twin_tape, run.twins
+        entry, results, x_results, _ = self.entry
+        tape = run.twin_tape
         assert tape is not None  # an eager run has one
         if not run.surrendered:
-            new, ys = ([_twin(leaf, ends) for leaf in part] for part in (new, ys))
+            new, ys = ([run.twin(leaf) for leaf in part] for part in (new, ys))
         places = iter(range(tape.n_inputs))
-        entered = [next(places) if is_active else None for is_active in active]
-        x_entered = [next(places) if is_active else None for is_active in x_active]
+        entered = [None if result is None else next(places) for result in results]
+        x_entered = [None if result is None else next(places) for result in x_results]
         masks = tape.masks = tape.masks or run.tape.masks
         step, values = self.steps.finished(k, tape, (entered, x_entered), (new, ys), state)
         if run.why:
@@ -188,19 +223,20 @@ class StagedSteps:
         elif not self.shelf.over:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
-            masks = masks or (around is not None and around.masks)
             recorded = Recorded(
-                tape, run.operations, run.ranges, inputs, run.captured, run.constants,
-                [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned, masks,
+                tape, run.operations, run.ranges, run.inputs, run.captured, run.constants,
+                [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned,
+                masks or (around is not None and around.masks),
             )  # fmt: skip
             stage = self.shelf.learn(entry, recorded)
             if stage is not None:
                 stage.places, stage.left = (step.entered, step.x_entered), [*step.left, *step.ys]
+                stage.closed = [_entering(x) if r is not None else None for x, r in zip(values, results, strict=True)] == results
         return step, values
 
 
-def _twin(leaf: Any, twins: dict[int, Any]) -> Any:
-    return resolve(twins[id(leaf)]) if id(leaf) in twins and isinstance(leaf, Handle) else leaf
+def _entering(leaf: Any) -> Any:
+    return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
 
 
 def _items(stage: Stage, slots: tuple[Any, ...]) -> list[Item]:

@@ -131,8 +131,8 @@ class Enclosed(Tracing):
         self._enclosing, self._mode, self._inner = enclosing, mode, inner
 
     def __enter__(self) -> None:
-        self._before: list[tuple[Tape, int, Tape | None]] = []
         tape, mode, below = self._enclosing, self._mode, self._inner
+        self._before: list[tuple[Tape, int, Tape | None]] = []
         while tape is not None:
             self._before.append((tape, tape.mode, tape.inner))
             tape.mode, tape.inner = mode, below

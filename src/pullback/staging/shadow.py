@@ -8,7 +8,7 @@ to: every handle becomes its twin.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -16,7 +16,8 @@ from attrs import define, field
 from pullback.memory.in_force import Tracing
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import stand_in
-from pullback.recording.handles import FREE, SHARED, Handle, freeze, lasting, resolve, root_of
+from pullback.recording.handles import FROZEN as KEPT
+from pullback.recording.handles import Handle, freeze, lasting, make, resolve, root_of
 from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, Tape
@@ -36,10 +37,9 @@ from pullback.staging.operations import (
     same,
     same_params,
 )
-from pullback.staging.valueless import CLASSES, ENDED, KIND_OF, VALUELESS, kind_name
+from pullback.staging.valueless import CLASSES, EAGER, ENDED, KIND_OF, Known, ValuelessView, kind_name
+from pullback.tracing.running import open_input
 from pullback.words.foreign import ORDINARY
-
-_MISSED: Final = object()
 
 
 @define(eq=False)
@@ -47,72 +47,94 @@ class ShadowRun:
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
     tape: Tape
-    known: Sequence[list[Operation]]
     ordinary: Callable[[], Tape]
     """Opens the tape of the twins."""
-    following: list[Operation] | None = field(default=None, init=False)
+    known: Sequence[Known] = field(default=(), init=False)
+    following: Known | None = field(default=None, init=False)
+    quick: Sequence[Any] = field(default=EAGER, init=False)
+    """What the operators compare with, by place (``quick_entries``)."""
     at: int = field(default=0, init=False)
-    n_values: int = field(default=0, init=False)
-    inputs: list[tuple[Any, Any]] = field(factory=list, init=False)
-    """The handles of the leaves that enter, with their values."""
+    """The place of the next operation while one list is followed."""
+    inputs: list[Any] = field(factory=list, init=False)
+    """The values of the leaves that enter."""
     made: list[Any] = field(factory=list, init=False)
-    """Every handle of the run: it keeps their identities, and ends them."""
-    log: list[tuple[Any, tuple[Any, ...], Any, tuple[Any, ...]]] = field(factory=list, init=False)
+    """Every handle of the run: it ends them."""
     constants: list[Any] = field(factory=list, init=False)
     """The plain operands in the order in which they came, as they were then."""
+    outer: list[Any] = field(factory=list, init=False)
+    """The handles of traces around that were captured."""
     captured: list[tuple[int, Any]] = field(factory=list, init=False)
     """Ids in the trace around, and values, of what was captured."""
     stands: dict[int, Any] = field(factory=dict, init=False)
+    lasting: dict[int, Any] = field(factory=dict, init=False)
+    """The values of captured handles, by id: no write reaches them while the loop runs."""
     operations: list[Operation] = field(factory=list, init=False)
     """What an eager run has done."""
     ranges: list[tuple[int, int]] = field(factory=list, init=False)
     """For each of these, its records on the tape of the twins."""
     twins: dict[int, Any] = field(factory=dict, init=False)
+    """Number of a value to the ordinary handle that stands for it."""
     twin_tape: Tape | None = field(default=None, init=False)
     why: str = field(default="", init=False)
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)
 
-    def __attrs_post_init__(self) -> None:
+    def begin(self, known: Sequence[Known]) -> None:
+        """A step begins."""
         self.tape.shadow = self
-        self.following = self.known[0] if self.known else None
+        self.known = known
+        self.following, self.quick = (known[0], known[0].quick) if known else (None, EAGER)
+        self.at = 0
+        self.inputs, self.made, self.constants, self.outer, self.captured = [], [], [], [], []
+        self.stands = {}
+        if not known:
+            self._opened()
+
+    @property
+    def n_values(self) -> int:
+        """How many values there are."""
+        done = self.operations if self.following is None else self.following.operations[: self.at]
+        return len(self.inputs) + sum(len(op.makes) for op in done)
 
     # What enters.
-    def enter(self, value: Any) -> Any:
+    def enter(self, value: Any, result: Result | None = None) -> Any:
         """The handle of a leaf that enters the step."""
-        kind = "weak" if type(value) in (float, complex) else "tracer"
-        handle = self._handle(kind, result_of(value, kind), SHARED)
-        self.inputs.append((handle, value))
+        if result is None:
+            result = result_of(value, "weak" if type(value) in (float, complex) else "tracer")
+        handle = self._made(len(self.inputs), result)
+        self.inputs.append(value)
         if self.following is None:
-            self._twin_input(handle, value)
+            self._twin_input(len(self.inputs) - 1, value)
         return handle
 
     def capture(self, operand: Any) -> Any:
         """What stands for a handle of a trace around."""
-        if operand._id is None:
+        ident = operand._id
+        if ident is None:
             return self._made_of(FROZEN, (lasting(operand, root_of(operand)),), None)
-        stands = self.stands.get(operand._id)
+        stands = self.stands.get(ident)
         if stands is None:
-            freeze(operand)
-            value = operand._value
-            stands = self.stands[operand._id] = self._made_of(CAPTURE, (operand,), None)
-            self.captured.append((operand._id, value))
+            if ident not in self.lasting:
+                freeze(operand)
+                self.lasting[ident] = operand._value
+            stands = self.stands[ident] = self._made_of(CAPTURE, (operand,), None)
+            self.captured.append((ident, self.lasting[ident]))
         return stands
 
     # What happens.
     def call(self, prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A call of a primitive: handles without values, or what it has given."""
-        checked = []
-        for operand in operands:
+        tape, plain = self.tape, None
+        for k, operand in enumerate(operands):
             if isinstance(operand, Handle):
-                if operand._tape is not self.tape:
+                if operand._tape is not tape:
                     return self._elsewhere(prim, operands, params)
-                if type(operand) is VALUELESS.view:
+                if type(operand) is ValuelessView:
                     self.resolve(operand)
             elif type(operand) is not float and (type(operand) not in ORDINARY or type(operand) is np.ndarray):
-                operand = operand_value(operand, self.tape, prim)  # noqa: PLW2901 - as it is to an ordinary trace
-            checked.append(operand)
-        return self._made_of(prim, tuple(checked), params)
+                plain = list(operands) if plain is None else plain
+                plain[k] = operand_value(operand, tape, prim)  # as it is to an ordinary trace
+        return self._made_of(prim, operands if plain is None else tuple(plain), params)
 
     def create(self, function: Any, handle: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """A new array like the value of a handle."""
@@ -121,37 +143,34 @@ class ShadowRun:
 
     def write(self, handle: Any, region: Region, value: Any, *, add: bool) -> None:
         """Part of an array is written: its root stands for another value."""
-        root = root_of(handle)
         if isinstance(value, Handle):
             if value._tape is not self.tape:
-                self.why = "a value of another trace is written"
-            else:
-                self.resolve(value)
+                self.surrender()
+                write_region(handle, region, value, add=add)
+                return
+            self.resolve(value)
         params = (region.steps, region.key, region.fancy, region.repeats, region.subtracts)
-        self._made_of(ADD if add else WRITE, (root, value), params)
+        self._made_of(ADD if add else WRITE, (root_of(handle), value), params)
 
     def take_over(self, handle: Any, result: Any) -> bool:
         """Whether an in-place operation makes the handle stand for its result."""
         if self.following is not None:
-            op = self.following[self.at]
+            op = self.following.operations[self.at]
             if op.what is not TAKE or op.operands != (handle._id, result._id):
                 return False
-        elif not takes_over(self.twins[id(handle)], self.twins[id(result)]):
+        elif not takes_over(self.twins[handle._id], self.twins[result._id]):
             return False
         self._made_of(TAKE, (handle, result), None)
         return True
 
     def resolve(self, handle: Any) -> Any:
         """The handle itself; a stale view has been derived again."""
-        if type(handle) is not VALUELESS.view:
+        if type(handle) is not ValuelessView:
             return handle
         parent = self.resolve(handle._parent)
         if parent._id != handle._parent_id:
             fresh = self._made_of(handle._primitive, (parent,), handle._params)
             handle._id, handle._parent_id = fresh._id, parent._id
-            if self.following is None:
-                self.twins[id(handle)] = self.twins[id(fresh)]
-            self.log.append((None, (handle, fresh), None, ()))
         return handle
 
     def result(self, handle: Any) -> Result:
@@ -162,32 +181,39 @@ class ShadowRun:
     def value(self, handle: Any) -> Any:
         """The value of a handle: somebody asks for it in the middle of the step."""
         self.why = self.why or "a value is read while the step runs"
+        self.resolve(handle)
         self._go_eager()
-        return resolve(self.twins[id(handle)])._value
+        return resolve(self.twins[handle._id])._value
 
     def finish(self, leaves: list[Any], ys: list[Any]) -> None:
         """The step returns."""
         for leaf in (*leaves, *ys):
-            if isinstance(leaf, Handle) and leaf._tape is self.tape:
+            if isinstance(leaf, Handle):
+                if leaf._tape is not self.tape:
+                    self.why = self.why or "a value of another trace is returned"
+                    self._go_eager()
+                    return
                 self.resolve(leaf)
-        if any(isinstance(leaf, Handle) and leaf._tape is not self.tape for leaf in (*leaves, *ys)):
-            self.why = self.why or "a value of another trace is returned"
-            self._go_eager()
-            return
         self._made_of(RESULT, (*leaves, *ys), (len(leaves), len(ys)))
+
+    def twin(self, leaf: Any) -> Any:
+        """The ordinary handle that a leaf stands for."""
+        return resolve(self.twins[leaf._id]) if isinstance(leaf, Handle) and leaf._tape is self.tape else leaf
 
     def surrender(self) -> Tape:
         """Every handle becomes its twin; the tape of these."""
         self.why = self.why or "an operation is met that is not followed"
         self._go_eager()
-        tape = self.twin_tape
-        assert tape is not None  # made by going eager
+        tape = self._opened()
         if self.surrendered:
             return tape
         self.surrendered = True
         for handle in self.made:
-            if type(handle) in KIND_OF:
-                _become(handle, self.twins[id(handle)])
+            if type(handle) is ValuelessView:
+                self.resolve(handle)
+        for handle in self.made:
+            if type(handle) in KIND_OF and isinstance(self.twins.get(handle._id), Handle):
+                _become(handle, self.twins[handle._id])
         self.tape.mode, self.tape.inner = CAPTURED, tape
         if tape.enclosing is not None:
             tape.enclosing.inner = tape
@@ -199,9 +225,10 @@ class ShadowRun:
         for handle in self.made:
             if type(handle) in KIND_OF:
                 handle._tape = ENDED
-        self.made, self.log, self.twins, self.stands, self.inputs = [], [], {}, {}, []
+        self.made, self.stands, self.outer = [], {}, []
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive
-        self.tape.close()
+        if self.twin_tape is not None:
+            self.twins = {}
 
     # How.
     def _made_of(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
@@ -213,60 +240,43 @@ class ShadowRun:
         return self._carried_out(what, operands, params)
 
     def _matching(self, what: Any, operands: tuple[Any, ...], params: Any) -> Operation | None:
-        following = self.following
+        following, at = self.following, self.at
         assert following is not None
-        op = following[self.at]
-        if self._agrees(op, what, operands, params):
+        op = following.operations[at]
+        if _agrees(op, what, operands, params):
             return op
         for other in self.known:
-            if other is following or len(other) <= self.at:
+            if other is following or len(other.operations) <= at:
                 continue
-            if all(map(same, other[: self.at], following)) and self._agrees(other[self.at], what, operands, params):
-                self.following = other
-                return other[self.at]
+            same_so_far = all(map(same, other.operations[:at], following.operations))
+            if same_so_far and _agrees(other.operations[at], what, operands, params):
+                self.following, self.quick = other, other.quick
+                return other.operations[at]
         return None
 
-    def _agrees(self, op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
-        if op.what is not what or len(op.operands) != len(operands):
-            return False
-        for wanted, given in zip(op.operands, operands, strict=True):
-            if type(wanted) is int:
-                if not isinstance(given, Handle) or given._id != wanted:
-                    return False
-            elif what is not CAPTURE and (isinstance(given, Handle) or not wanted.admits(given)):
-                return False
-            elif what is CAPTURE and not wanted.admits(given._value):
-                return False
-        return same_params(op.params, params)
-
     def _followed(self, op: Operation, operands: tuple[Any, ...], params: Any) -> Any:
-        if op.what is not CAPTURE:
+        if op.what is CAPTURE:
+            self.outer.append(operands[0])
+        else:
             for given in operands:
                 if not isinstance(given, Handle):
-                    self.constants.append(self._kept(given))
+                    self.constants.append(self.tape.keep(given) if type(given) is np.ndarray else given)
         self.at += 1
         return self._handed_out(op, operands, params)
 
-    def _kept(self, value: Any) -> Any:
-        """A plain operand with the content of this moment, held as a record would hold it."""
-        return self.tape.keep(value) if type(value) is np.ndarray else value
-
     def _handed_out(self, op: Operation, operands: tuple[Any, ...], params: Any) -> Any:
         """The handles of what an operation gives; a write and a take-over re-point theirs."""
-        self.n_values += len(op.makes)
         what = op.what
         if what is WRITE or what is ADD or what is TAKE:
             root, result = operands[0], op.results[0]
             root._id, root._flag = op.makes[0], result
             root.__class__ = CLASSES[result.kind]
-            made: tuple[Any, ...] = ()
-        else:
-            made = tuple(map(self._made, op.makes, op.results))
-            for handle in made:
-                if type(handle) is VALUELESS.view:
-                    handle._parent, handle._parent_id = operands[0], operands[0]._id
-                    handle._primitive, handle._params, handle._written_in = what, params, None
-        self.log.append((what, operands, params, made))
+            return None
+        made = tuple(map(self._made, op.makes, op.results))
+        for handle in made:
+            if type(handle) is ValuelessView:
+                handle._parent, handle._parent_id = operands[0], operands[0]._id
+                handle._primitive, handle._params, handle._written_in = what, params, None
         return made if op.several else made[0] if made else None
 
     def _made(self, number: int, result: Result) -> Any:
@@ -275,32 +285,26 @@ class ShadowRun:
         self.made.append(handle)
         return handle
 
-    def _handle(self, kind: str, result: Result, flag: int) -> Any:  # noqa: ARG002
-        handle = self._made(self.n_values, result)
-        self.n_values += 1
-        return handle
-
     # The eager run.
     def _go_eager(self) -> None:
-        """Carry out what was logged, on twins; what comes is carried out at once."""
-        if self.following is None:
-            self._opened()
+        """Carry out what was followed so far, on twins; what comes is carried out at once."""
+        followed = self.following
+        if followed is None:
             return
-        self.operations, self.following = self.following[: self.at], None
+        self.operations = followed.operations[: self.at]
+        self.following, self.quick, self.at = None, EAGER, 0
         tape = self._opened()
-        for handle, value in self.inputs:
-            self._twin_input(handle, value)
-        log, self.log = self.log, []
-        places = iter(self.operations)
-        for entry in log:
-            what, operands, params, made = entry
-            if what is None:
-                self.twins[id(operands[0])] = self.twins[id(operands[1])]
+        for number, value in enumerate(self.inputs):
+            self._twin_input(number, value)
+        constants, outer = iter(self.constants), iter(self.outer)
+        for op in self.operations:
+            if op.what is CAPTURE:
+                operands: tuple[Any, ...] = (next(outer),)
             else:
-                start = len(tape.records)
-                self._place_twins(next(places), self._run(what, operands, params), operands, made)
-                self.ranges.append((start, len(tape.records)))
-            self.log.append(entry)
+                operands = tuple(self.twins[o] if type(o) is int else next(constants) for o in op.operands)
+            start = len(tape.records)
+            self._place_twins(op, self._run(op.what, operands, op.params))
+            self.ranges.append((start, len(tape.records)))
 
     def _opened(self) -> Tape:
         if self.twin_tape is None:
@@ -308,83 +312,90 @@ class ShadowRun:
             tape.level = self.tape.level
         return self.twin_tape
 
-    def _twin_input(self, handle: Any, value: Any) -> None:
-        from pullback.tracing.running import open_input  # noqa: PLC0415
-
+    def _twin_input(self, number: int, value: Any) -> None:
         tape = self._opened()
-        self.twins[id(handle)] = open_input(tape, value)
+        self.twins[number] = open_input(tape, value)
         tape.n_inputs = len(tape.records)
 
     def _run(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        """What an operation gives on the twins."""
-        tape, twins = self._opened(), self.twins
+        """What an operation gives on twins."""
+        tape = self._opened()
         if what is CAPTURE:
             return stand_in(operands[0], tape)
         if what is FROZEN:
-            from pullback.recording.handles import FROZEN as KEPT, make  # noqa: PLC0415
-
             return make(tape.kinds.buffer, operands[0], None, tape, KEPT)
         if what is RESULT:
             return None
-        twin = [twins[id(o)] if isinstance(o, Handle) else o for o in operands]
         if what is CREATE:
             function, args, kwargs = params
-            return function(twin[0], *args, **kwargs)
+            return function(operands[0], *args, **kwargs)
         if what is WRITE or what is ADD:
-            write_region(twin[0], Region(*params), twin[1], add=what is ADD)
-            return twin[0]
+            write_region(operands[0], Region(*params), operands[1], add=what is ADD)
+            return operands[0]
         if what is TAKE:
-            if twin[0]._id != twin[1]._id:
-                takes_over(twin[0], twin[1])
-            return twin[0]
-        return call(what, tuple(twin), params)
+            if operands[0]._id != operands[1]._id:
+                takes_over(*operands)
+            return operands[0]
+        return call(what, operands, params)
 
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         tape = self._opened()
-        start = len(tape.records)
-        entries = tuple(self._entry(what, o) for o in operands)
-        given = self._run(what, operands, params)
+        start, first = len(tape.records), self.n_values
+        entries = tuple(_entry(what, o) for o in operands)
+        if what is not CAPTURE:
+            for operand in operands:
+                if not isinstance(operand, Handle):
+                    self.constants.append(faithful_copy(operand) if type(operand) is np.ndarray else operand)
+        given = self._run(what, operands if what is CAPTURE else tuple(map(self.twin, operands)), params)
         if given is NotImplemented:
             self.why = self.why or "an operator is left to another operand"
             return given
-        several = type(given) is tuple or isinstance(given, tuple)
+        several = isinstance(given, tuple)
         parts = tuple(given) if several else () if what is RESULT else (given,)
-        results = tuple(_told(part) for part in parts)
-        if any(result.kind == "plain" for result in results):
-            self.why = self.why or f"{getattr(what, 'name', what)} gives a plain value"
-        makes = tuple(range(self.n_values, self.n_values + len(parts)))
-        op = Operation(what, entries, params, makes, results, several)
+        results = tuple(map(_told, parts))
+        op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))
-        for operand in operands:
-            if not isinstance(operand, Handle):
-                self.constants.append(faithful_copy(operand) if type(operand) is np.ndarray else operand)
+        self._place_twins(op, given)
         handed = self._handed_out(op, operands, params)
-        made = self.log[-1][3]
-        self._place_twins(op, given, operands, made)
         if any(result.kind == "plain" for result in results):
-            out = tuple(part if r.kind == "plain" else h for part, r, h in zip(parts, results, made, strict=True))
-            return (type(given)._make(out) if hasattr(given, "_make") else out) if several else out[0]
-        if several and hasattr(given, "_make"):
-            return type(given)._make(handed)
-        return handed
+            self.why = self.why or f"{getattr(what, 'name', what)} gives a plain value"
+            handed = tuple(
+                part if result.kind == "plain" else handle
+                for part, result, handle in zip(parts, results, handed if several else (handed,), strict=True)
+            )
+            handed = handed if several else handed[0]
+        return type(given)._make(handed) if several and hasattr(given, "_make") else handed
 
-    def _entry(self, what: Any, operand: Any) -> Any:
-        if what is CAPTURE:
-            return Constant.of(operand._value)
-        return operand._id if isinstance(operand, Handle) else Constant.of(operand)
-
-    def _place_twins(self, op: Operation, given: Any, operands: tuple[Any, ...], made: tuple[Any, ...]) -> None:
-        if op.what is WRITE or op.what is ADD or op.what is TAKE:
-            return
-        parts = tuple(given) if op.several else (given,)
-        for handle, part in zip(made, parts, strict=False):
-            self.twins[id(handle)] = part
+    def _place_twins(self, op: Operation, given: Any) -> None:
+        for number, part in zip(op.makes, given if op.several else (given,), strict=False):
+            self.twins[number] = part
 
     def _elsewhere(self, prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A value of a trace around comes in that is no captured one: an ordinary call."""
         self.surrender()
         return call(prim, operands, params)
+
+
+def _agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
+    if op.what is not what or len(op.operands) != len(operands):
+        return False
+    for wanted, given in zip(op.operands, operands, strict=True):
+        if type(wanted) is int:
+            if not isinstance(given, Handle) or given._id != wanted:
+                return False
+        elif what is CAPTURE:
+            if not wanted.admits(given._value):
+                return False
+        elif isinstance(given, Handle) or not wanted.admits(given):
+            return False
+    return same_params(op.params, params)
+
+
+def _entry(what: Any, operand: Any) -> Any:
+    if what is CAPTURE:
+        return Constant.of(operand._value)
+    return operand._id if isinstance(operand, Handle) else Constant.of(operand)
 
 
 def _told(part: Any) -> Result:
@@ -395,12 +406,9 @@ def _told(part: Any) -> Result:
 
 def _become(handle: Any, twin: Any) -> None:
     """A handle without value becomes an ordinary one: what its twin is."""
-    is_view = type(handle) is VALUELESS.view
+    is_view = type(handle) is ValuelessView
     handle.__class__ = type(twin)
     handle._value, handle._id, handle._tape, handle._spec = twin._value, twin._id, twin._tape, None
     handle._flag = twin._flag
     if is_view:  # its parent has become an ordinary handle, too, and is the user's own
         handle._parent_id, handle._parent_value = twin._parent_id, twin._parent_value
-
-
-_ = FREE

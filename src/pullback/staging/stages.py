@@ -17,6 +17,7 @@ from pullback.staging.plan import plan_of
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Symbol
 from pullback.staging.text import Fresh, Generated, generate
+from pullback.staging.valueless import Known
 from pullback.words.digests import same_bits
 
 
@@ -41,8 +42,9 @@ class Recorded:
 
 @define(eq=False)
 class Workspace:
-    """The arrays that the functions of a stage work in, of one execution of a loop."""
+    """The arrays that the functions of a stage work in, of one execution of a loop; ``steps`` are those of the loop."""
 
+    steps: Any = None
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -59,7 +61,7 @@ class Workspace:
 class Stage:
     """The functions of a step, and what is needed to make an ordinary tape of what was recorded by them."""
 
-    operations: list[Operation]
+    known: Known
     record: Generated
     advance: Generated
     reverse: Generated
@@ -83,6 +85,8 @@ class Stage:
     """Record ids of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None] = field(factory=list, init=False)
     """Record and spec of each leaf and output that leaves."""
+    closed: bool = field(default=False, init=False)
+    """Whether what it returns is of the kind that entered it."""
 
     def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
         """``tape`` with the records that the ordinary way would have made."""
@@ -167,7 +171,7 @@ def _generated(
         [("slots", slots), ("seeds", [x.number for x in given])], parts,
     )  # fmt: skip
     return Stage(
-        step.operations, record, advance, backward, slots, held, step.tape.n_inputs,
+        Known(step.operations), record, advance, backward, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,

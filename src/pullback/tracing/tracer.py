@@ -27,6 +27,7 @@ from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.sniffs import by_assignment
+from pullback.words.structures import LEAVES
 
 
 def caller(key: Any) -> Callable[..., Any]:
@@ -375,4 +376,5 @@ class Weak(Tracer):
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
+LEAVES.update((Tracer, View, Buffer, Weak))
 _CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View))}

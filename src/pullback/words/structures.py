@@ -11,18 +11,29 @@ from functools import cached_property, partial
 from typing import Any
 
 import attrs
+import numpy as np
 import optree
 
 from pullback.words.errors import StructureError
 
 NAMESPACE = "pullback"
 _registered: set[type] = set()
+LEAF = optree.tree_structure(0)
+"""The definition of a structure that is one leaf."""
+NOTHING = optree.tree_structure(None)
+"""That of None, which has no leaves."""
+LEAVES: set[type] = {int, float, complex, bool, np.ndarray, np.float64, np.float32}
+"""Types that are leaves, of which nothing need be asked."""
 _looked_at: set[int] = set()
 """The hashes of the definitions that hold no class which extends a named tuple and is not registered."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a structure in a fixed order, and its definition."""
+    if type(tree) in LEAVES:
+        return [tree], LEAF
+    if tree is None:
+        return [], NOTHING
     leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     new = _register_classes(leaves)
     if new or (definition.num_nodes > len(leaves) and _register_tuples(definition)):
@@ -45,6 +56,8 @@ def matched(tree: Any, definition: Any) -> list[Any] | None:
 
 def unflatten(definition: Any, leaves: Sequence[Any]) -> Any:
     """The structure of ``definition`` with these leaves."""
+    if definition is LEAF:
+        return leaves[0]
     return optree.tree_unflatten(definition, leaves)
 
 
@@ -78,7 +91,7 @@ def _register_classes(leaves: list[Any]) -> bool:
     any_new = False
     for leaf in leaves:
         cls = type(leaf)
-        if cls in _registered or isinstance(leaf, type):
+        if cls in LEAVES or cls in _registered or isinstance(leaf, type):
             continue
         if dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback"):
             kind: Any = cls  # optree knows collections by its types
