@@ -49,6 +49,13 @@ class Pass:
     gathered: dict[int, Any] = field(factory=dict)
     """Of the captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
+    after: Any = None
+    """The stage that has reversed the last step."""
+    sums: Sweep = field(init=False)
+    """Where staged steps gather."""
+
+    def __attrs_post_init__(self) -> None:
+        self.sums = Sweep(None, gathered=self.gathered, own_gathered=self.own_gathered)
 
     def enter(self, work: StepTape, step: int, number: int, *, place: str, masks: bool) -> Sweep:
         """The sweep of a step's tape, seeded with the cotangents of the carry and of the step's outputs; ``number`` is
@@ -58,7 +65,7 @@ class Pass:
         """
         cts: list[Any] = [None] * len(work.tape.records)
         within = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
-        carry, self.cts = self.cts, []
+        carry, self.cts, self.after = self.cts, [], None
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         for at, ct in zip((*work.left, *work.ys), (*carry, *rows), strict=True):
             if at is not None and ct is not None:
@@ -77,18 +84,24 @@ class Pass:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
         if self.outer is not None:
             return None
-        return work.seeds([*self.cts, *(None if ct is None else ct[step] for ct in self.y_cts)])
+        if self.after is work.stage and work.stage.returns_seeds:
+            return self.cts
+        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
+        return work.seeds([*self.cts, *rows])
 
     def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
         """The cotangents go back through a staged step."""
         cts, gathered = work.reverse(seeds)
-        found = iter(cts)
-        self.cts = [None if ident is None else next(found) for ident in work.entered]
-        self._rows([None if ident is None else next(found) for ident in work.x_entered], step)
-        if gathered:
-            within = Sweep(None, gathered=self.gathered, own_gathered=self.own_gathered)
-            for ident, ct in gathered.items():
-                within.gather(ident, ct)
+        entered, x_entered = work.stage.places
+        if not x_entered and len(cts) == len(entered):
+            self.cts = cts
+        else:
+            found = iter(cts)
+            self.cts = [None if ident is None else next(found) for ident in entered]
+            self._rows([None if ident is None else next(found) for ident in x_entered], step)
+        self.after = work.stage
+        for ident, ct in gathered:
+            self.sums.gather(ident, ct)
 
     def leave(self, work: StepTape, step: int, cts: list[Any]) -> None:
         """Take the cotangents of what entered the step."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
 from pullback.staging.symbols import Symbol
 from pullback.staging.valueless import VALUELESS
+from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of, carries_derivative
 
 
@@ -31,7 +33,7 @@ class StagedStep:
 
     stage: Stage
     slots: tuple[Any, ...]
-    captured: tuple[int, ...]
+    captured: list[int]
     """Ids of the captured values in the trace around."""
     work: Workspace
     n_leaves: int
@@ -86,15 +88,16 @@ class StagedStep:
             seeds.append(ct)
         return seeds
 
-    def reverse(self, seeds: list[Any]) -> tuple[list[Any], dict[int, Any]]:
-        """The cotangents of the inputs, and of captured values by id."""
+    def reverse(self, seeds: list[Any]) -> tuple[list[Any], Any]:
+        """The cotangents of the inputs, and those of captured values with their ids."""
         stage = self.stage
-        with np.errstate(all="ignore"):
-            entered, gathered = stage.reverse.function(self.slots, seeds, *self.work.of(stage.reverse))
-        found = iter(entered)
-        cts = [next(found) if wanted else None for wanted in stage.entered]
-        found = iter(gathered)
-        return cts, {i: next(found) for i, wanted in zip(self.captured, stage.gathered, strict=True) if wanted}
+        buffers, fresh = self.work.of(stage.reverse)
+        with quiet():
+            cts, gathered = stage.reverse.function(self.slots, seeds, buffers, fresh)
+        if not all(stage.entered):
+            found = iter(cts)
+            cts = [next(found) if wanted else None for wanted in stage.entered]
+        return cts, zip(compress(self.captured, stage.gathered), gathered, strict=True)
 
 
 @define(eq=False)
@@ -183,16 +186,17 @@ class StagedSteps:
         work = self.works.get(id(stage))
         if work is None:
             work = self.works[id(stage)] = Workspace(steps)
-        captured, values = (), ()
-        if run.captured:
-            captured, values = zip(*run.captured, strict=True)
+        captured = run.captured
+        if captured:
             steps.require_captures(captured, k)
-        returned, slots = stage.record.function(run.inputs, values, run.constants, *work.of(stage.record))
+        buffers, fresh = work.of(stage.record)
+        returned, slots = stage.record.function(run.inputs, run.values, run.constants, buffers, fresh)
         step = StagedStep(stage, slots, captured, work, n, k)
         self.run = run
-        after = list(returned[:n])
-        ys = list(returned[n:])
-        if ys:
+        if len(returned) == n:
+            after, ys = list(returned), []
+        else:
+            after, ys = list(returned[:n]), list(returned[n:])
             steps.outputs.write(k, ys)
         if k == 0 or steps.ledger.heard:
             step.items = _items(stage, slots)
@@ -224,13 +228,14 @@ class StagedSteps:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             recorded = Recorded(
-                tape, run.operations, run.ranges, run.inputs, run.captured, run.constants,
+                tape, run.operations, run.ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
                 [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned,
                 masks or (around is not None and around.masks),
             )  # fmt: skip
             stage = self.shelf.learn(entry, recorded)
             if stage is not None:
                 stage.places, stage.left = (step.entered, step.x_entered), [*step.left, *step.ys]
+                stage.returns_seeds = stage.returns_seeds and not (step.x_entered or step.ys)
                 stage.closed = [_entering(x) if r is not None else None for x, r in zip(values, results, strict=True)] == results
         return step, values
 

@@ -37,7 +37,7 @@ from pullback.staging.operations import (
     same,
     same_params,
 )
-from pullback.staging.valueless import CLASSES, EAGER, ENDED, KIND_OF, Known, ValuelessView, kind_name
+from pullback.staging.valueless import CLASSES, EAGER, ENDED, KIND_OF, Known, ValuelessTracer, ValuelessView, kind_name
 from pullback.tracing.running import open_input
 from pullback.words.foreign import ORDINARY
 
@@ -63,8 +63,10 @@ class ShadowRun:
     """The plain operands in the order in which they came, as they were then."""
     outer: list[Any] = field(factory=list, init=False)
     """The handles of traces around that were captured."""
-    captured: list[tuple[int, Any]] = field(factory=list, init=False)
-    """Ids in the trace around, and values, of what was captured."""
+    captured: list[int] = field(factory=list, init=False)
+    """Ids in the trace around of what was captured."""
+    values: list[Any] = field(factory=list, init=False)
+    """The values of these."""
     stands: dict[int, Any] = field(factory=dict, init=False)
     lasting: dict[int, Any] = field(factory=dict, init=False)
     """The values of captured handles, by id: no write reaches them while the loop runs."""
@@ -85,7 +87,7 @@ class ShadowRun:
         self.known = known
         self.following, self.quick = (known[0], known[0].quick) if known else (None, EAGER)
         self.at = 0
-        self.inputs, self.made, self.constants, self.outer, self.captured = [], [], [], [], []
+        self.inputs, self.made, self.constants, self.outer, self.captured, self.values = [], [], [], [], [], []
         self.stands = {}
         if not known:
             self._opened()
@@ -114,11 +116,20 @@ class ShadowRun:
             return self._made_of(FROZEN, (lasting(operand, root_of(operand)),), None)
         stands = self.stands.get(ident)
         if stands is None:
-            if ident not in self.lasting:
+            value = self.lasting.get(ident)
+            if value is None:
                 freeze(operand)
-                self.lasting[ident] = operand._value
-            stands = self.stands[ident] = self._made_of(CAPTURE, (operand,), None)
-            self.captured.append((ident, self.lasting[ident]))
+                value = self.lasting[ident] = operand._value
+            op = None if self.following is None else self.following.operations[self.at]
+            if op is not None and op.what is CAPTURE and op.operands[0].admits(value):
+                self.outer.append(operand)
+                self.at += 1
+                stands = self._made(op.makes[0], op.results[0])
+            else:
+                stands = self._made_of(CAPTURE, (operand,), None)
+            self.stands[ident] = stands
+            self.captured.append(ident)
+            self.values.append(value)
         return stands
 
     # What happens.
@@ -187,6 +198,16 @@ class ShadowRun:
 
     def finish(self, leaves: list[Any], ys: list[Any]) -> None:
         """The step returns."""
+        following = self.following
+        if following is not None and self.at == len(following.operations) - 1:
+            ends, tape = following.ends, self.tape
+            for leaf, end in zip((*leaves, *ys), ends, strict=False):
+                if type(leaf) is not ValuelessTracer or leaf._id != end or leaf._tape is not tape:
+                    break
+            else:
+                if len(ends) == len(leaves) + len(ys) and following.operations[-1].params[0] == len(leaves):
+                    self.at += 1
+                    return
         for leaf in (*leaves, *ys):
             if isinstance(leaf, Handle):
                 if leaf._tape is not self.tape:

@@ -85,6 +85,8 @@ class Stage:
     """Record ids of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None] = field(factory=list, init=False)
     """Record and spec of each leaf and output that leaves."""
+    returns_seeds: bool = field(default=False, init=False)
+    """Whether the cotangents that the reverse gives are what it takes."""
     closed: bool = field(default=False, init=False)
     """Whether what it returns is of the kind that entered it."""
 
@@ -126,6 +128,11 @@ def stage_of(step: Recorded) -> Stage:
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     stage = _generated(step, forward, n_forward, reverse, held, slots, given)
     _require_same(stage, step)
+    samples = [forward.program.samples[x.number] for x in (reverse.cts[ident] for ident in step.entered) if x is not None]
+    stage.returns_seeds = len(samples) == len(step.left) == len(stage.specs) == len(step.entered) and all(
+        type(x) is np.ndarray and x.flags.c_contiguous and x.shape == spec.shape and x.dtype == spec.dtype
+        for x, spec in zip(samples, stage.specs, strict=True)
+    )
     forward.program.samples.clear()
     return stage
 

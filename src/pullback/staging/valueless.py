@@ -72,8 +72,11 @@ class Known:
 
     operations: list[Operation]
     quick: tuple[Any, ...] = field(init=False, repr=False)
+    ends: tuple[Any, ...] = field(init=False, repr=False)
+    """The numbers of the values that it returns."""
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "ends", self.operations[-1].operands)
         object.__setattr__(self, "quick", tuple(map(_quick_entry, self.operations)))
 
 
@@ -125,7 +128,7 @@ def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if isinstance(other, Handle) and other._tape is not self._tape:
             other = present(other, self._tape)
             if isinstance(other, Handle) and other._tape is self._tape:
-                return run.call(_primitive(key), (other, self), {})
+                return operator(other, self)
         return meets(key, other, self)
 
     return operator, reflected

@@ -269,3 +269,35 @@ def _apart(pattern: Any, groups: Any) -> bool:
         entries.sum_duplicates()
         counts.append(entries.nnz)
     return counts[0] == counts[1]
+
+
+# ------------------------------------------------------------------------------------------ the error state of NumPy
+# ``np.errstate`` makes its state anew each time that it is entered, which costs more than a small operation. The state
+# that ignores everything is made once. Where NumPy's private names are not there, np.errstate is used.
+# Test: test_quiet_is_errstate_that_ignores.
+
+
+class _Quiet:
+    """Within the block NumPy warns of nothing: ``np.errstate(all="ignore")``, made once."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _STATE.set(_IGNORING)
+
+    def __exit__(self, *_: object) -> None:
+        _STATE.reset(self._token)
+
+
+def _quiet_by_numpy() -> Any:
+    return np.errstate(all="ignore")
+
+
+try:
+    from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]  # private
+
+    _STATE: Any = _extobj_contextvar
+    _IGNORING: Any = _make_extobj(all="ignore")
+    quiet: Any = _Quiet
+except ImportError:
+    quiet = _quiet_by_numpy
