@@ -20,7 +20,7 @@ from pullback.recording.handles import FROZEN as KEPT
 from pullback.recording.handles import Handle, freeze, lasting, make, resolve, root_of
 from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
-from pullback.recording.tape import CAPTURED, Tape
+from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import takes_over, write_region
 from pullback.staging.operations import (
     ADD,
@@ -37,7 +37,8 @@ from pullback.staging.operations import (
     same,
     same_params,
 )
-from pullback.staging.valueless import CLASSES, EAGER, ENDED, KIND_OF, Known, ValuelessTracer, ValuelessView, kind_name
+from pullback.staging.quick_operators import EAGER, Known
+from pullback.staging.valueless import CLASSES, ENDED, KIND_OF, ValuelessTracer, ValuelessView, kind_name
 from pullback.tracing.running import open_input
 from pullback.words.foreign import ORDINARY
 
@@ -83,7 +84,7 @@ class ShadowRun:
 
     def begin(self, known: Sequence[Known]) -> None:
         """A step begins."""
-        self.tape.shadow = self
+        self.tape.shadow, self.tape.kept = self, NOTHING_KEPT
         self.known = known
         self.following, self.quick = (known[0], known[0].quick) if known else (None, EAGER)
         self.at = 0

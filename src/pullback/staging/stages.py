@@ -14,10 +14,11 @@ from pullback.rules.forms import FORMS
 from pullback.staging.forward_statements import Forward, NotStageable, forward_statements
 from pullback.staging.operations import Operation
 from pullback.staging.plan import plan_of
+from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Symbol
 from pullback.staging.text import Fresh, Generated, generate
-from pullback.staging.valueless import Known
+from pullback.staging.valueless import CLASSES
 from pullback.words.digests import same_bits
 
 
@@ -178,7 +179,7 @@ def _generated(
         [("slots", slots), ("seeds", [x.number for x in given])], parts,
     )  # fmt: skip
     return Stage(
-        Known(step.operations), record, advance, backward, slots, held, step.tape.n_inputs,
+        Known(step.operations, CLASSES), record, advance, backward, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,
