@@ -84,14 +84,14 @@ class Pass:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
         if self.outer is not None:
             return None
-        if self.after is work.stage and work.stage.returns_seeds:
+        if self.after is work.stage and work.stage.returns_seeds:  # then they are its own
             return self.cts
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         return work.seeds([*self.cts, *rows])
 
     def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
         """The cotangents go back through a staged step."""
-        cts, gathered = work.reverse(seeds)
+        cts, gathered = work.reverse(seeds, own=seeds is self.cts)
         entered, x_entered = work.stage.places
         if not x_entered and len(cts) == len(entered):
             self.cts = cts

@@ -88,12 +88,14 @@ class StagedStep:
             seeds.append(ct)
         return seeds
 
-    def reverse(self, seeds: list[Any]) -> tuple[list[Any], Any]:
-        """The cotangents of the inputs, and those of captured values with their ids."""
+    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[list[Any], Any]:
+        """The cotangents of the inputs, and those of captured values with their ids. ``own`` says that the seeds are
+        what this has returned for the step after."""
         stage = self.stage
-        buffers, fresh = self.work.of(stage.reverse)
+        generated = stage.reverse_own if own else stage.reverse
+        buffers, fresh = self.work.of(generated)
         with quiet():
-            cts, gathered = stage.reverse.function(self.slots, seeds, buffers, fresh)
+            cts, gathered = generated.function(self.slots, seeds, buffers, fresh)
         if not all(stage.entered):
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]

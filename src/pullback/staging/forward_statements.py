@@ -116,6 +116,7 @@ def _SUBTRACT(target: Any, key: Any, value: Any) -> None:  # noqa: N802
 
 BASIC_WRITES = {_SET: "=", _ADD: "+=", _SUBTRACT: "-="}
 """Writes by a basic key, as they are written."""
+ELEMENTWISE_WRITES = frozenset(BASIC_WRITES)
 
 
 def _owned(program: Program, operands: tuple[Symbol, ...], out: Symbol) -> Symbol:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
-from pullback.staging.symbols import Program, Statement
+from pullback.staging.forward_statements import ELEMENTWISE_WRITES
+from pullback.staging.symbols import Program, Ref, Statement, mapped
 
 LARGE = 16_384
 """Bytes from which results are computed into buffers; what is smaller NumPy keeps in a cache of its own."""
@@ -47,11 +48,55 @@ class Plan:
         return sum(int(np.prod(shape, dtype=np.intp)) * dtype.itemsize for shape, dtype in self.buffers)
 
 
-def plan_of(program: Program, statements: list[Statement], leaving: Iterable[int]) -> Plan:
-    """The plan of a function that computes the values ``leaving``."""
+def plan_of(
+    program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = ()
+) -> Plan:
+    """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to."""
     kept = frozenset(leaving)
-    live = _live(statements, kept)
-    return _Planner(program, live, kept).plan()
+    live = _without_copies(program, _live(statements, kept), kept)
+    return _Planner(program, live, kept, ours=set(given)).plan()
+
+
+def _without_copies(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
+    """The statements without copies that are read by ufuncs into dense arrays alone: what these give does not depend
+    on how their operands lie."""
+    readers: dict[int, list[Statement]] = {}
+    for statement in statements:
+        for number in statement.reads:
+            readers.setdefault(number, []).append(statement)
+    source: dict[int, int] = {}
+    found = []
+    for statement in statements:
+        if (
+            statement.symbol == ".copy()"
+            and statement.makes not in kept
+            and all(_reads_anyhow(program, reader) for reader in readers.get(statement.makes, ()))
+        ):
+            (number,) = statement.reads
+            source[statement.makes] = source.get(number, number)
+        elif source.keys() & set(statement.reads):
+            args = mapped(statement.args, lambda leaf: Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf)
+            found.append(evolve(statement, args=args))
+        else:
+            found.append(statement)
+    return found
+
+
+def _reads_anyhow(program: Program, reader: Statement) -> bool:
+    made = program.samples[reader.makes]
+    if reader.writes:  # a value that is added to a part of the target, or written there
+        return reader.function in ELEMENTWISE_WRITES and Ref(reader.reads[0]) not in reader.args[1:]
+    return (
+        ufunc_of(reader) is not None
+        and isinstance(made, np.ndarray)
+        and made.nbytes >= LARGE
+        and made.flags.c_contiguous
+        and all(
+            sample.shape == made.shape
+            for sample in map(program.samples.__getitem__, reader.reads)
+            if isinstance(sample, np.ndarray)
+        )
+    )
 
 
 def ufunc_of(statement: Statement) -> Any:

@@ -222,7 +222,7 @@ def setitem(self: Any, key: Any, new: Any) -> None:
 
 def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
     """``+=`` or ``-=``."""
-    ordinary = getattr(Tracer, name)
+    ordinary, scalar = getattr(Tracer, name), "operator_subtract" if subtracts else "operator_add"
 
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
@@ -241,6 +241,8 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
                 if is_view:
                     self._written_in = (root._id, 0)
                 return self
+        elif entry[7] == scalar and entry[1] == self._id and _admits(run, entry[2], other):
+            return _made(run, entry)  # a scalar, which is rebound
         return ordinary(self, other)
 
     return operator

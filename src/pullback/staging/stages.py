@@ -16,7 +16,7 @@ from pullback.staging.operations import Operation
 from pullback.staging.plan import plan_of
 from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
-from pullback.staging.symbols import Symbol
+from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Fresh, Generated, generate
 from pullback.staging.valueless import CLASSES
 from pullback.words.digests import same_bits
@@ -66,6 +66,8 @@ class Stage:
     record: Generated
     advance: Generated
     reverse: Generated
+    reverse_own: Generated
+    """The same, which may write to the seeds: those that it has returned for the step after."""
     slots: tuple[int, ...]
     """The numbers of the values that the reverse reads, in their order among the slots."""
     records: list[Any] = field(repr=False)
@@ -138,6 +140,22 @@ def stage_of(step: Recorded) -> Stage:
     return stage
 
 
+def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> list[int]:
+    """The seeds that may be written to when they are what the function has returned for the step after: those whose
+    memory nothing else has that it returns, and that is no seed handed on."""
+    if len(parts[0]) != len(given):
+        return []
+    samples = [program.samples[number] for part in parts for number in part]
+    return [
+        seed.number
+        for k, seed in enumerate(given)
+        if isinstance(samples[k], np.ndarray)
+        and samples[k].base is None
+        and not any(np.may_share_memory(samples[k], other) for j, other in enumerate(samples) if j != k and isinstance(other, np.ndarray))
+        and parts[0][k] not in [x.number for x in given]
+    ]
+
+
 def _numbers(record: Any) -> list[int]:
     form = FORMS[record[0]]
     saved = form.saved_values(record) if form.saved else ()
@@ -174,12 +192,12 @@ def _generated(
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
-    backward = generate(
-        "reverse", plan_of(program, after, (*parts[0], *parts[1])),
-        [("slots", slots), ("seeds", [x.number for x in given])], parts,
-    )  # fmt: skip
+    arguments = [("slots", slots), ("seeds", [x.number for x in given])]
+    leaving = (*parts[0], *parts[1])
+    backward = generate("reverse", plan_of(program, after, leaving), arguments, parts)
+    own = generate("reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts)
     return Stage(
-        Known(step.operations, CLASSES), record, advance, backward, slots, held, step.tape.n_inputs,
+        Known(step.operations, CLASSES), record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,
@@ -201,12 +219,13 @@ def _require_same(stage: Stage, step: Recorded) -> None:
     for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
         cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
     sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
-    with np.errstate(all="ignore"):
-        entered, gathered = stage.reverse.function(slots, seeds, *work.of(stage.reverse))
-    wanted = [cts[ident] for ident in step.entered]
-    _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
-    wanted = [one.gathered.get(ident) for ident, _ in step.captured]
-    _require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+    for function in (stage.reverse, stage.reverse_own):
+        with np.errstate(all="ignore"):
+            entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
+        wanted = [cts[ident] for ident in step.entered]
+        _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
+        wanted = [one.gathered.get(ident) for ident, _ in step.captured]
+        _require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
 
 
 def _drawn(random: np.random.Generator, spec: Any) -> Any:
