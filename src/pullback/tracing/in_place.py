@@ -1,5 +1,6 @@
 """Operators that write in place: ``x += y`` through all views of x."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from pullback.recording.handles import Handle, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
-from pullback.tracing.dispatch import CALLERS
 from pullback.words.foreign import plain_operand
 
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "power": operator.pow,
+}  # fmt: skip
+"""What is computed where the operator in place rebinds its target, or writes to it afterwards."""
 LOOPS_APART = ("multiply", "power")
 """Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
 
@@ -32,7 +37,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
     tape_of((handle, other), f"numpy.{name}")
-    compute = CALLERS.get(f"operator_{name}") or registry.named(
+    compute = OPERATORS.get(name) or registry.named(
         f"operator_{name}" if f"operator_{name}" in registry.names else name
     )
     if type(value) is not np.ndarray and not isinstance(plain_value(handle), np.ndarray):

@@ -119,6 +119,8 @@ def np_sum(
     where: Any = True,
 ) -> Any:
     """numpy.sum."""
+    if where is True and initial is ABSENT and dtype is None:
+        return sum_(a, axis=axis, dtype=None, keepdims=is_true(keepdims))
     return reduce_by(sum_, sum_where, 0, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 
