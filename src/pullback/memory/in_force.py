@@ -27,15 +27,15 @@ def using(policy: MemoryPolicy | None = None, *, verify: str | None = None) -> "
     ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
     :func:`fori_loop`.
     """
-    return _InForce(None if policy is None else checked(policy), None if verify is None else verify_in_force(verify))
+    return InForce(None if policy is None else checked(policy), None if verify is None else verify_in_force(verify))
 
 
-class _InForce:
+class InForce:
     """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
 
     __slots__ = ("_before", "_policy", "_verify")
 
-    def __init__(self, policy: MemoryPolicy | None, verify: str | None) -> None:
+    def __init__(self, policy: MemoryPolicy | None, verify: str | None = None) -> None:
         self._policy, self._verify = policy, verify
 
     def __enter__(self) -> MemoryPolicy | None:
@@ -148,7 +148,8 @@ def depth() -> int:
 
 def next_level() -> int:
     """The level of a trace that begins now: above every other under way."""
-    return max((tape.level for tape in _TAPES.get()), default=0) + 1
+    tapes = _TAPES.get()
+    return max(tape.level for tape in tapes) + 1 if tapes else 1
 
 
 @contextmanager

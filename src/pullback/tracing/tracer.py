@@ -364,6 +364,7 @@ class View(Tracer):
     _parent_value: Any
     _primitive: Any
     _params: dict[str, Any]
+    _written_in: Any
 
     def _refresh(self) -> None:
         parent, prim = self._parent, self._primitive

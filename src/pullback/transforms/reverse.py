@@ -14,16 +14,16 @@ from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger, Report
 from pullback.memory.sweep import Sweep, innermost_of, release_records, sweep
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import Handle, value
+from pullback.recording.handles import Handle
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
 from pullback.transforms.argnums import Chosen, chosen
-from pullback.transforms.seed_checks import checked_seed, conjugate, require_complex_linear
+from pullback.transforms.seed_checks import checked_seed, conjugate, require_complex_linear, scalar_seed
 from pullback.words.call_sites import public, site_text
-from pullback.words.errors import NotDifferentiableError, StructureError, TracerError
+from pullback.words.errors import StructureError, TracerError
 from pullback.words.sniffs import HELD
 from pullback.words.specs import spec_of
 from pullback.words.structures import flatten, map_leaves, matched, unflatten
@@ -84,17 +84,17 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
         where: Sequence[int] = which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        traced, pull = forward(called, args, kwargs, where, policy, allow_int=allow_int, repeatable=holomorphic)
-        out, aux = split_aux(traced.out, has_aux=has_aux)
-        seed = scalar_seed(out, f, holomorphic=holomorphic)
-        pull.conj = conj
-        pull.listen(on_adjoint, keeps=False)
-        cts = pull.once([out], [seed], free=not holomorphic)
-        if holomorphic:
-            specs = [given.spec for given in traced.inputs]
-            pull.listen(None, keeps=False)
-            require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
-            pull.close()
+        traced, ledger = traced_under(policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic)
+        try:
+            out, aux = split_aux(traced.out, has_aux=has_aux)
+            seed = scalar_seed(out, f, holomorphic=holomorphic)
+        except BaseException:
+            Pull(traced, ledger).close()
+            raise
+        if holomorphic or ledger.heard or traced.governor is not None or on_adjoint or traced.tape.marks is not None:
+            cts = _pulled_once(Pull(traced, ledger), f, out, seed, (conj, holomorphic, on_adjoint))
+        else:
+            cts = _swept_once(traced, out, seed)
         gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
         found = which.structured(gradients) if which.several else gradients[0]
         aux = map_leaves(lambda leaf: lowered(leaf, traced.tape), aux) if has_aux else None
@@ -104,6 +104,39 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
         return ((result, aux) if has_aux else result), found
 
     return gradient
+
+
+def _pulled_once(pull: "Pull", f: Any, out: Any, seed: Any, told: Any) -> list[Any]:
+    """The cotangent of every input, of a pull that is used up."""
+    conj, holomorphic, on_adjoint = told
+    pull.conj = conj
+    pull.listen(on_adjoint, keeps=False)
+    specs = pull.input_specs
+    cts = pull.once([out], [seed], free=not holomorphic)
+    if holomorphic:
+        pull.listen(None, keeps=False)
+        require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
+        pull.close()
+    return cts
+
+
+def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
+    """The same of a trace that saves all, and of which nobody hears: the sweep alone, which uses up the tape."""
+    traced.require_unchanged()
+    tape = traced.tape
+    one = _seeded(tape, (out,), (seed,))
+    one.frees = True
+    sweep(tape, tape.n_inputs, len(tape.records), (one,))
+    return [_given_out(one.cts, k, given) for k, given in enumerate(traced.inputs)]
+
+
+def _seeded(tape: Tape, outs: Sequence[Any], seeds: Sequence[Any]) -> Sweep:
+    """The sweep that begins with these cotangents of the outputs."""
+    cts: list[Any] = [None] * len(tape.records)
+    for out, seed in zip(outs, seeds, strict=True):
+        if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
+            cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
+    return Sweep(cts, outer=innermost_of(tape.outer, seeds))
 
 
 @public
@@ -132,14 +165,14 @@ class Pull:
     """What ``vjp`` returns beside the value: a function from a cotangent of the output to the cotangents of the
     primals."""
 
-    def __init__(self, traced: Traced, governor: Any, ledger: Ledger) -> None:
+    def __init__(self, traced: Traced, ledger: Ledger) -> None:
         self.out_leaves: list[Any] = []
         self.out_definition: Any = None
         self.conj = False
         self._traced: Traced | None = traced
         self._site = traced.site
         self._adjoints: Adjoints | None = None
-        self._governor = governor
+        self._governor: Any = traced.governor
         self.ledger = ledger
         self._lock = RLock()
         self._pulling = False
@@ -219,7 +252,9 @@ class Pull:
         tape = traced.tape
         told = watchers()
         plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
-        runs = [self._seeded(tape, outs, given, free=free) for given in seeds]
+        runs = [_seeded(tape, outs, given) for given in seeds]
+        for run in runs:
+            run.frees, run.told = free, self._adjoints
         if free:
             self._traced = None
         if self._governor is not None:
@@ -230,14 +265,6 @@ class Pull:
         for tell in told:
             tell(self.ledger.report(plain))
         return [[_given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
-
-    def _seeded(self, tape: Tape, outs: Sequence[Any], seeds: Sequence[Any], *, free: bool) -> Sweep:
-        """The sweep that begins with these cotangents of the outputs."""
-        cts: list[Any] = [None] * len(tape.records)
-        for out, seed in zip(outs, seeds, strict=True):
-            if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
-                cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
-        return Sweep(cts, outer=innermost_of(tape.outer, seeds), frees=free, told=self._adjoints)
 
     @property
     def seed_bytes(self) -> int:
@@ -273,6 +300,11 @@ class Pull:
                 f"adjoint({tag!r}) has the cotangents of the last reverse pass, and there was none; call pull(ct) first"
             )
         return self._adjoints.of(tag)
+
+    @property
+    def input_specs(self) -> list[Any]:
+        """The specs of the inputs."""
+        return [given.spec for given in self._open().inputs]
 
     def _open(self) -> Traced:
         if self._traced is None:
@@ -311,29 +343,37 @@ def forward(
     f: Any,
     args: tuple[Any, ...],
     kwargs: Any,
-    argnums: Sequence[int],
+    argnums: Any,
     policy: Any,
     *,
     allow_int: bool,
     repeatable: bool,
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
+    traced, ledger = traced_under(policy, f, args, kwargs, argnums, allow_int=allow_int, repeatable=repeatable)
+    return traced, Pull(traced, ledger)
+
+
+def traced_under(
+    policy: Any,
+    f: Any,
+    args: tuple[Any, ...],
+    kwargs: Any,
+    argnums: Any,
+    *,
+    allow_int: bool,
+    repeatable: bool,
+) -> tuple[Traced, Ledger]:
+    """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked."""
     ledger = Ledger(heard=repeatable or bool(watchers()))
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=saves_all)
     traced = run_traced(
-        f,
-        args,
-        kwargs,
-        argnums,
-        allow_int=allow_int,
-        governor=governor,
-        policy=chosen,
-        ledger=ledger,
-        repeatable=repeatable,
-    )
-    return traced, Pull(traced, traced.governor, ledger)
+        f, args, kwargs, argnums,
+        allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
+    )  # fmt: skip
+    return traced, ledger
 
 
 def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
@@ -343,43 +383,6 @@ def split_aux(out: Any, *, has_aux: bool) -> tuple[Any, Any]:
     if not isinstance(out, tuple) or len(out) != 2:
         raise StructureError(f"with has_aux=True the function returns (output, aux), got {type(out).__name__}")
     return out
-
-
-def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
-    """1 in the dtype of a scalar output; raises :class:`NotDifferentiableError` for anything else."""
-    name = getattr(f, "__name__", str(f))
-    shape = getattr(out, "shape", None if isinstance(out, list | dict | tuple) else ())
-    if shape != () or not isinstance(out, Handle | int | float | complex | np.generic | np.ndarray):
-        given = (
-            f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
-        )
-        aux = (
-            "pass has_aux=True if the second is no output to differentiate, "
-            if isinstance(out, tuple) and len(out) == 2
-            else ""
-        )
-        raise NotDifferentiableError(
-            f"grad needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a cotangent "
-            "of the output"
-        )
-    dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
-    if dtype.kind == "c" and not holomorphic:
-        raise NotDifferentiableError(
-            f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
-        )
-    if dtype.kind not in "fc" and (
-        isinstance(out, Handle) or hasattr(out, "dtype")
-    ):  # a Python 0 is where a loop of no step began
-        raise NotDifferentiableError(
-            f"{name} returned dtype {dtype}, which carries no derivative; leave out what makes it so (astype, argmax, "
-            "a comparison), or take it from has_aux=True"
-        )
-    if dtype.kind != "c" and holomorphic:
-        raise NotDifferentiableError(
-            f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx "
-            "- i df/dy"
-        )
-    return dtype.type(1) if dtype.kind in "fc" else None
 
 
 def _given_out(cts: list[Any], k: int, given: Any) -> Any:

@@ -7,15 +7,20 @@ own, so nobody else's registry changes.
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import attrs
+import numpy as np
 import optree
 
 from pullback.words.errors import StructureError
 
 NAMESPACE = "pullback"
+LEAVES = frozenset((np.ndarray, float, int, complex, bool, np.float64, np.float32))
+"""Types that are no structure to anybody."""
+LEAF: Any = optree.treespec_leaf(namespace=NAMESPACE)
+"""The definition of one leaf."""
 _registered: set[type] = set()
 _looked_at: set[int] = set()
 """The hashes of the definitions that hold no class which extends a named tuple and is not registered."""
@@ -23,6 +28,8 @@ _looked_at: set[int] = set()
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a structure in a fixed order, and its definition."""
+    if type(tree) in LEAVES:
+        return [tree], LEAF
     leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     new = _register_classes(leaves)
     if new or (definition.num_nodes > len(leaves) and _register_tuples(definition)):
@@ -45,6 +52,9 @@ def matched(tree: Any, definition: Any) -> list[Any] | None:
 
 def unflatten(definition: Any, leaves: Sequence[Any]) -> Any:
     """The structure of ``definition`` with these leaves."""
+    if definition is LEAF:
+        [leaf] = leaves
+        return leaf
     return optree.tree_unflatten(definition, leaves)
 
 
@@ -77,15 +87,21 @@ def _register_classes(leaves: list[Any]) -> bool:
     """Register the dataclasses and attrs classes among the leaves; True when there is a new one."""
     any_new = False
     for leaf in leaves:
-        cls = type(leaf)
-        if cls in _registered or isinstance(leaf, type):
+        cls: Any = type(leaf)
+        if cls in LEAVES or cls in _registered or isinstance(leaf, type):
             continue
-        if dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback"):
+        if _has_fields(cls):
             kind: Any = cls  # optree knows collections by its types
             optree.register_pytree_node(kind, _parts, partial(_rebuilt, cls), namespace=NAMESPACE)
             _registered.add(cls)
             any_new = True
     return any_new
+
+
+@lru_cache(1024)
+def _has_fields(cls: Any) -> bool:
+    """Whether a class is a dataclass, or an attrs class of somebody else's."""
+    return dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback")
 
 
 def _register_tuples(definition: Any) -> bool:
