@@ -184,7 +184,12 @@ def _handle(plan: Plan) -> list[str]:
     """The empty handle of the result."""
     if plan.prim.view:
         return [
-            "if kind is ndarray and (out is v0 or (out.base is not None and may_share_memory(out, v0))):",
+            "base = out.base",
+            "if base is not None and (base is v0 or base is v0.base) and out.size or out is v0:",
+            "    seen = True",
+            "else:",
+            "    seen = kind is ndarray and base is not None and may_share_memory(out, v0)",
+            "if seen:",
             "    t = View()",
             "    t._parent, t._parent_id, t._parent_value = x0, x0._id, v0",
             "    t._primitive, t._params, t._written_in = prim, dict(params), None",

@@ -18,6 +18,7 @@ OPERATORS = {
     "power": operator.pow,
 }  # fmt: skip
 """What is computed where the operator in place rebinds its target, or writes to it afterwards."""
+PLAIN = frozenset((float, int, np.float64))
 LOOPS_APART = ("multiply", "power")
 """Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
 
@@ -26,6 +27,8 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all
     their views."""
     value: Any = handle._value
+    if type(value) is np.float64 and not handle._tape.mode and type(other) in PLAIN and name in OPERATORS:
+        return OPERATORS[name](handle, other)
     if is_foreign(other, handle._tape):
         other = standing_for(other)
     if (

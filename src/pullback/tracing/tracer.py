@@ -275,9 +275,7 @@ class Tracer(Unconverted):
     def __getitem__(self, key: Any) -> Any:
         if is_basic(key):
             return read(self, key)
-        if type(key) is np.ndarray and key.dtype.kind in "iu":
-            return called(getitem, (self,), {"key": self._tape.keep(key)})
-        key = own_key(key, self)
+        key = self._tape.keep(key) if type(key) is np.ndarray and key.dtype.kind in "iu" else own_key(key, self)
         found = called(getitem, (self,), {"key": key})
         if isinstance(found, Handle) and is_mask(key):
             found._tape.masks = True
@@ -336,7 +334,7 @@ class Tracer(Unconverted):
 
     def transpose(self, *axes: Any) -> Any:
         """The view with permuted axes."""
-        return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
+        return method("transpose", self, axes and (axes[0] if len(axes) == 1 else axes,), {})
 
     (
         all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, cumprod, cumsum, diagonal, dot, max,

@@ -13,9 +13,6 @@ from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import plain_array
 from pullback.words.specs import ArraySpec, spec_of
 
-ONE = np.float64(1)
-"""The seed of most scalar outputs."""
-
 
 def conjugate(ct: Any) -> Any:
     """A complex cotangent in the other convention; a real one, and None, as it is."""
@@ -80,8 +77,6 @@ def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
 
 def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
     """1 in the dtype of a scalar output; raises :class:`NotDifferentiableError` for anything else."""
-    if isinstance(out, Handle) and type(out._value) in (float, np.float64) and not holomorphic:
-        return ONE
     name = getattr(f, "__name__", str(f))
     shape = getattr(out, "shape", None if isinstance(out, list | dict | tuple) else ())
     if shape != () or not isinstance(out, Handle | int | float | complex | np.generic | np.ndarray):
