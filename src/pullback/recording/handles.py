@@ -68,6 +68,8 @@ def kind_of(tape: Tape, value: Any) -> type[Any]:
     """The class for a new handle over ``value``, a plain value or a handle of an outer trace: weak over a Python
     number."""
     kinds: Kinds = tape.kinds
+    if type(value) is np.ndarray or type(value) is np.float64:
+        return kinds.tracer
     weak = type(value) is kinds.weak or (isinstance(value, float | complex) and not isinstance(value, np.generic))
     return kinds.weak if weak else kinds.tracer
 

@@ -206,7 +206,7 @@ def _refuse_outer() -> NoReturn:
 def record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
     tape = root._tape
-    site = find_site(tape, _getframe(1))
+    site = find_site(tape, _getframe(3))  # whoever writes comes by way of two functions
     ident = len(tape.records)
     tape.masks |= region.fancy and not add
     opcode = _FORMS[add, root._id is not None, value is not None].opcode

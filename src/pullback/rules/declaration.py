@@ -58,7 +58,8 @@ class Primitive(Names):
     """The specialised record layouts of this primitive, made on first use."""
 
     callers: dict[tuple[type, ...], Any] = field(factory=dict, repr=False, init=False)
-    """The fast ways to call this primitive, by the types of the operands (see ``tracing.callers_by_type``)."""
+    """The fast ways to call this primitive, by the types of the operands (see ``tracing.callers_by_type``); None where
+    a call has been seen, False where there is no fast way."""
 
     def __attrs_post_init__(self) -> None:
         self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it

@@ -7,7 +7,6 @@ the primitive and the types decide worked out before. It writes the same record;
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from sys import _getframe
 from threading import get_ident
 from typing import Any
@@ -42,12 +41,13 @@ def first_calls(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str,
     """What ``recorder.call`` gives. At the second call with operands of these types the fast way is made for the
     next."""
     key, result = tuple(map(type, operands)), call(prim, operands, params)
-    if key in prim.callers:
+    if key not in prim.callers:
+        if len(prim.callers) < MOST_KINDS and len(key) <= MOST_OPERANDS:
+            prim.callers[key] = None
+    elif prim.callers[key] is None:
         kinds: Kinds = next(operand for operand in operands if isinstance(operand, Handle))._tape.kinds
         plan = _plan(prim, key, kinds)
-        prim.callers[key] = partial(call, prim) if plan is None else make_typed_caller(plan, kinds)
-    elif len(prim.callers) < MOST_KINDS and len(key) <= MOST_OPERANDS:
-        prim.callers[key] = None
+        prim.callers[key] = False if plan is None else make_typed_caller(plan, kinds)
     return result
 
 

@@ -63,11 +63,21 @@ def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
         forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
         made = make_caller(entry, forms, classes)
     elif type(entry) is Composite:
-        made = entry.function
+        made = entry.function if entry.direct is None else _straight(entry, entry.direct)
     CALLERS[key] = made
     if key in OPERATORS:
         setattr(registry.operators, OPERATORS[key], made)
     return made
+
+
+def _straight(entry: Composite, direct: Primitive) -> Callable[..., Any]:
+    """The caller of a composite that hands its arguments on to a primitive."""
+
+    def call(*operands: Any) -> Any:
+        fast = direct.callers.get(tuple(map(type, operands)))
+        return fast(operands, NO_PARAMS) if fast else entry.function(*operands)
+
+    return call
 
 
 def _is_simple(prim: Primitive) -> bool:

@@ -227,9 +227,10 @@ def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
     tape.records.append((INPUT.opcode, find_site(tape, _getframe(1))))
-    if isinstance(leaf, Handle | np.ndarray) and type(leaf) is not np.ndarray:
-        leaf = entered(leaf, tape)
-    leaf = native(leaf)
+    if type(leaf) is not float:
+        if type(leaf) is not np.ndarray and isinstance(leaf, Handle | np.ndarray):
+            leaf = entered(leaf, tape)
+        leaf = native(leaf)
     handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
     if tape.mode == REPLAYABLE:
         tape.governor.watch(handle)

@@ -39,7 +39,7 @@ def caller(key: Any) -> Callable[..., Any]:
 def called(prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
     """The result of a primitive on tracers and others, by the caller for their types."""
     fast = prim.callers.get(tuple(map(type, operands)))
-    return first_calls(prim, operands, params) if fast is None else fast(operands, params)
+    return fast(operands, params) if fast else first_calls(prim, operands, params)
 
 
 def compared(other: Any) -> Any:

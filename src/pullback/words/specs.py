@@ -84,6 +84,8 @@ def fits(value: Any, spec: ArraySpec) -> bool:
 def carries_derivative(value: Any) -> bool:
     """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for
     integers, booleans and the rest."""
+    if type(value) is float:
+        return True
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return isinstance(value, float | complex)
