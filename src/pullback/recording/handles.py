@@ -184,7 +184,8 @@ def resolve(handle: Any) -> Any:
 
 def root_of(handle: Any) -> Any:
     """The handle that owns the memory: the last parent of a view."""
-    while type(handle) is handle._tape.kinds.view:
+    view = handle._tape.kinds.view
+    while type(handle) is view:
         handle = handle._parent
     return handle
 

@@ -23,10 +23,10 @@ _NEITHER: tuple[Any, Any] = None, None
 def assigned(handle: Any, key: Any, value: Any) -> bool:
     """Do ``handle[key] = value``, where that can be done at once; else False, and nothing has been done. ``handle`` has
     been resolved, the key is a basic one."""
-    active, source = _operand(handle, value)
+    root = root_of(handle)
+    active, source = _operand(handle, root, value)
     if source is None:
         return False
-    root = root_of(handle)
     root._flag = WRITTEN
     handle._value[key] = source
     _record(handle, root, key, active, source, 0)
@@ -36,13 +36,13 @@ def assigned(handle: Any, key: Any, value: Any) -> bool:
 def added(handle: Any, value: Any, sign: int) -> bool:
     """Do ``handle += value``, or ``-=``, where that can be done at once and NumPy neither casts nor broadcasts; else
     False, and nothing has been done. ``handle`` has been resolved."""
-    target, (active, source) = handle._value, _operand(handle, value)
+    target, root = handle._value, root_of(handle)
+    active, source = _operand(handle, root, value)
     if type(source) is np.ndarray:
         if source.dtype is not target.dtype or source.shape != target.shape:
             return False
     elif (type(source) is not float and type(source) is not int) or target.dtype.kind not in "fc":
         return False
-    root = root_of(handle)
     root._flag = WRITTEN
     if sign > 0:
         target += source
@@ -52,15 +52,20 @@ def added(handle: Any, value: Any, sign: int) -> bool:
     return True
 
 
-def _operand(handle: Any, value: Any) -> tuple[Any, Any]:
+def _operand(handle: Any, root: Any, value: Any) -> tuple[Any, Any]:
     """What is written: its handle where it depends on the inputs, and its plain value; None for both where the general
     way is to be taken."""
     tape, target, kind = handle._tape, handle._value, type(value)
-    root = root_of(handle)
     if tape.mode or tape.thread != get_ident() or root._flag not in LOOSE or type(root._value) is not np.ndarray:
         return _NEITHER
     if type(target) is not np.ndarray or not target.ndim or not target.flags.writeable:
         return _NEITHER
+    if (
+        root is not handle
+        and target.base is not root._value
+        and (target.base is None or target.base is not root._value.base)
+    ):
+        return _NEITHER  # what it shows lies elsewhere
     if kind in PLAIN:
         return None, value
     if kind is not tape.kinds.tracer or value._tape is not tape or type(value._value) not in PLAIN:
