@@ -33,19 +33,19 @@ def using(
     :func:`fori_loop`. ``staging`` says how steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the
     name of a backend.
     """
-    return _InForce(
+    return InForce(
         None if policy is None else checked(policy),
         None if verify is None else verify_in_force(verify),
         None if staging is None else staging_in_force(staging),
     )
 
 
-class _InForce:
+class InForce:
     """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
 
     __slots__ = ("_before", "_policy", "_staging", "_verify")
 
-    def __init__(self, policy: MemoryPolicy | None, verify: str | None, staging: str | None) -> None:
+    def __init__(self, policy: MemoryPolicy | None, verify: str | None = None, staging: str | None = None) -> None:
         self._policy, self._verify, self._staging = policy, verify, staging
 
     def __enter__(self) -> MemoryPolicy | None:
@@ -171,7 +171,8 @@ def depth() -> int:
 
 def next_level() -> int:
     """The level of a trace that begins now: above every other under way."""
-    return max((tape.level for tape in _TAPES.get()), default=0) + 1
+    tapes = _TAPES.get()
+    return max(tape.level for tape in tapes) + 1 if tapes else 1
 
 
 @contextmanager

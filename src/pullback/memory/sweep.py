@@ -6,6 +6,7 @@ values in the records, and the re-runs of loops.
 """
 
 from collections.abc import Iterable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pullback.recording.traps import TRAPPED, Watched
 from pullback.rules.forms import FORMS, PULLS, TOGETHER
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
+from pullback.words.sniffs import HELD
 
 
 @define(eq=False)
@@ -181,3 +183,28 @@ class Releasing:
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:
             release_records(self._tape.records)
+
+
+def seeded(tape: Tape, outs: Sequence[Any], seeds: Sequence[Any]) -> Sweep:
+    """The sweep that begins with these cotangents of the outputs."""
+    cts: list[Any] = [None] * len(tape.records)
+    for out, seed in zip(outs, seeds, strict=True):
+        if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:
+            cts[out._id] = seed if cts[out._id] is None else cts[out._id] + seed
+    return Sweep(cts, outer=innermost_of(tape.outer, seeds))
+
+
+def given_out(cts: list[Any], k: int, given: Any) -> Any:
+    """The cotangent of input ``k`` as the user gets it: of the primal's shape and dtype, writable, sharing memory
+    with nothing."""
+    ct = cts[k]
+    cts[k] = None
+    if ct is None:
+        zero = np.zeros(given.spec.shape, given.spec.dtype)
+        return zero if given.spec.shape else zero[()]
+    if type(ct) is np.ndarray and not given.spec.shape:
+        return ct[()]
+    if type(ct) is np.ndarray:
+        alone = ct.base is None and ct.flags.writeable and getrefcount(ct) <= HELD
+        return ct if alone else ct.copy(order="K")
+    return ct

@@ -80,21 +80,22 @@ def make_caller(prim: Primitive, forms: dict[str, Form], classes: dict[str, Any]
     """The fast way to call an elementwise primitive of one or two operands, in two variants of one text.
 
     The first serves tracers, the second also views; whatever is not plain falls through to ``call``. ``forms`` maps an
-    activity pattern to its exact form; ``classes`` are those of handles: ``Tracer``, and all that are ``served``.
+    activity pattern to its exact form; ``classes`` are those of handles, ``Tracer`` and all that are ``served``, and
+    ``called``, which takes what is not.
     """
     operands = "x" if len(prim.operands) == 1 else "x, y"
     namespace = {**_NAMES, **classes, "prim": prim, "forward": prim.forward}
     name = f"call_{identifier(prim)}"
     body = _unary_text if len(prim.operands) == 1 else _binary_text
     wide, narrow = f"{name}_views", name
-    last = f"call(prim, ({operands},), {{}})"
-    for variant, called in (
+    last = f"called(prim, ({operands},), {{}})"
+    for variant, named in (
         (Variant(prim, forms, True, last), wide),
         (Variant(prim, forms, False, f"{wide}({operands})"), narrow),
     ):
         opening = "".join(_CAPTURED.format(x, operands) for x in operands.split(", ")) if variant.wide else ""
-        source = f"def {called}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
-        namespace[called] = compile_function(called, source, namespace)
+        source = f"def {named}({operands}):\n{opening}{body(variant)}{variant.leave('    ')}"
+        namespace[named] = compile_function(named, source, namespace)
     made: Callable[..., Any] = namespace[name]
     return made
 

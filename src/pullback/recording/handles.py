@@ -68,6 +68,8 @@ def kind_of(tape: Tape, value: Any) -> type[Any]:
     """The class for a new handle over ``value``, a plain value or a handle of an outer trace: weak over a Python
     number."""
     kinds: Kinds = tape.kinds
+    if type(value) is np.ndarray or type(value) is np.float64:
+        return kinds.tracer
     weak = type(value) is kinds.weak or (isinstance(value, float | complex) and not isinstance(value, np.generic))
     return kinds.weak if weak else kinds.tracer
 
@@ -187,13 +189,17 @@ def resolve(handle: Any) -> Any:
 
 def root_of(handle: Any) -> Any:
     """The handle that owns the memory: the last parent of a view."""
-    while type(handle) is handle._tape.kinds.view:
+    view = handle._tape.kinds.view
+    while type(handle) is view:
         handle = handle._parent
     return handle
 
 
 def steps_to(handle: Any) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
     """The view functions that lead from the root to a view, outermost first."""
+    view = handle._tape.kinds.view
+    if type(handle) is view and type(handle._parent) is not view:
+        return ((handle._primitive, handle._params),)
     steps = []
     while type(handle) is handle._tape.kinds.view:
         steps.append((handle._primitive, handle._params))

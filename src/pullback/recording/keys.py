@@ -36,6 +36,8 @@ def kept_key(key: Any, tape: Any) -> Any:
 
 
 def _kept(k: Any, tape: Any) -> Any:
+    if type(k) is np.ndarray and not k.dtype.hasobject:
+        return tape.keep(k)
     if k is None or k is Ellipsis or type(k) is int or isinstance(k, str | bytes):
         return k
     if isinstance(k, slice):

@@ -158,7 +158,7 @@ def finish(
         return inactive(tape, prim, operands, out, params)
     tape.masks |= prim.masks
     if type(out) is np.ndarray and not prim.view:
-        out = _own_output(values, out)
+        out = own_output(values, out)
     if tape.mode == FORWARD:
         return tape.tangents.push(prim, operands, values, out, residuals, params, active)
     site = site_here()
@@ -184,7 +184,7 @@ def finish(
     return handle
 
 
-def _own_output(values: tuple[Any, ...], out: np.ndarray[Any, Any]) -> Any:
+def own_output(values: tuple[Any, ...], out: np.ndarray[Any, Any]) -> Any:
     """The output of a primitive that declares no view, copied where it is an operand or shares memory with one."""
     for value in values:
         if type(value) is np.ndarray and (out is value or (out.base is not None and np.may_share_memory(out, value))):

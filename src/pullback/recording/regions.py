@@ -108,6 +108,8 @@ def is_fancy(key: Any) -> bool:
 
 def is_mask(key: Any) -> bool:
     """True when the key holds a boolean array: it leaves elements out for what they are."""
+    if type(key) is np.ndarray:
+        return bool(key.dtype.kind == "b")
     items = key if isinstance(key, tuple) else (key,)
     return any(isinstance(k, np.ndarray) and k.dtype.kind == "b" for k in items)
 

@@ -6,7 +6,7 @@ written once and later writes stay in place. Adjoint of a set: the region of the
 zeroed in place; of an increment: the region is read, the rest passes untouched.
 """
 
-from sys import getrefcount
+from sys import _getframe, getrefcount
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +24,7 @@ from pullback.recording.handles import (
     plain_value,
     resolve,
     root_of,
+    spec_of_handle,
     steps_to,
     tape_of,
     twin_of,
@@ -34,7 +35,7 @@ from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
-from pullback.words.call_sites import site_here, site_text
+from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.foreign import plain_operand
 from pullback.words.sniffs import PULLED
@@ -44,7 +45,7 @@ from pullback.words.specs import shared_spec
 def set_item(handle: Any, key: Any, value: Any) -> None:
     """``handle[key] = value`` as NumPy does it, recorded."""
     handle, value = _meeting(handle, value, "an assignment")
-    if _is_own_region(handle, key, value):
+    if is_own_region(handle, key, value):
         return
     if handle._tape.mode != DEFERRED and not isinstance(handle._value, np.ndarray | Handle):
         raise TypeError(f"{type(handle._value).__name__!r} object does not support item assignment")
@@ -81,20 +82,20 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
     return resolve(target), value
 
 
-def _is_own_region(handle: Any, key: Any, value: Any) -> bool:
-    """``x[k] += w`` ends in ``x[k] = view``, where the view already is that region of ``x`` as it stands: nothing is
-    left to do."""
+def is_own_region(handle: Any, key: Any, value: Any) -> bool:
+    """Whether the value is that region of ``handle`` as it stands, as where ``x[k] += w`` ends in ``x[k] = view``:
+    nothing is left to do."""
     kinds = handle._tape.kinds
     if type(value) is not kinds.view or value._parent is not handle or value._params.get("key") is not key:
         return False
-    if value._written_in == _stamp(root_of(handle)):
+    if value._written_in == stamp(root_of(handle)):
         return True
     return value._parent_id == handle._id and (
         handle._tape.mode == DEFERRED or value._parent_value is handle._value
     )
 
 
-def _stamp(root: Any) -> tuple[Any, int]:
+def stamp(root: Any) -> tuple[Any, int]:
     return root._id, 0 if root._tape.mode == DEFERRED else id(root._value)
 
 
@@ -115,7 +116,7 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if tape.mode == DEFERRED:
         tape.shadow.write(handle, region, value, add=add)
         if type(handle) is tape.kinds.view:
-            handle._written_in = _stamp(root)
+            handle._written_in = stamp(root)
         return
     source = value_on(value, tape) if isinstance(value, Handle) else value
     if tape.mode == PAUSED:
@@ -143,9 +144,9 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if tape.mode == FORWARD and (root._id is not None or active):
         tape.tangents.write(root, region, value if active else None, add=add, copied=copied)
     elif root._id is not None or active:
-        _record_write(root, region, value if active else None, source, add=add)
+        record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
-        handle._written_in = _stamp(root)
+        handle._written_in = stamp(root)
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -209,16 +210,20 @@ def _refuse_outer() -> NoReturn:
     )
 
 
-def _record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
+def record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
     tape = root._tape
-    site = site_here()
+    site = find_site(tape, _getframe(3))  # whoever writes comes by way of two functions
     ident = len(tape.records)
     tape.masks |= region.fancy and not add
-    form = _FORMS[add, root._id is not None, value is not None]
-    ids = tuple(h._id for h in (root, value) if h is not None and h._id is not None)
-    spec = shared_spec(source) if value is not None else None
-    record = (form.opcode, *ids, region, shared_spec(root._value), _strides(root._value), spec, ident, site)
+    opcode = _FORMS[add, root._id is not None, value is not None].opcode
+    rest: Any = region, root._spec or spec_of_handle(root), _strides(root._value)
+    if value is None:
+        record = (opcode, root._id, *rest, None, ident, site)
+    elif root._id is None:
+        record = (opcode, value._id, *rest, shared_spec(source), ident, site)
+    else:
+        record = (opcode, root._id, value._id, *rest, shared_spec(source), ident, site)
     if tape.mode == REPLAYABLE:
         amount = value if value is not None else source
         tape.governor.before_record(record, (root, amount), (root._value, source), {"region": region})
@@ -260,6 +265,8 @@ def created(contents: Any, shape: Any, dtype: Any, strides: Any) -> Any:
 
 def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
+    if type(value) is np.ndarray:
+        return value.strides
     plain = plain_value(value)
     return plain.strides if isinstance(plain, np.ndarray) else None
 

@@ -6,6 +6,7 @@ The names of a rule's parameters after ``ct`` *are* the declaration of what it r
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from attrs import define, field, frozen
 
 from pullback.rules.declaration_checks import build_rule, check_names, require_known, signature_of
@@ -56,6 +57,10 @@ class Primitive(Names):
     forms: dict[Any, Any] = field(factory=dict, repr=False, init=False)
     """The specialised record layouts of this primitive, made on first use."""
 
+    callers: dict[tuple[type, ...], Any] = field(factory=dict, repr=False, init=False)
+    """The fast ways to call this primitive, by the types of the operands (see ``tracing.callers_by_type``); None where
+    a call has been seen, False where there is no fast way."""
+
     def __attrs_post_init__(self) -> None:
         self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it
         check_names(self)
@@ -66,9 +71,11 @@ class Primitive(Names):
         if len(params) < len(self.params):
             params = {**self.defaults, **params}
         for operand in operands:
-            record = getattr(type(operand), "__pullback_record__", None)
-            if record is not None:
-                return record(self, operands, params)
+            kind = type(operand)
+            if kind is not np.ndarray and kind is not float:  # they are asked most often, and asking takes long
+                record = getattr(kind, "__pullback_record__", None)
+                if record is not None:
+                    return record(self, operands, params)
         if self.guarded:
             refuse_tracers(self, params)
             result = called_guarded(self, operands, params, locked=False)
@@ -89,6 +96,7 @@ class Primitive(Names):
             for operand in operands:
                 self.rules[operand] = (*self.rules.get(operand, ()), rule)
             self.forms.clear()
+            self.callers.clear()
             return rule_fn
 
         if not operands:
@@ -117,7 +125,7 @@ class Primitive(Names):
         return declare if fn is None else declare(fn)
 
 
-@frozen
+@frozen(eq=False)
 class Composite:
     """A NumPy function made of primitives: it needs no rule of its own. ``function`` takes what NumPy's does."""
 
@@ -126,16 +134,23 @@ class Composite:
     serves: tuple[Callable[..., Any], ...] = field(repr=False)
     plain: bool = False
     """True where the derivative is zero wherever it exists: tracers go in as their values, and the result is plain."""
+    direct: Primitive | None = None
+    """The primitive that is called with the very arguments, where these are its operands and it knows their types."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
 
-def composite(*serves: Callable[..., Any], name: str | None = None) -> Callable[[Callable[..., Any]], Composite]:
-    """Decorator: the function below is what ``serves`` mean on tracers, written with primitives and NumPy functions."""
+def composite(
+    *serves: Callable[..., Any], name: str | None = None, direct: Primitive | None = None
+) -> Callable[[Callable[..., Any]], Composite]:
+    """Decorator: the function below is what ``serves`` mean on tracers, written with primitives and NumPy functions.
+
+    ``direct`` is the primitive that it hands its arguments on to where they are arrays and numbers given by position.
+    """
 
     def build(function: Callable[..., Any]) -> Composite:
-        return Composite(name or function.__name__.strip("_"), function, serves)
+        return Composite(name or function.__name__.strip("_"), function, serves, direct=direct)
 
     return build
 

@@ -22,7 +22,7 @@ SEND = """    i = record[{place}]
 
 
 SETTLE = """    s = record[{place}]
-    if s is None or type(g) is not ndarray or g.shape != s.shape or g.dtype is not s.dtype:
+    if s is None or type(g) not in settled or g.shape != s.shape or g.dtype is not s.dtype:
         g = settle(g, s, form, {position}, record[-1], ct)"""
 """What is of its primal's spec already needs no settling."""
 
@@ -40,8 +40,8 @@ def make_pull(
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
         "join": join, "settle": settle,
-        "ndarray": np.ndarray, "settle_several": settle_several, "form": form, "cleaned": cleaned,
-        "summed": summed,
+        "settled": frozenset((np.ndarray, np.float64)), "settle_several": settle_several, "form": form,
+        "cleaned": cleaned, "summed": summed,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:

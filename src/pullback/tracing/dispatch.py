@@ -13,6 +13,7 @@ from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, plain_value
 from pullback.recording.outputs import require_traced_target, write_out
+from pullback.recording.recorder import NO_PARAMS
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
@@ -30,6 +31,8 @@ TAKEN_BY_LIKE = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.a
 """NumPy functions that reach us by ``like=`` only and whose contents may be traced."""
 
 
+BY_LIKE = frozenset((*CREATED_BY_LIKE, *TAKEN_BY_LIKE))
+LISTS = frozenset((list, tuple))
 OF_NUMBERS = (np.real, np.imag, np.linspace, np.logspace, np.union1d, np.trim_zeros)
 """NumPy functions in which a Python number stays one; the others make an array of their first argument, or look at
 its values alone."""
@@ -59,10 +62,22 @@ def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
         patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
         forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
         made = make_caller(entry, forms, classes)
+    elif type(entry) is Composite:
+        made = entry.function if entry.direct is None else _straight(entry, entry.direct)
     CALLERS[key] = made
     if key in OPERATORS:
         setattr(registry.operators, OPERATORS[key], made)
     return made
+
+
+def _straight(entry: Composite, direct: Primitive) -> Callable[..., Any]:
+    """The caller of a composite that hands its arguments on to a primitive."""
+
+    def call(*operands: Any) -> Any:
+        fast = direct.callers.get(tuple(map(type, operands)))
+        return fast(operands, NO_PARAMS) if fast else entry.function(*operands)
+
+    return call
 
 
 def _is_simple(prim: Primitive) -> bool:
@@ -95,19 +110,28 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A NumPy function on tracers, by the registry; ``out=`` is taken off and written afterwards. ``handle`` is
     the tracer that NumPy found."""
-    if handle._tape.mode in AROUND and left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
+    tape = handle._tape
+    if tape.mode in AROUND and left_alone(handle) and all(map(left_alone, _handles_in((args, kwargs)))):
         plain_args, plain_kwargs = map_leaves(standing_for, (args, kwargs))
         return func(*plain_args, **plain_kwargs)  # a loop's body runs plainly, on values it has captured
-    if func in CREATED_BY_LIKE or func in TAKEN_BY_LIKE:
+    if func in BY_LIKE:
         return create_like(handle, func, args, dict(kwargs))
-    ordinary = handle._tape.kinds.ordinary
+    kinds = tape.kinds
+    ordinary = kinds.ordinary
     if not ordinary.issuperset(map(type, args)):
-        args = tuple(map(plain_parts, args))
-    if not ordinary.issuperset(map(type, kwargs.values())):
+        args = tuple([a if type(a) in LISTS and ordinary.issuperset(map(type, a)) else plain_parts(a) for a in args])
+    if kwargs and not ordinary.issuperset(map(type, kwargs.values())):
         kwargs = {name: plain_parts(value) for name, value in kwargs.items()}
-    if args and isinstance(args[0], Handle) and type(args[0]) is args[0]._tape.kinds.weak and func not in OF_NUMBERS:
+    if args and type(args[0]) is kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
-    return _with_out(func.__name__, registry.functions.get(func) or found(func), args, kwargs)
+    entry = registry.functions.get(func) or found(func)
+    if not kwargs and type(entry) is Composite:
+        fast = entry.direct and entry.direct.callers.get(tuple(map(type, args)))
+        if fast:
+            return fast(args, NO_PARAMS)
+        if len(args) == 1:
+            return entry.function(*args)
+    return _with_out(func.__name__, entry, args, kwargs)
 
 
 def _handles_in(tree: Any) -> list[Any]:
@@ -130,6 +154,8 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
 
 def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The entry's result, written to ``out=`` where that is given, by keyword or by position."""
+    if "out" not in kwargs and (len(args) < 2 or len(args) <= (_place_of_out(entry) or len(args))):
+        return entry.function(*args, **kwargs) if type(entry) is Composite else entry(*args, **kwargs)
     if isinstance(entry, Composite) and entry.plain and not isinstance(kwargs.get("out"), Handle):
         return entry(*args, **kwargs)
     out = kwargs.get("out")

@@ -1,5 +1,6 @@
 """Operators that write in place: ``x += y`` through all views of x."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,14 @@ from pullback.recording.outputs import write_out
 from pullback.recording.tape import DEFERRED
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
-from pullback.tracing.dispatch import CALLERS
 from pullback.words.foreign import plain_operand
 
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "power": operator.pow,
+}  # fmt: skip
+"""What is computed where the operator in place rebinds its target, or writes to it afterwards."""
+PLAIN = frozenset((float, int, np.float64))
 LOOPS_APART = ("multiply", "power")
 """Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
 
@@ -23,6 +29,8 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     their views."""
     deferred = handle._tape.mode == DEFERRED
     value: Any = None if deferred else handle._value
+    if type(value) is np.float64 and not handle._tape.mode and type(other) in PLAIN and name in OPERATORS:
+        return OPERATORS[name](handle, other)
     if is_foreign(other, handle._tape):
         other = standing_for(other)
     if (
@@ -34,7 +42,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
         increment(handle, other, sign=1 if name == "add" else -1)
         return handle
     tape_of((handle, other), f"numpy.{name}", follows=True)
-    compute = CALLERS.get(f"operator_{name}") or registry.named(
+    compute = OPERATORS.get(name) or registry.named(
         f"operator_{name}" if f"operator_{name}" in registry.names else name
     )
     if not is_array_handle(handle):

@@ -1,12 +1,13 @@
 """Running the user's function on tracers: the inputs become handles, the outputs values again."""
 
 from collections.abc import Callable, Sequence
+from sys import _getframe
 from typing import Any
 
 import numpy as np
 from attrs import define, frozen
 
-from pullback.memory.in_force import Tracing, next_level, using
+from pullback.memory.in_force import InForce, Tracing, next_level
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
@@ -15,7 +16,7 @@ from pullback.recording.refusals import advice
 from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.tracer import KINDS
-from pullback.words.call_sites import site_here, site_text
+from pullback.words.call_sites import find_site, site_text
 from pullback.words.digests import digest
 from pullback.words.errors import (
     ConstantChangedError,
@@ -25,7 +26,7 @@ from pullback.words.errors import (
     say_where,
 )
 from pullback.words.foreign import ORDINARY, foreign_argument
-from pullback.words.specs import ArraySpec, carries_derivative, native, spec_of
+from pullback.words.specs import ArraySpec, carries_derivative, native, shared_spec, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
 
 
@@ -119,11 +120,12 @@ def run_traced(
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
     tape.n_inputs = len(tape.records)
-    others = {f"argument {k}": arg for k, arg in enumerate(args) if k not in argnums} | kwargs
-    labelled = [(given.label, given.leaf) for given in inputs]
-    tape.overlapping = overlapping(labelled, [(label, leaf) for label in others for leaf in flatten(others[label])[0]])
+    if len(inputs) > 1 or len(args) > 1 or kwargs:
+        others = {f"argument {k}": arg for k, arg in enumerate(args) if k not in argnums} | kwargs
+        rest = [(label, leaf) for label in others for leaf in flatten(others[label])[0]]
+        tape.overlapping = overlapping([(given.label, given.leaf) for given in inputs], rest)
     try:
-        with Releasing(tape), Tracing(tape), using(policy):
+        with Releasing(tape), Tracing(tape), InForce(policy):
             out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()
@@ -140,7 +142,10 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
     """
     try:
         out = f(*args, **kwargs)
-        out = map_leaves(lambda leaf: resolve(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf, out)
+        if isinstance(out, Handle):
+            out = resolve(out) if out._tape is tape else out
+        else:
+            out = map_leaves(lambda x: resolve(x) if isinstance(x, Handle) and x._tape is tape else x, out)
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
     except Exception as error:
@@ -198,7 +203,7 @@ def _open_leaves(
             raise NotDifferentiableError(f"{name}: {error.args[0]}") from None
         where.append(len(inputs))
         handles.append(handle)
-        inputs.append(Input(name, spec_of(handle._value), leaf, before))
+        inputs.append(Input(name, shared_spec(handle._value) or spec_of(handle._value), leaf, before))
     return handles, where
 
 
@@ -221,10 +226,11 @@ def overlapping(inputs: Sequence[tuple[str, Any]], others: Sequence[tuple[str, A
 def open_input(tape: Tape, leaf: Any) -> Any:
     """A handle for a value that enters a trace."""
     ident = len(tape.records)
-    tape.records.append((INPUT.opcode, site_here()))
-    if isinstance(leaf, Handle | np.ndarray) and type(leaf) is not np.ndarray:
-        leaf = entered(leaf, tape)
-    leaf = native(leaf)
+    tape.records.append((INPUT.opcode, find_site(tape, _getframe(1))))
+    if type(leaf) is not float:
+        if type(leaf) is not np.ndarray and isinstance(leaf, Handle | np.ndarray):
+            leaf = entered(leaf, tape)
+        leaf = native(leaf)
     handle = make(kind_of(tape, leaf), leaf, ident, tape, SHARED)
     if tape.mode == REPLAYABLE:
         tape.governor.watch(handle)

@@ -18,13 +18,15 @@ from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.recording.regions import is_mask
-from pullback.recording.writes import set_item
+from pullback.recording.writes import is_own_region, set_item
 from pullback.rules.catalogue import registry
+from pullback.tracing.callers_by_type import first_calls
 from pullback.tracing.conversions import Unconverted
 from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, method
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
+from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.sniffs import by_assignment
 from pullback.words.structures import LEAVES
@@ -33,6 +35,12 @@ from pullback.words.structures import LEAVES
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
     return CALLERS.get(key) or build_caller(key, _CALLED_WITH)
+
+
+def called(prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
+    """The result of a primitive on tracers and others, by the caller for their types."""
+    fast = prim.callers.get(tuple(map(type, operands)))
+    return fast(operands, params) if fast else first_calls(prim, operands, params)
 
 
 def compared(other: Any) -> Any:
@@ -64,9 +72,7 @@ class Tracer(Unconverted):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return function(self, func, args, kwargs)
 
-    @staticmethod
-    def __pullback_record__(prim: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return call(prim, operands, params)
+    __pullback_record__ = staticmethod(called)
 
     def __pullback_value__(self) -> Any:
         return plain_value(self)
@@ -198,9 +204,9 @@ class Tracer(Unconverted):
         return other // self, other % self
 
     def __matmul__(self, other: Any) -> Any:
-        if takes_the_operator(other, scalar=False):
+        if type(other) not in ORDINARY and not isinstance(other, Handle) and takes_the_operator(other, scalar=False):
             return NotImplemented
-        return caller("matmul")(self, other)
+        return (CALLERS.get("matmul") or caller("matmul"))(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return caller("matmul")(other, self)
@@ -219,10 +225,12 @@ class Tracer(Unconverted):
 
     # In place: written through every view, or rebound where NumPy rebinds.
     def __iadd__(self, other: Any) -> Any:
-        return in_place("add", resolve(self), other)
+        handle = resolve(self)
+        return handle if added(handle, other, 1) else in_place("add", handle, other)
 
     def __isub__(self, other: Any) -> Any:
-        return in_place("subtract", resolve(self), other)
+        handle = resolve(self)
+        return handle if added(handle, other, -1) else in_place("subtract", handle, other)
 
     def __imul__(self, other: Any) -> Any:
         return in_place("multiply", resolve(self), other)
@@ -268,16 +276,22 @@ class Tracer(Unconverted):
     def __getitem__(self, key: Any) -> Any:
         if is_basic(key):
             return read(self, key)
-        key = own_key(key, self)
-        found = call(getitem, (self,), {"key": key})
+        key = self._tape.keep(key) if type(key) is np.ndarray and key.dtype.kind in "iu" else own_key(key, self)
+        found = called(getitem, (self,), {"key": key})
         if isinstance(found, Handle) and is_mask(key):
             found._tape.masks = True
         return found
 
     def __setitem__(self, key: Any, new: Any) -> None:
-        if type(new) is View and new._parent is self and not by_assignment(_getframe(1)):
-            raise shuffled()
-        set_item(self, key if is_basic(key) else own_key(key, self), new)
+        if type(new) is View and new._parent is self:
+            if new._written_in is not None and not self._tape.mode and is_own_region(self, key, new):
+                return
+            if not by_assignment(_getframe(1)):
+                raise shuffled()
+        if not is_basic(key):
+            set_item(self, own_key(key, self), new)
+        elif not assigned(resolve(self), key, new):
+            set_item(self, key, new)
 
     def fill(self, new: Any) -> None:
         """Every element becomes ``new``."""
@@ -321,7 +335,7 @@ class Tracer(Unconverted):
 
     def transpose(self, *axes: Any) -> Any:
         """The view with permuted axes."""
-        return method("transpose", self, (axes[0] if len(axes) == 1 else axes or None,), {})
+        return method("transpose", self, axes and (axes[0] if len(axes) == 1 else axes,), {})
 
     (
         all, any, argmax, argmin, argpartition, argsort, choose, clip, compress, cumprod, cumsum, diagonal, dot, max,
@@ -349,6 +363,7 @@ class View(Tracer):
     _parent_value: Any
     _primitive: Any
     _params: dict[str, Any]
+    _written_in: Any
 
     def _refresh(self) -> None:
         parent, prim = self._parent, self._primitive
@@ -377,4 +392,4 @@ class Weak(Tracer):
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
 LEAVES.update((Tracer, View, Buffer, Weak))
-_CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View))}
+_CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called}

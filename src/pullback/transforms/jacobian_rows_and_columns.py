@@ -18,7 +18,8 @@ from pullback.tracing.running import lowered
 from pullback.transforms.argnums import function_of_chosen, name_of
 from pullback.transforms.forward import jvp
 from pullback.transforms.jacobian_blocks import Blocks, Leaves, by_argument, leaves_of, make_blocks
-from pullback.transforms.reverse import Pull, forward, split_aux, vjp
+from pullback.transforms.pulls import Pull
+from pullback.transforms.reverse import forward, split_aux, vjp
 from pullback.transforms.seed_checks import require_complex_linear
 from pullback.words.digests import same_bits
 from pullback.words.errors import NotDifferentiableError, ReplayError

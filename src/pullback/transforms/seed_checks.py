@@ -73,3 +73,40 @@ def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
         return seed
     seed = np.array(seed, dtype=dtype)
     return seed if seed.shape else seed[()]
+
+
+def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
+    """1 in the dtype of a scalar output; raises :class:`NotDifferentiableError` for anything else."""
+    name = getattr(f, "__name__", str(f))
+    shape = getattr(out, "shape", None if isinstance(out, list | dict | tuple) else ())
+    if shape != () or not isinstance(out, Handle | int | float | complex | np.generic | np.ndarray):
+        given = (
+            f"shape {shape}" if shape else f"{'a ' if isinstance(out, list | dict | tuple) else ''}{type(out).__name__}"
+        )
+        aux = (
+            "pass has_aux=True if the second is no output to differentiate, "
+            if isinstance(out, tuple) and len(out) == 2
+            else ""
+        )
+        raise NotDifferentiableError(
+            f"grad needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a cotangent "
+            "of the output"
+        )
+    dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
+    if dtype.kind == "c" and not holomorphic:
+        raise NotDifferentiableError(
+            f"{name} returned a complex scalar; take its real part, or pass holomorphic=True if it is holomorphic"
+        )
+    if dtype.kind not in "fc" and (
+        isinstance(out, Handle) or hasattr(out, "dtype")
+    ):  # a Python 0 is where a loop of no step began
+        raise NotDifferentiableError(
+            f"{name} returned dtype {dtype}, which carries no derivative; leave out what makes it so (astype, argmax, "
+            "a comparison), or take it from has_aux=True"
+        )
+    if dtype.kind != "c" and holomorphic:
+        raise NotDifferentiableError(
+            f"holomorphic=True is a claim about complex values, {name} returned {dtype}; leave it out for df/dx "
+            "- i df/dy"
+        )
+    return dtype.type(1) if dtype.kind in "fc" else None

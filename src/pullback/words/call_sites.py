@@ -55,12 +55,21 @@ def intern_site(frame: FrameType) -> int:
 
 def find_site(tape: Any, frame: FrameType) -> int:
     """As :func:`intern_site`; the tape remembers the sites of the user's code, so that its next call there finds its
-    own at once."""
-    sites = _sites_of(frame.f_code)
-    if not sites:
-        return intern_site(frame)
-    tape.code, tape.sites = frame.f_code, sites
-    return sites[frame.f_lasti]
+    own sooner."""
+    last, above = tape.code, frame
+    while True:
+        code = above.f_code
+        if code is last:
+            return int(tape.sites[above.f_lasti])
+        sites = _SITES_OF.get(id(code))
+        if sites is None:
+            sites = _sites_of(code)
+        if sites:
+            tape.code, tape.sites = code, sites
+            return sites[above.f_lasti]
+        if above.f_back is None:
+            return 0  # no user is on the stack
+        above = above.f_back
 
 
 def site_here() -> int:

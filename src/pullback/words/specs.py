@@ -47,8 +47,13 @@ class ArraySpec:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
 
+_OF_FLOAT = ArraySpec((), np.float64)
+
+
 def spec_of(value: Any) -> ArraySpec:
     """The spec of an array, NumPy scalar, Python number or handle."""
+    if type(value) is float:
+        return _OF_FLOAT
     if hasattr(value, "dtype"):
         return ArraySpec(tuple(value.shape), value.dtype)
     array = np.asarray(value)
@@ -57,6 +62,8 @@ def spec_of(value: Any) -> ArraySpec:
 
 def shared_spec(value: Any) -> ArraySpec | None:
     """One :class:`ArraySpec` per shape and dtype; None for a value that is no array (an opaque factor)."""
+    if type(value) is float:
+        return _OF_FLOAT
     dtype = getattr(value, "dtype", None)
     if dtype is None or dtype.kind == "O" or not hasattr(value, "shape"):
         return spec_of(value) if isinstance(value, int | float | complex) else None
@@ -77,6 +84,8 @@ def fits(value: Any, spec: ArraySpec) -> bool:
 def carries_derivative(value: Any) -> bool:
     """True for values of floating or complex dtype, Python ``float`` and ``complex`` included; False for
     integers, booleans and the rest."""
+    if type(value) is float:
+        return True
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return isinstance(value, float | complex)

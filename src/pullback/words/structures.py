@@ -7,7 +7,7 @@ own, so nobody else's registry changes.
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import attrs
@@ -18,9 +18,9 @@ from pullback.words.errors import StructureError
 
 NAMESPACE = "pullback"
 _registered: set[type] = set()
-LEAF = optree.tree_structure(0)
+LEAF: Any = optree.treespec_leaf(namespace=NAMESPACE)
 """The definition of a structure that is one leaf."""
-NOTHING = optree.tree_structure(None)
+NOTHING: Any = optree.treespec_none(namespace=NAMESPACE)
 """That of None, which has no leaves."""
 LEAVES: set[type] = {int, float, complex, bool, np.ndarray, np.float64, np.float32}
 """Types that are leaves, of which nothing need be asked."""
@@ -57,7 +57,8 @@ def matched(tree: Any, definition: Any) -> list[Any] | None:
 def unflatten(definition: Any, leaves: Sequence[Any]) -> Any:
     """The structure of ``definition`` with these leaves."""
     if definition is LEAF:
-        return leaves[0]
+        [leaf] = leaves
+        return leaf
     return optree.tree_unflatten(definition, leaves)
 
 
@@ -90,15 +91,21 @@ def _register_classes(leaves: list[Any]) -> bool:
     """Register the dataclasses and attrs classes among the leaves; True when there is a new one."""
     any_new = False
     for leaf in leaves:
-        cls = type(leaf)
+        cls: Any = type(leaf)
         if cls in LEAVES or cls in _registered or isinstance(leaf, type):
             continue
-        if dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback"):
+        if _has_fields(cls):
             kind: Any = cls  # optree knows collections by its types
             optree.register_pytree_node(kind, _parts, partial(_rebuilt, cls), namespace=NAMESPACE)
             _registered.add(cls)
             any_new = True
     return any_new
+
+
+@lru_cache(1024)
+def _has_fields(cls: Any) -> bool:
+    """Whether a class is a dataclass, or an attrs class of somebody else's."""
+    return dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback")
 
 
 def _register_tuples(definition: Any) -> bool:

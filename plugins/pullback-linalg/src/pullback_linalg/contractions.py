@@ -88,13 +88,13 @@ inner = product(np.inner, x=_inner_left, y=_inner_right)
 
 
 # ---------------------------------------------------------------------------------------------------- NumPy's functions
-@pb.composite(np.dot, name="dot")
+@pb.composite(np.dot, name="dot", direct=dot)
 def np_dot(a: Any, b: Any) -> Any:
     """numpy.dot, and ``a.dot(b)``."""
     return dot(a, b)
 
 
-@pb.composite(np.inner, name="inner")
+@pb.composite(np.inner, name="inner", direct=inner)
 def np_inner(a: Any, b: Any, /) -> Any:
     """numpy.inner."""
     return inner(a, b)

@@ -128,7 +128,7 @@ def _to_end(x: Any, core: tuple[int, ...]) -> Any:
     return np.moveaxis(x, core, tuple(range(-len(core), 0)))
 
 
-@pb.composite(np.matmul, name="matmul")
+@pb.composite(np.matmul, name="matmul", direct=matmul)
 def np_matmul(x1: Any, x2: Any, /, *, axes: Any = None, **keywords: Any) -> Any:
     """numpy.matmul, and ``x1 @ x2``."""
     if keywords:

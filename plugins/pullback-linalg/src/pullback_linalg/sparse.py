@@ -5,6 +5,7 @@ constant. It is recorded as the arrays that it consists of, which are copied as 
 change them.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,13 @@ PARTS = {
 
 def is_sparse(x: Any) -> bool:
     """Whether ``x`` is a SciPy sparse array or matrix. SciPy is not imported for the question."""
-    return hasattr(type(x), "tocsr")
+    kind: Any = type(x)
+    return _is_sparse_type(kind)
+
+
+@lru_cache(512)
+def _is_sparse_type(kind: Any) -> bool:
+    return hasattr(kind, "tocsr")
 
 
 def _product(x: Any, *parts: Any, made: Any) -> Any:

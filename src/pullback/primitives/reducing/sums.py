@@ -119,6 +119,8 @@ def np_sum(
     where: Any = True,
 ) -> Any:
     """numpy.sum."""
+    if where is True and initial is ABSENT and dtype is None:
+        return sum_(a, axis=axis, dtype=None, keepdims=is_true(keepdims))
     return reduce_by(sum_, sum_where, 0, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 
@@ -127,6 +129,8 @@ def np_mean(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
     """numpy.mean."""
+    if where is True and dtype is None:
+        return mean(a, axis=axis, dtype=None, keepdims=is_true(keepdims))
     params = {"axis": axis, "dtype": dtype, "keepdims": is_true(keepdims)}
     a = plain_value(a) if integral(dtype) else a
     return mean(a, **params) if where is True or where is ABSENT else mean_where(a, where, **params)

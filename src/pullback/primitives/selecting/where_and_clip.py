@@ -27,10 +27,10 @@ where = primitive(
 )
 
 
-@composite(np.where, name="numpy.where")
+@composite(np.where, name="numpy.where", direct=where)
 def np_where(condition: Any, *branches: Any) -> Any:
     """numpy.where; with the condition alone, the places where it is true."""
-    if hasattr(type(condition), "__pullback_record__"):
+    if type(condition) is not np.ndarray and hasattr(type(condition), "__pullback_record__"):
         condition = condition != 0  # plain: a condition has no derivative
     return where(condition, *branches) if branches else np.nonzero(condition)
 

@@ -49,16 +49,18 @@ def np_concatenate(
         if dtype is None and any(np.ndim(a) == 0 for a in parts):
             dtype = np.result_type(*map(promoting, arrays))
         parts, axis = [np.ravel(a) for a in parts], 0
-    if not parts[0].ndim:
+    shapes = [part.shape for part in parts]
+    ndim = len(shapes[0])
+    if not ndim:
         raise ValueError("zero-dimensional arrays cannot be concatenated; join scalars with np.stack([...])")
-    along = normalize_axis_index(axis, parts[0].ndim)
-    for place, part in enumerate(parts):
-        if part.ndim != parts[0].ndim:
+    along = normalize_axis_index(axis, ndim)
+    for place, shape in enumerate(shapes):
+        if len(shape) != ndim:
             raise ValueError(
-                f"arrays to concatenate have {parts[0].ndim} axes at place 0 and {part.ndim} at place {place}; "
+                f"arrays to concatenate have {ndim} axes at place 0 and {len(shape)} at place {place}; "
                 "reshape one of them"
             )
-    starts = (0, *accumulate(a.shape[along] for a in parts))
+    starts = (0, *accumulate([shape[along] for shape in shapes]))
     return concatenate(*parts, axis=along, starts=starts, dtype=dtype, casting=casting)
 
 

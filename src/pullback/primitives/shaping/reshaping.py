@@ -18,14 +18,14 @@ from pullback.words.errors import ConversionError
 
 # ---------------------------------------------------------------------------------------------------------------- views
 reshape = primitive(
-    lambda x, *, shape, order: np.reshape(x, shape, order),
+    lambda x, *, shape, order: x.reshape(shape, order=order) if type(x) is np.ndarray else np.reshape(x, shape, order),
     name="view_reshape",
     view=True,
     linear=("x",),
     vjps={"x": lambda ct, x_spec, order: ct.reshape(x_spec.shape, order=order)},
 )
 transpose = primitive(
-    lambda x, *, axes: np.transpose(x, axes),
+    lambda x, *, axes: x.transpose(axes) if type(x) is np.ndarray else np.transpose(x, axes),
     name="view_transpose",
     view=True,
     linear=("x",),
@@ -73,7 +73,7 @@ astype = primitive(
 # ---------------------------------------------------------------------------------------------------- NumPy's functions
 def arrays_of(values: Iterable[Any]) -> list[Any]:
     """The values as arrays: lists and numbers become arrays, handles and arrays stay as they are."""
-    return [a if hasattr(a, "shape") else np.asarray(a) for a in values]
+    return [a if hasattr(type(a), "shape") or hasattr(a, "shape") else np.asarray(a) for a in values]
 
 
 def need_axes(name: str, array: Any, least: int) -> None:
@@ -129,8 +129,14 @@ def _c_or_f(a: Any, order: str) -> str:
 @composite(np.reshape, name="reshape")
 def np_reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """numpy.reshape."""
-    sizes = tuple(shape) if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != () else (shape,)
-    shaped = reshape(a, shape=sizes, order=_c_or_f(a, order))
+    sizes = (
+        (shape,)
+        if type(shape) is int
+        else tuple(shape)
+        if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != ()
+        else (shape,)
+    )
+    shaped = reshape(a, shape=sizes, order=order if order == "C" else _c_or_f(a, order))
     if copy is False and shaped.size and not np.may_share_memory(shaped, a):
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return np.copy(shaped) if copy else shaped
