@@ -71,6 +71,10 @@ class Influence:
     """Structures of linear operations, by what they were found from."""
     program: Program = field(factory=Program)
 
+    # As Tangents.quick.
+    def quick(self, *_: Any) -> None:
+        """None: names go the general way."""
+
     def entered(self, spec: Any) -> Named:
         """Names for the elements of an argument, each an input of its own."""
         number = self.program.note(spec.shape, spec.dtype)
