@@ -36,6 +36,24 @@ SETTLE = """    s = record[{place}]
 """What is of its primal's spec already needs no settling."""
 
 
+_LARGE = f"type(ct) is ndarray and ct.nbytes >= {LARGE}"
+_TWICE = """    if {large} and record[1] == record[2] and record[{x}] is record[{y}]:
+        g = multiplied(ct, record[{y}])
+        if g is None:
+            g = rule1(ct, record[{y}])
+        i = record[1]
+        p = cts[i]
+        if p is None:
+            cts[i] = add(g, g, g)
+            sweep.owned.add(i)
+        else:
+            cts[i] = join(p, g, i, sweep)
+            p = cts[i]
+            cts[i] = join(p, g, i, sweep)
+        return None"""
+"""Of ``x * x`` both cotangents are one product: it is computed once, and added to itself."""
+
+
 def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and added to what is there.
 
@@ -45,11 +63,13 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     namespace: dict[str, Any] = {
         "join": join, "settle": settle,
         "ndarray": np.ndarray, "settle_several": settle_several, "form": form, "cleaned": cleaned,
-        "summed": summed, "in_rows": in_rows,
+        "summed": summed, "in_rows": in_rows, "multiplied": multiplied, "add": np.add,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
+    if cleaned is None and alike(form):
+        lines.append(_TWICE.format(x=1 + len(form.active), y=2 + len(form.active), large=_LARGE))
     for number, (rule, positions) in enumerate(form.rules):
         namespace[f"rule{number}"] = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
         last = number == len(form.rules) - 1
@@ -136,7 +156,7 @@ def consuming_lines(form: Form, rule: Rule, number: int, namespace: dict[str, An
     if type(found) is not Term or not found.parts or found.parts[0].text != "ct":
         return []
     what, other = found.what, found.parts[1] if len(found.parts) > 1 else None
-    large = f"type(ct) is ndarray and ct.nbytes >= {LARGE}"
+    large = _LARGE
     function = None
     if other is None or not other.parts:
         function = _CONSUMING.get(what) if consumes else None
@@ -147,6 +167,21 @@ def consuming_lines(form: Form, rule: Rule, number: int, namespace: dict[str, An
     namespace[f"in_place{number}"] = function
     given = "ct" if other is None else f"ct, {other.text}"
     return [f"    g = in_place{number}({given}) if {large} else None"]
+
+
+def alike(form: Form) -> bool:
+    """Whether the rules of both operands are the product of the cotangent with the other one."""
+    prim = form.primitive
+    if not (prim.trusted and prim.elementwise and form.exact) or len(form.active) != 2 or len(form.rules) != 2:
+        return False
+    reads = [rule.reads for rule, _ in form.rules]
+    if reads != [prim.operands[1:], prim.operands[:1]] or len(form.saved) != 2:
+        return False
+    try:
+        found = [rule.fn(Term("ct", {}), Term("other", {})) for rule, _ in form.rules]
+    except (UnseenError, TypeError):
+        return False
+    return all(type(one) is Term and one.text == "(ct * other)" for one in found)
 
 
 _CONSUMING = {"*": multiplied, "negative": negated, "masked_multiply": multiplied_masked}
