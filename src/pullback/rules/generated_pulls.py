@@ -36,8 +36,8 @@ SETTLE = """    s = record[{place}]
 """What is of its primal's spec already needs no settling."""
 
 
-_LARGE = f"type(ct) is ndarray and ct.nbytes >= {LARGE}"
-_TWICE = """    if {large} and record[1] == record[2] and record[{x}] is record[{y}]:
+_LARGE = f"    large = type(ct) is ndarray and ct.nbytes >= {LARGE}"
+_TWICE = """    if large and record[1] == record[2] and record[{x}] is record[{y}]:
         g = multiplied(ct, record[{y}])
         if g is None:
             g = rule1(ct, record[{y}])
@@ -69,7 +69,7 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
     if cleaned is None and alike(form):
-        lines.append(_TWICE.format(x=1 + len(form.active), y=2 + len(form.active), large=_LARGE))
+        lines.append(_TWICE.format(x=1 + len(form.active), y=2 + len(form.active)))
     for number, (rule, positions) in enumerate(form.rules):
         namespace[f"rule{number}"] = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
         last = number == len(form.rules) - 1
@@ -81,6 +81,8 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
             in_place = consuming_lines(form, rule, number, namespace, consumes=last and cleaned is None)
             lines += _single_lines(form, rule, number, positions[0], in_place, cleaned is not None)
     lines.append("    return None")
+    if any("large" in line for line in lines):
+        lines.insert(1, _LARGE)
     return compile_function(name, "\n".join(lines) + "\n", namespace)
 
 
@@ -156,12 +158,12 @@ def consuming_lines(form: Form, rule: Rule, number: int, namespace: dict[str, An
     if type(found) is not Term or not found.parts or found.parts[0].text != "ct":
         return []
     what, other = found.what, found.parts[1] if len(found.parts) > 1 else None
-    large = _LARGE
+    large = "large"
     function = None
     if other is None or not other.parts:
         function = _CONSUMING.get(what) if consumes else None
     elif "ct" not in other.leaves() and not other.repeats():
-        function, large = _RECEIVING.get(what), f"{large} and in_rows(ct)"
+        function, large = _RECEIVING.get(what), "large and in_rows(ct)"
     if function is None:
         return []
     namespace[f"in_place{number}"] = function
