@@ -86,9 +86,7 @@ def make_pull(form: Form, cleaned: Callable[[Any, Any], Any] | None = None) -> C
     return compile_function(name, "\n".join(lines) + "\n", namespace)
 
 
-def _single_lines(
-    form: Form, rule: Rule, number: int, position: int, in_place: list[str], cleaned: bool
-) -> list[str]:
+def _single_lines(form: Form, rule: Rule, number: int, position: int, in_place: list[str], cleaned: bool) -> list[str]:
     at = form.active.index(position) + 1
     index = position - len(form.primitive.operands) if form.primitive.family else None
     if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
