@@ -6,7 +6,7 @@ import pytest
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.sparsity.influence import follow
+from pullback.sparsity.followed_runs import follow
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten, unflatten
 

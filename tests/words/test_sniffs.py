@@ -119,10 +119,34 @@ def test_a_lone_array_is_joined_in_place_and_handed_out():
     assert g.__array_interface__["data"][0] == made[0]
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_large_lone_cotangent_is_written_by_the_table(keeps):
+    """What a rule has made and nobody keeps becomes its own negative and product; what is kept stays."""
+    made, kept = [], []
+
+    @pb.primitive
+    def doubled(x):
+        return 2 * x
+
+    @doubled.vjp("x")
+    def _(ct):
+        result = 2 * ct
+        made.append(result.__array_interface__["data"][0])
+        kept.extend([result[3:]] if keeps else [])
+        return result
+
+    g = pb.grad(lambda x: np.sum(doubled(-x * 3.0)))(np.ones(20_000))
+    np.testing.assert_array_equal(g, -6)
+    assert (g.__array_interface__["data"][0] == made[0]) is not keeps
+    for view in kept:
+        np.testing.assert_array_equal(view, 2)
+
+
 def test_where_counts_do_not_tell_nothing_is_in_place(monkeypatch):
     wanted = pb.grad(joining)(X)
     assert sniffs._limit(lambda cts: 7, 9) == 0
-    for module, limit in ((cotangent_sums, "JOINED"), (writes, "PULLED"), (reverse, "HELD")):
+    places = ((cotangent_sums, "JOINED"), (cotangent_sums, "PULLED"), (writes, "PULLED"), (reverse, "HELD"))
+    for module, limit in places:
         monkeypatch.setattr(module, limit, 0)
     for policy in POLICIES:
         np.testing.assert_array_equal(pb.grad(joining, policy=policy)(X), wanted)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pullback.inspect.graph_of_tape import input_labels
 from pullback.inspect.tables import Column, Table
-from pullback.sparsity.influence import Followed, follow
+from pullback.sparsity.followed_runs import Followed, follow
 from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.sparsity.sparse_jacobians import sparse_jacobian
 from pullback.transforms.argnums import name_of

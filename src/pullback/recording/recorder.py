@@ -48,6 +48,10 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     """The result of a primitive on operands of which one at least is a tracer: a tracer, or several, or a plain
     value."""
     tape = tape_of(operands, prim.name, follows=not prim.guarded)
+    if tape.mode == FORWARD:
+        pushed = tape.tangents.quick(prim, operands, params)
+        if pushed is not None:
+            return pushed
     if prim.guarded:
         params = frozen_params(prim, params, tape)
     if tape.captures is not None:

@@ -1,4 +1,8 @@
-"""Where the cotangents of a value are added up: one after the other, in place where nobody else can see the array."""
+"""Where the cotangents of a value are added up: one after the other, in place where nobody else can see the array.
+
+And where a rule writes into a large cotangent that it consumes. What is written in place is a product, a quotient or a
+negative of real numbers of one dtype in C order: their bits do not depend on where they go.
+"""
 
 from itertools import pairwise
 from sys import getrefcount
@@ -6,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.words.sniffs import JOINED
+from pullback.words.sniffs import JOINED, PULLED
+
+LARGE = 1 << 16
+"""Bytes from which on a new array costs more than looking whether one may be written."""
+_REAL = frozenset("fd")
 
 
 def _in_c_order(g: Any) -> bool:
@@ -76,3 +84,66 @@ def send(cts: Any, i: int, g: Any, sweep: Any) -> None:
     """
     p = cts[i]
     cts[i] = g if p is None else join(p, g, i, sweep)
+
+
+def multiplied(ct: Any, y: Any) -> Any:
+    """``ct * y`` in ``ct``, a local of a sweep that was handed to a pull; None, and nothing done, where somebody else
+    can see it or the new array would be another."""
+    if getrefcount(ct) <= PULLED and _consumable(ct) and _factor(ct, y):
+        return np.multiply(ct, y, out=ct)
+    return None
+
+
+def negated(ct: Any) -> Any:
+    """``-ct`` in ``ct``, as :func:`multiplied`."""
+    return np.negative(ct, out=ct) if getrefcount(ct) <= PULLED and _consumable(ct) else None
+
+
+def multiplied_masked(ct: Any, y: Any) -> Any:
+    """As :func:`multiplied`; None also where a product may be NaN, of which a cotangent of 0 makes 0."""
+    if getrefcount(ct) <= PULLED and _consumable(ct) and type(y) is np.ndarray and _factor(ct, y):
+        trial = ct.reshape(-1).dot(y.reshape(-1))
+        if trial == trial:  # noqa: PLR0124 - only a NaN differs from itself
+            return np.multiply(ct, y, out=ct)
+    return None
+
+
+def multiplied_into(ct: Any, fresh: Any) -> Any:
+    """``ct * fresh`` in ``fresh``, an array that the caller has just computed; None where a product is NaN or the new
+    array would be another. What was in ``fresh`` is lost."""
+    return _whole(np.multiply(ct, fresh, out=fresh)) if _receives(ct, fresh) else None
+
+
+def divided_into(ct: Any, fresh: Any) -> Any:
+    """``ct / fresh``, as :func:`multiplied_into`."""
+    return _whole(np.divide(ct, fresh, out=fresh)) if _receives(ct, fresh) else None
+
+
+def _consumable(ct: Any) -> bool:
+    return ct.base is None and ct.flags.carray and ct.dtype.char in _REAL
+
+
+def _factor(ct: Any, y: Any) -> bool:
+    """Whether a product with ``y`` has the shape, dtype and strides of ``ct``."""
+    if type(y) is np.ndarray:
+        return y.dtype is ct.dtype and y.shape == ct.shape and y.flags.c_contiguous
+    return type(y) is float or type(y) is int
+
+
+def _receives(ct: Any, fresh: Any) -> bool:
+    return (
+        type(fresh) is np.ndarray and fresh.flags.carray and fresh.dtype is ct.dtype and fresh.shape == ct.shape
+        and ct.dtype.char in _REAL and in_rows(ct)
+    )  # fmt: skip
+
+
+def in_rows(ct: Any) -> bool:
+    """Whether a new array that is made of ``ct`` and one in C order is in C order."""
+    return bool(ct.flags.c_contiguous) or not any(ct.strides)
+
+
+def _whole(g: Any) -> Any:
+    """``g``, None if one of its elements is NaN (or infinities met in the sum of their squares)."""
+    flat = g.reshape(-1)
+    trial = flat.dot(flat)
+    return g if trial == trial else None  # noqa: PLR0124 - only a NaN differs from itself

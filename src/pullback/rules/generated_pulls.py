@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.rules.cotangent_sums import join
+from pullback.rules.cotangent_sums import (
+    LARGE,
+    divided_into,
+    in_rows,
+    join,
+    multiplied,
+    multiplied_into,
+    multiplied_masked,
+    negated,
+)
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
 from pullback.rules.generated_code import compile_function, identifier
@@ -27,6 +36,24 @@ SETTLE = """    s = record[{place}]
 """What is of its primal's spec already needs no settling."""
 
 
+_LARGE = f"    large = type(ct) is ndarray and ct.nbytes >= {LARGE}"
+_TWICE = """    if large and record[1] == record[2] and record[{x}] is record[{y}]:
+        g = multiplied(ct, record[{y}])
+        if g is None:
+            g = rule1(ct, record[{y}])
+        i = record[1]
+        p = cts[i]
+        if p is None:
+            cts[i] = add(g, g, g)
+            sweep.owned.add(i)
+        else:
+            cts[i] = join(p, g, i, sweep)
+            p = cts[i]
+            cts[i] = join(p, g, i, sweep)
+        return None"""
+"""Of ``x * x`` both cotangents are one product: it is computed once, and added to itself."""
+
+
 def make_pull(
     form: Form,
     cleaned: Callable[[Any, Any], Any] | None = None,
@@ -40,31 +67,40 @@ def make_pull(
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {
         "join": join, "settle": settle,
-        "settled": frozenset((np.ndarray, np.float64)), "settle_several": settle_several, "form": form,
-        "cleaned": cleaned, "summed": summed,
+        "settled": frozenset((np.ndarray, np.float64)), "ndarray": np.ndarray, "settle_several": settle_several,
+        "form": form, "cleaned": cleaned, "summed": summed, "in_rows": in_rows, "multiplied": multiplied, "add": np.add,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
+    if cleaned is None and called is None and alike(form):
+        lines.append(_TWICE.format(x=1 + len(form.active), y=2 + len(form.active)))
     for number, (rule, positions) in enumerate(form.rules):
         fn = guarded_rule(form.primitive, rule) if form.primitive.guarded else rule.fn
         namespace[f"rule{number}"] = fn if called is None else called(fn)
+        last = number == len(form.rules) - 1
         if rule.joint:
             lines += _joint_lines(form, rule, number, positions, namespace)
         elif len(positions) > 1:
             lines += _family_lines(form, rule, number, positions, namespace)
         else:
-            lines += _single_lines(form, rule, number, positions[0], cleaned is not None)
+            consumes = last and cleaned is None
+            in_place = [] if called else consuming_lines(form, rule, number, namespace, consumes=consumes)
+            lines += _single_lines(form, rule, number, positions[0], in_place, cleaned is not None)
     lines.append("    return None")
+    if any("large" in line for line in lines):
+        lines.insert(1, _LARGE)
     return compile_function(name, "\n".join(lines) + "\n", namespace)
 
 
-def _single_lines(form: Form, rule: Rule, number: int, position: int, cleaned: bool) -> list[str]:
+def _single_lines(form: Form, rule: Rule, number: int, position: int, in_place: list[str], cleaned: bool) -> list[str]:
     at = form.active.index(position) + 1
     index = position - len(form.primitive.operands) if form.primitive.family else None
     if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
         # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
         lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, position)}]))"]
+    elif in_place:
+        lines = [*in_place, "    if g is None:", f"        g = rule{number}({_arguments(form, rule, index)})"]
     else:
         lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
     if cleaned and rule.reads:  # a number makes no NaN of a 0
@@ -106,6 +142,141 @@ def _family_lines(
         "        g = settle(g, record[spec], form, position, record[-1], ct)",
         indent(SEND.format(place="at"), "    "),
     ]
+
+
+def consuming_lines(form: Form, rule: Rule, number: int, namespace: dict[str, Any], *, consumes: bool) -> list[str]:
+    """The lines that compute ``g`` of a large ``ct`` without a new array, and leave None for any other; none for a rule
+    of another kind.
+
+    What the rule computes is seen by calling it once on :class:`Term`. A product or a negative of the cotangent goes
+    into the cotangent itself, if nobody but the sweep can see it; it is then lost, so the rule must be the last
+    (``consumes``). A product or quotient with an array that the rule has made goes into that.
+    """
+    prim = form.primitive
+    if not (prim.trusted and prim.elementwise and form.exact) or set(rule.reads) - {*prim.operands, "out"}:
+        return []
+    places = {name: f"record[{1 + len(form.active) + form.saved.index(name)}]" for name in rule.reads}
+    try:
+        found = rule.fn(Term("ct", namespace), *(Term(places[name], namespace) for name in rule.reads))
+    except (UnseenError, TypeError):
+        return []
+    if type(found) is not Term or not found.parts or found.parts[0].text != "ct":
+        return []
+    what, other = found.what, found.parts[1] if len(found.parts) > 1 else None
+    large = "large"
+    function = None
+    if other is None or not other.parts:
+        function = _CONSUMING.get(what) if consumes else None
+    elif "ct" not in other.leaves() and not other.repeats():
+        function, large = _RECEIVING.get(what), "large and in_rows(ct)"
+    if function is None:
+        return []
+    namespace[f"in_place{number}"] = function
+    given = "ct" if other is None else f"ct, {other.text}"
+    return [f"    g = in_place{number}({given}) if {large} else None"]
+
+
+def alike(form: Form) -> bool:
+    """Whether the rules of both operands are the product of the cotangent with the other one."""
+    prim = form.primitive
+    if not (prim.trusted and prim.elementwise and form.exact) or len(form.active) != 2 or len(form.rules) != 2:
+        return False
+    reads = [rule.reads for rule, _ in form.rules]
+    if reads != [prim.operands[1:], prim.operands[:1]] or len(form.saved) != 2:
+        return False
+    try:
+        found = [rule.fn(Term("ct", {}), Term("other", {})) for rule, _ in form.rules]
+    except (UnseenError, TypeError):
+        return False
+    return all(type(one) is Term and one.text == "(ct * other)" for one in found)
+
+
+_CONSUMING = {"*": multiplied, "negative": negated, "masked_multiply": multiplied_masked}
+_RECEIVING = {"masked_multiply": multiplied_into, "masked_divide": divided_into}
+
+
+class UnseenError(Exception):
+    """What a rule does cannot be seen by calling it on terms: it looks at them."""
+
+
+class Term:
+    """What a rule computes with, in the place of an array, while it is looked at: a text that computes the same."""
+
+    __array_priority__ = 1e6
+    __slots__ = ("namespace", "parts", "text", "what")
+
+    def __init__(self, text: str, namespace: dict[str, Any], what: str = "", parts: tuple["Term", ...] = ()) -> None:
+        self.text, self.namespace, self.what, self.parts = text, namespace, what, parts
+
+    def leaves(self) -> set[str]:
+        """The texts of what it is made from."""
+        return set[str]().union(*(part.leaves() for part in self.parts)) if self.parts else {self.text}
+
+    def repeats(self) -> bool:
+        """Whether something computed stands in the text twice, and would be computed twice."""
+        made, under = [], [self]
+        while under:
+            term = under.pop()
+            made += [id(term)] if term.parts else []
+            under += term.parts
+        return len(set(made)) < len(made)
+
+    def made(self, what: str, text: str, *operands: Any) -> "Term":
+        """The term that ``what`` makes of the operands, whose texts go into ``text``."""
+        terms = tuple(x if type(x) is Term else Term(repr(_number(x)), self.namespace) for x in operands)
+        return Term(text.format(*(term.text for term in terms)), self.namespace, what, terms)
+
+    def __add__(self, other: Any) -> "Term":
+        return self.made("+", "({} + {})", self, other)
+
+    def __radd__(self, other: Any) -> "Term":
+        return self.made("+", "({} + {})", other, self)
+
+    def __sub__(self, other: Any) -> "Term":
+        return self.made("-", "({} - {})", self, other)
+
+    def __rsub__(self, other: Any) -> "Term":
+        return self.made("-", "({} - {})", other, self)
+
+    def __mul__(self, other: Any) -> "Term":
+        return self.made("*", "({} * {})", self, other)
+
+    def __rmul__(self, other: Any) -> "Term":
+        return self.made("*", "({} * {})", other, self)
+
+    def __neg__(self) -> "Term":
+        return self.made("negative", "(-{})", self)
+
+    def __array_ufunc__(self, ufunc: Any, how: str, *operands: Any, **options: Any) -> "Term":
+        if how != "__call__" or options or ufunc.nout > 1:
+            raise UnseenError
+        name = f"ufunc_{ufunc.__name__}"
+        self.namespace[name] = ufunc
+        return self.made(ufunc.__name__, f"{name}({', '.join('{}' for _ in operands)})", *operands)
+
+    @staticmethod
+    def __pullback_record__(prim: Any, operands: tuple[Any, ...], params: Any) -> "Term":
+        terms = [x for x in operands if type(x) is Term]
+        if params or any(term.what in _RECEIVING for term in terms):
+            raise UnseenError
+        return terms[0].made(prim.name, "", *operands)
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnseenError
+
+    def __bool__(self) -> bool:
+        raise UnseenError
+
+    def __eq__(self, other: object) -> bool:
+        raise UnseenError
+
+    __hash__ = object.__hash__
+
+
+def _number(x: Any) -> Any:
+    if type(x) not in (int, float):
+        raise UnseenError
+    return x
 
 
 def _spec_place(form: Form, key: int | str) -> int:

@@ -13,35 +13,47 @@ It may be too much:
   noted (``coarse``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from pullback.memory.in_force import Tracing, next_level
 from pullback.primitives.selecting.indexing import GETITEM
 from pullback.recording.handles import FREE, SHARED, Handle, activate, kind_of, make, plain_value
 from pullback.recording.regions import Region
 from pullback.recording.results import inactive, wrap
-from pullback.recording.tape import FORWARD, Tape
+from pullback.recording.tape import Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
 from pullback.sparsity.linear_structure import _key, _linear_map, _structure, _units
-from pullback.sparsity.pattern_groups import coupled, sparse_library
-from pullback.tracing.running import Input, run_function
-from pullback.tracing.tracer import KINDS
+from pullback.sparsity.pattern_groups import coupled
+from pullback.sparsity.programs import Program
 from pullback.transforms.tangents import Tangent
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.specs import carries_derivative, spec_of
-from pullback.words.structures import flatten, paths, unflatten
+from pullback.words.specs import carries_derivative
 
 
 def is_pointwise(function: Any) -> bool:
     """Whether a forward is a ufunc of NumPy that works element by element; a product of matrices is a ufunc, too,
     with a signature."""
     return isinstance(function, np.ufunc) and function.signature is None
+
+
+def by_place(prim: Primitive) -> bool:
+    """Whether an element of the result depends on the elements of the operands at its own place alone."""
+    return prim.elementwise or prim.reach == "place" or is_pointwise(prim.forward)
+
+
+class Named(Tangent):
+    """The names of one value, and the number of the operation that made it."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, names: Names, number: Any) -> None:
+        super().__init__(names)
+        self.number = number
 
 
 @define(eq=False)
@@ -57,6 +69,16 @@ class Influence:
     """The columns of each named value, if those are followed, too."""
     found: dict[Any, Any] = field(factory=dict)
     """Structures of linear operations, by what they were found from."""
+    program: Program = field(factory=Program)
+
+    # As Tangents.quick.
+    def quick(self, *_: Any) -> None:
+        """None: names go the general way."""
+
+    def entered(self, spec: Any) -> Named:
+        """Names for the elements of an argument, each an input of its own."""
+        number = self.program.note(spec.shape, spec.dtype)
+        return Named(self.sets.sources(spec.size).reshape(spec.shape), number)
 
     def push(
         self, prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any,
@@ -67,12 +89,31 @@ class Influence:
         given = {k: names_in(operands[k]) for k in active if prim.rule_name(k) not in prim.nondiff}
         if not given or not (prim.outputs or carries_derivative(out)):
             return inactive(self.tape, prim, operands, out, params)
+        number = self._noted(prim, values, out, params, {k: operands[k]._id.number for k in given})
         if prim.outputs:
-            handles = [self._part(value, self.reaching(prim, values, np.shape(value), params, given)) for value in out]
+            handles = [
+                self._part(value, Named(self.reaching(prim, values, np.shape(value), params, given), (number, k)))
+                for k, value in enumerate(out)
+            ]
             return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
-        names = self.reaching(prim, values, np.shape(out), params, given)
-        ident: Any = Tangent(names)
+        ident: Any = Named(self.reaching(prim, values, np.shape(out), params, given), number)
         return wrap(self.tape, prim, operands, params, out, ident, FREE)
+
+    def _noted(
+        self, prim: Primitive, values: tuple[Any, ...], out: Any, params: Mapping[str, Any], numbers: dict[int, Any]
+    ) -> int:
+        """The number of a call, noted with all that :meth:`reaching` takes from it."""
+        if by_place(prim):
+            return self.program.note(prim, tuple(numbers.items()), np.shape(out))
+        outs = out if prim.outputs else (out,)
+        return self.program.note(
+            prim,
+            tuple(numbers.items()),
+            tuple(np.shape(one) for one in outs),
+            tuple((np.shape(v), np.iscomplexobj(plain_value(v))) for v in values),
+            params,
+            tuple(None if k in numbers else v for k, v in enumerate(values)),
+        )
 
     def mark(self, leaf: Any, tag: str) -> Any:
         """A value marked by ``name``: from here on its own elements are followed, too, beside what reaches them."""
@@ -83,17 +124,15 @@ class Influence:
         own = self.sets.sources(int(np.size(value))).reshape(shape)
         self.marks.setdefault(tag, []).append(np.arange(first, self.sets.n_sources))
         known = isinstance(leaf, Handle) and leaf._id is not None
-        ident: Any = Tangent(self.sets.union(names_in(leaf), own) if known else own)
+        self.program.differs()  # what is followed for people is followed anew each time
+        ident: Any = Named(self.sets.union(names_in(leaf), own) if known else own, None)
         if not isinstance(leaf, Handle):
             return make(kind_of(self.tape, value), value, ident, self.tape, SHARED)
         activate(leaf, ident)
         return leaf
 
-    def _part(self, value: Any, names: Names) -> Any:
-        if not carries_derivative(value):
-            return value
-        ident: Any = Tangent(names)
-        return make(kind_of(self.tape, value), value, ident, self.tape)
+    def _part(self, value: Any, ident: Any) -> Any:
+        return make(kind_of(self.tape, value), value, ident, self.tape) if carries_derivative(value) else value
 
     def joined(self, p: Any, g: Any) -> Any:
         """The sum of two cotangents that are values here."""
@@ -104,13 +143,19 @@ class Influence:
         """The names of a root after a write: the region takes those of what was written, or besides its own where
         that was added."""
         shape = np.shape(root._value)
+        numbers = [None if handle is None or handle._id is None else handle._id.number for handle in (root, value)]
+        number = self.program.note("write", add, *numbers, shape, region.steps, region.key)
+        activate(root, Named(self._written(root, region, value, add=add), number))
+
+    def _written(self, root: Any, region: Region, value: Any, *, add: bool) -> Names:
+        shape = np.shape(root._value)
         names = np.zeros(shape, np.int64) if root._id is None else names_in(root).copy()
         new = np.zeros((), np.int64) if value is None else names_in(value)
         if not add:
             region.write(names, new)
         elif value is not None:
             self._add(names, region, new)
-        activate(root, Tangent(names))
+        return names
 
     # As Tangents.solution.
     def solution(self, leaves: list[Any], given: list[Any], matvec: Any, solve: Any) -> list[Tangent]:  # noqa: ARG002
@@ -118,6 +163,7 @@ class Influence:
         reaches any of the equations that it is coupled with, where ``matvec`` is the derivative of the equations by the
         unknowns.
         """
+        self.program.differs()  # the pattern follows from the values at the solution
         shapes = [np.shape(leaf) for leaf in leaves]
         reach = [
             np.zeros(shape, np.int64) if names is None else names for names, shape in zip(given, shapes, strict=True)
@@ -135,7 +181,8 @@ class Influence:
 
         of_equations, of_unknowns = coupled(_structure(apply, units, len(every), len(every)), len(every))
         sets = self._gathered(of_equations, every, 2 * len(every))[of_unknowns]
-        return [Tangent(sets[a:b].reshape(shape)) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
+        parts = zip(ends[:-1], ends[1:], shapes, strict=True)
+        return [Named(sets[a:b].reshape(shape), None) for a, b, shape in parts]
 
     def _add(self, names: Names, region: Region, new: Names) -> None:
         if not region.repeats:
@@ -156,7 +203,7 @@ class Influence:
         given: Mapping[int, Names],
     ) -> Names:
         """The names of the sets that reach each element of a result."""
-        if prim.elementwise or prim.reach == "place" or is_pointwise(prim.forward):
+        if by_place(prim):
             return self.sets.union(*(np.broadcast_to(names, shape) for names in given.values()))
         if prim.view:  # a view hands on elements; what is no view may have added some
             (names,) = given.values()
@@ -252,78 +299,3 @@ class Influence:
 def names_in(handle: Any) -> Names:
     """The names of a handle of this trace, an array of its shape."""
     return np.asarray(handle._id.value, np.int64)
-
-
-@define(eq=False)
-class Followed:
-    """A run of a function: its outputs, and names of what reaches each of their elements."""
-
-    sets: Sets
-    inputs: list[Input]
-    """The differentiable leaves of the arguments, in order; their elements are the first columns of the pattern."""
-    marks: dict[str, list[Names]]
-    """The columns of each value that bears a name, one array for each time it was made."""
-    outputs: list[tuple[str, Names]]
-    """Path and names of each differentiable leaf of the result."""
-    is_complex: bool
-    """Whether a leaf of the result is complex."""
-    coarse: tuple[tuple[str, str], ...]
-
-    def pattern(self) -> Any:
-        """The sparse boolean matrix of outputs by inputs, and by named values: a ``csr_array``."""
-        from_all = np.concatenate([np.zeros(0, np.int64), *(names.reshape(-1) for _, names in self.outputs)])
-        sizes, members = self.sets.of(from_all)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        shape = (len(from_all), self.sets.n_sources)
-        return sparse_library().csr_array((np.ones(len(members), bool), members, starts), shape=shape)
-
-
-def follow(
-    f: Callable[..., Any],
-    args: Sequence[Any],
-    argnums: Sequence[int],
-    kwargs: Mapping[str, Any],
-    *,
-    named: bool = False,
-) -> Followed:
-    """One run of ``f`` in which every element of the arguments at ``argnums``, and of ``named`` values, is followed
-    to the outputs."""
-    tape = Tape(next_level(), KINDS)
-    tape.mode = FORWARD
-    influence = Influence(tape, named)
-    tape.tangents = influence
-    given, inputs = _entered(args, argnums, influence)
-    try:
-        with Tracing(tape):
-            out = run_function(f, given, dict(kwargs), tape)
-    finally:
-        tape.close()
-        tape.tangents = None  # a cycle with the tape
-    leaves, _ = flatten(out)
-    outputs, is_complex = [], False
-    for leaf, path in zip(leaves, paths(out), strict=True):
-        if carries_derivative(leaf):
-            known = isinstance(leaf, Handle) and leaf._tape is tape and leaf._id is not None
-            outputs.append((path, names_in(leaf) if known else np.zeros(np.shape(leaf), np.int64)))
-            is_complex |= spec_of(leaf).dtype.kind == "c"
-    return Followed(influence.sets, inputs, influence.marks, outputs, is_complex, tuple(influence.coarse))
-
-
-def _entered(args: Sequence[Any], argnums: Sequence[int], influence: Influence) -> tuple[list[Any], list[Input]]:
-    """The arguments, those at ``argnums`` with handles whose elements are inputs of their own."""
-    tape, given = influence.tape, list(args)
-    inputs: list[Input] = []
-    for number in argnums:
-        leaves, definition = flatten(args[number])
-        entered = []
-        for leaf, path in zip(leaves, paths(args[number]), strict=True):
-            handle = leaf
-            if carries_derivative(leaf):
-                value = plain_value(leaf)
-                names = influence.sets.sources(int(np.size(value))).reshape(np.shape(value))
-                inputs.append(Input(f"argument {number}{path}", spec_of(value), value, None))
-                ident: Any = Tangent(names)
-                handle = make(kind_of(tape, value), value, ident, tape, SHARED)
-            entered.append(handle)
-        given[number] = unflatten(definition, entered)
-    return given, inputs

@@ -8,9 +8,11 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
+from pullback.memory.in_force import policy_in_force
+from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
-from pullback.sparsity.influence import follow
-from pullback.sparsity.pattern_groups import groups_of_columns, sparse_library
+from pullback.sparsity.kept_groups import Grouped, KeptGroups, count
+from pullback.sparsity.pattern_groups import sparse_library
 from pullback.transforms.argnums import chosen, function_of_chosen
 from pullback.transforms.forward import jvp, linearize
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
@@ -43,10 +45,11 @@ def sparse_jacobian(
 
     ``structure`` says which entries may be other than 0: a matrix of ``scipy.sparse``, a pair ``(rows, columns)`` of
     integer arrays, or a dense boolean matrix. None finds it out by following each element of the arguments through one
-    run of ``f`` (see ``dependencies``), at every call, since branches may differ. Columns without a row in common are
-    then computed by one derivative (Curtis, Powell and Reid, IMA J. Appl. Math. 13, 1974). ``mode`` is ``"forward"`` (a
-    tangent for each colour of columns), ``"reverse"`` (a pull for each colour of rows, under ``policy``) or ``"auto"``:
-    whichever needs fewer.
+    run of ``f`` (see ``dependencies``). Later calls compare the operations of ``f`` with those of that run, and follow
+    it anew where any differs, as in another branch. Columns without a row in common are computed by one derivative
+    (Curtis, Powell and Reid, IMA J. Appl. Math. 13, 1974). ``mode`` is ``"forward"`` (a tangent for each colour of
+    columns), ``"reverse"`` (a pull for each colour of rows, under ``policy``) or ``"auto"``: whichever needs fewer.
+    Under save-all ``"reverse"``, too, takes columns, by pulls of the recorded pull, where rows need four times as many.
 
     With ``check``, J v is compared with :func:`jvp` at one random v: a structure that misses an entry raises
     :class:`StructureError` with its row and column. :class:`StructureError` too for a structure of another shape,
@@ -56,14 +59,21 @@ def sparse_jacobian(
     if mode not in MODES:
         raise StructureError(f"mode={mode!r} of sparse_jacobian; choose one of {', '.join(map(repr, MODES))}")
 
+    kept = KeptGroups(mode)
+
     def derivative(*args: Any, **kwargs: Any) -> Any:
         site = site_here()
         called, args, kwargs, where = which.call(f, args, kwargs)
         for number in where:
             _require_floating(args[number], number, site_text(site))
-        pattern = follow(called, args, where, kwargs).pattern() if structure is None else as_pattern(structure)
         function, primals = function_of_chosen(called, args, kwargs, where), tuple(args[k] for k in where)
-        return Compressed(function, primals, policy, site_text(site)).jacobian(pattern, mode, check=check)
+        compressed = Compressed(function, primals, policy, site_text(site))
+        rows_only = not isinstance(policy_in_force(policy), SaveAll)
+        if structure is None:
+            groups = kept.of_program(called, args, where, kwargs, rows_only=rows_only)
+        else:
+            groups = kept.of_pattern(compressed.shaped(as_pattern(structure)), rows_only=rows_only)
+        return compressed.jacobian(groups, check=check)
 
     return public(derivative, like=f)
 
@@ -109,15 +119,18 @@ class Compressed:
         self.arguments = leaves_of(self.primals)
         _refuse(self.arguments, "an argument", self.where)
 
-    def jacobian(self, pattern: Any, mode: str, *, check: bool) -> Any:
+    def shaped(self, pattern: Any) -> Any:
+        """A given pattern, of the shape of the Jacobian where it is a pair."""
+        if not isinstance(pattern, tuple):
+            return pattern
+        outs = leaves_of(self.f(*self.primals))
+        return _from_pair(pattern, (outs.size, self.arguments.size), self.where)
+
+    def jacobian(self, groups: Grouped, *, check: bool) -> Any:
         """The Jacobian with the entries of a pattern."""
-        if isinstance(pattern, tuple):
-            outs = leaves_of(self.f(*self.primals))
-            pattern = _from_pair(pattern, (outs.size, self.arguments.size), self.where)
-        columns: Any = None if mode == "reverse" else _colours(pattern, limit=None)
-        limit = None if columns is None else _count(columns)
-        rows = None if mode == "forward" else _colours(pattern.T.tocsr(), limit=limit)
-        data, outs = self._by_columns(pattern, columns) if rows is None else self._by_rows(pattern, rows)
+        pattern = groups.pattern
+        by = self._by_rows if groups.by_rows else self._by_columns
+        data, outs = by(pattern, groups.colours)
         result = sparse_library().csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
         if check and self.arguments.size:
             self._require_complete(result, outs)
@@ -125,7 +138,7 @@ class Compressed:
 
     def _by_columns(self, pattern: Any, colours: NDArray[np.int64]) -> tuple[NDArray[Any], Leaves]:
         """The entries by one tangent for each colour of the columns, and the leaves of the output."""
-        if _count(colours) > FEW_COLOURS:
+        if count(colours) > FEW_COLOURS:
             out, push = linearize(self.f, *self.primals)
         else:
             out, push = self.f(*self.primals), lambda *tangents: jvp(self.f, self.primals, tangents)[1]
@@ -231,25 +244,12 @@ def _refuse(leaves: Leaves, what: str, where: str) -> None:
             )
 
 
-def _colours(pattern: Any, limit: int | None) -> Any:
-    """The colour of each column; None where there are ``limit`` colours or more. A row with ``limit`` entries tells so
-    without any colouring."""
-    if limit is not None and pattern.shape[0] and np.max(np.diff(pattern.indptr)) >= limit:
-        return None
-    colours = groups_of_columns(pattern)
-    return None if limit is not None and _count(colours) >= limit else colours
-
-
-def _count(colours: NDArray[np.int64]) -> int:
-    return int(colours.max()) + 1 if len(colours) else 0
-
-
 def _by_colour(
     of_entries: NDArray[np.int64], of_lines: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """For each colour the places of its entries, and a seed with 1 at each of its lines (columns or rows)."""
     order = np.argsort(of_entries, kind="stable")
-    ends = np.cumsum(np.bincount(of_entries, minlength=_count(of_lines)))
+    ends = np.cumsum(np.bincount(of_entries, minlength=count(of_lines)))
     for colour, entries in enumerate(np.split(order, ends[:-1])):
         if len(entries):
             yield entries, (of_lines == colour).astype(float)

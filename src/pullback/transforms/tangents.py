@@ -14,7 +14,8 @@ import numpy as np
 from attrs import define
 
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value
+from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value, resolve
+from pullback.recording.recorder import NO_PARAMS, finish
 from pullback.recording.regions import Region
 from pullback.recording.results import inactive, looks_at, wrap
 from pullback.recording.tape import Tape
@@ -25,6 +26,7 @@ from pullback.rules.forms import rules_for
 from pullback.rules.guarded_calls import guarded_rule
 from pullback.rules.rule_names import Rule, meaning, read, read_spec
 from pullback.rules.unbroadcast import project
+from pullback.transforms.generated_pushes import make_push
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import site_here
 from pullback.words.errors import NotDifferentiableError
@@ -45,6 +47,14 @@ class Tangents:
     """What a forward trace does at every call and every write: its ``Tape.tangents``."""
 
     tape: Tape
+
+    def quick(self, prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """The handle of the result of a plain call, by the generated push of the primitive; None for any other call."""
+        try:
+            push = prim.forms["push"]
+        except KeyError:
+            push = prim.forms["push"] = make_push(prim, _classes(self.tape))
+        return None if push is None else push(self.tape, params, *operands)
 
     # Other forward traces ask for the tag (see ``influence``).
     def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002
@@ -127,6 +137,16 @@ class Tangents:
         derivative of that."""
         found = solve([np.zeros_like(leaf) if t is None else -t for leaf, t in zip(leaves, given, strict=True)])
         return [Tangent(fitted(t, spec_of(leaf))) for leaf, t in zip(leaves, found, strict=True)]
+
+
+def _classes(tape: Tape) -> dict[str, Any]:
+    """What the text of a push names."""
+    kinds = tape.kinds
+    return {
+        "Tracer": kinds.tracer, "View": kinds.view, "handles": frozenset((kinds.tracer, kinds.view)),
+        "Tangent": Tangent, "made": make, "resolve": resolve, "fitted": fitted, "shared_spec": shared_spec,
+        "finish": finish, "none": NO_PARAMS, "looks_at": looks_at, "wrap": wrap, "free": FREE,
+    }  # fmt: skip
 
 
 def writable(tangent: Any, value: Any) -> bool:
