@@ -19,8 +19,8 @@ from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.loops.replay_check import Verifier, digests
-from pullback.loops.staged_steps import staged_steps
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
+from pullback.loops.staged_steps import staged_steps
 from pullback.loops.unrolled import run_forward_mode, run_untraced
 from pullback.memory.in_force import innermost, planned, policy_in_force, staging_in_force, verify_in_force
 from pullback.memory.ledger import Ledger

@@ -155,8 +155,8 @@ class Steps:
         self, k: int, tape: Tape, entered: tuple[list[Any], list[Any]], parts: tuple[list[Any], list[Any]],
         state: list[Any],
     ) -> tuple[StepTape, list[Any]]:  # fmt: skip
-        """A step that has been run on ``tape``: what of it is held, and the state after it. ``parts`` are the leaves and
-        the outputs that it has returned."""
+        """A step that has been run on ``tape``: what of it is held, and the state after it. ``parts`` are the leaves
+        and the outputs that it has returned."""
         new, ys = parts
         self._require_known(tape, k)
         step = StepTape(tape, *entered, _exits(new, tape), _exits(ys, tape))
@@ -269,7 +269,6 @@ class Steps:
                 raise self._unknown(k)
         if enclosing is not None and tape.outer is not None:
             enclosing.meet(tape.outer)
-
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""

@@ -22,6 +22,7 @@ from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
 from pullback.staging.symbols import Symbol
+from pullback.staging.twins import Twins
 from pullback.staging.valueless import VALUELESS
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of, carries_derivative
@@ -108,6 +109,8 @@ class StagedSteps:
 
     steps: Steps
     shelf: Shelf
+    first: int = 1
+    """The step from which on stages are looked for."""
     works: dict[int, Workspace] = field(factory=dict, init=False)
     run: ShadowRun | None = field(default=None, init=False)
     """The shadow run of the last step, where the next can use it again."""
@@ -117,8 +120,8 @@ class StagedSteps:
     """What kind of values entered it, with the stages that are known for these."""
 
     def takes(self, k: int) -> bool:
-        """Whether step ``k`` is recorded here: not step 0, which tells what is captured, before it is known."""
-        return k > 0 and not self.shelf.over
+        """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
+        return k >= self.first and not self.shelf.over and not TRAPPED.get()
 
     def recorded(self, k: int, state: list[Any]) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it."""
@@ -129,27 +132,23 @@ class StagedSteps:
         if len(stages) != len(self.shelf.stages):
             stages = self.shelf.known(entry)
             self.entry = entry, results, x_results, stages
-        run = self.run or ShadowRun(self._shadow_tape(), partial(self.steps.opened, k))
+        run = self.run or self._new_run(k)
         self.run = None
         run.begin([stage.known for stage in stages])
         try:
-            handles = [
-                leaf if result is None else run.enter(leaf, result) for leaf, result in zip(state, results, strict=True)
-            ]
-            xs = row and [
-                leaf if result is None else run.enter(leaf, result)
-                for leaf, result in zip(row, x_results, strict=True)
-            ]
-            new, ys = self._called(k, run, handles, xs)
+            handles, xs = ([
+                leaf if result is None else run.enter(leaf, result) for leaf, result in zip(leaves, kinds, strict=True)
+            ] for leaves, kinds in ((state, results), (row or (), x_results)))  # fmt: skip
+            new, ys = self._called(k, run, handles, xs if row else row)
             if run.following is not None:
                 return self._computed(k, state, run, len(new))
-            tape = run.twin_tape
+            tape = run.eager.tape
             assert tape is not None  # an eager run has one
             with Releasing(tape):
                 return self._ordinary(k, state, run, new, ys)
         except BaseException:
-            if run.twin_tape is not None:
-                with Releasing(run.twin_tape):
+            if run.eager.tape is not None:
+                with Releasing(run.eager.tape):
                     raise
             raise
         finally:
@@ -163,18 +162,18 @@ class StagedSteps:
         entry = (results, x_results, types)
         return entry, results, x_results, self.shelf.known(entry)
 
-    def _shadow_tape(self) -> Tape:
+    def _new_run(self, k: int) -> ShadowRun:
         tape = Tape(next_level(), VALUELESS)
         tape.mode, tape.captures, tape.enclosing = DEFERRED, {}, self.steps.enclosing
         tape.constants = self.steps.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
-        return tape
+        return ShadowRun(tape, Twins(partial(self.steps.opened, k), tape.level))
 
     def _called(self, k: int, run: ShadowRun, handles: list[Any], xs: Any) -> tuple[list[Any], list[Any]]:
         steps = self.steps
         with Enclosed(steps.enclosing, CAPTURED, run.tape):
             parts = steps.call_body(k + steps.lower, handles, xs)
             if run.surrendered:
-                tape = run.twin_tape
+                tape = run.eager.tape
                 assert tape is not None  # who has surrendered has one
                 new, ys = ([returned_by(leaf, tape) for leaf in part] for part in parts)
             else:
@@ -182,7 +181,7 @@ class StagedSteps:
                 run.finish(new, ys)
         return new, ys
 
-    def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> Any:
+    def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> tuple[Any, list[Any]]:
         steps = self.steps
         stage = next(stage for stage in self.entry[3] if stage.known is run.following)
         work = self.works.get(id(stage))
@@ -215,7 +214,7 @@ class StagedSteps:
     ) -> tuple[StepTape, list[Any]]:
         """The step as an ordinary one, from which a stage may be made."""
         entry, results, x_results, _ = self.entry
-        tape = run.twin_tape
+        tape = run.eager.tape
         assert tape is not None  # an eager run has one
         if not run.surrendered:
             new, ys = ([run.twin(leaf) for leaf in part] for part in (new, ys))
@@ -229,8 +228,9 @@ class StagedSteps:
         elif not self.shelf.over:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
+            captured = list(zip(run.captured, run.values, strict=True))
             recorded = Recorded(
-                tape, run.operations, run.ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
+                tape, run.operations, run.ranges, run.inputs, captured, run.constants,
                 [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned,
                 masks or (around is not None and around.masks),
             )  # fmt: skip
@@ -238,7 +238,8 @@ class StagedSteps:
             if stage is not None:
                 stage.places, stage.left = (step.entered, step.x_entered), [*step.left, *step.ys]
                 stage.returns_seeds = stage.returns_seeds and not (step.x_entered or step.ys)
-                stage.closed = [_entering(x) if r is not None else None for x, r in zip(values, results, strict=True)] == results
+                after = [None if r is None else _entering(x) for x, r in zip(returned, results, strict=False)]
+                stage.closed = after == results
         return step, values
 
 
@@ -248,7 +249,8 @@ def _entering(leaf: Any) -> Any:
 
 def _items(stage: Stage, slots: tuple[Any, ...]) -> list[Item]:
     """What holding the slots costs, as the ledger books the records."""
-    by_number, items = dict(zip(stage.slots, slots, strict=True)), {}
+    by_number = dict(zip(stage.slots, slots, strict=True))
+    items: dict[int, Item] = {}
     for record in stage.records:
         form = FORMS[record[0]]
         for (_, reason), saved in zip(form.held, form.saved_values(record), strict=True):
@@ -268,9 +270,10 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
     shelf = shelf_of(body)
     if shelf.over or planned() is not None:
         return None
-    if staging == "auto" and not shelf.stages and n is not None and n < FEWEST:
+    new = staging == "auto" and not shelf.stages
+    if new and n is not None and n < FEWEST:
         return None
-    return StagedSteps(steps, shelf)
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1)
 
 
 FEWEST = 24

@@ -136,9 +136,10 @@ def stand_in(operand: Any, inner: Tape) -> Any:
     """What stands for a handle, whose value is known, on the tape ``inner`` of a step."""
     if operand._id is None:
         return make(inner.kinds.buffer, lasting(operand, root_of(operand)), None, inner, FROZEN)
-    found = inner.captures.get(operand._id)
+    captures: Any = inner.captures
+    found = captures.get(operand._id)
     if found is None:
-        found = inner.captures[operand._id] = (len(inner.records), operand._value)
+        found = captures[operand._id] = (len(inner.records), operand._value)
         inner.records.append((CAPTURE.opcode, operand._id, site_here()))
         freeze(operand)  # whoever writes to it from now on copies
     kind = inner.kinds.weak if type(operand) is inner.kinds.weak else inner.kinds.tracer

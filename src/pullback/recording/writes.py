@@ -90,9 +90,7 @@ def is_own_region(handle: Any, key: Any, value: Any) -> bool:
         return False
     if value._written_in == stamp(root_of(handle)):
         return True
-    return value._parent_id == handle._id and (
-        handle._tape.mode == DEFERRED or value._parent_value is handle._value
-    )
+    return value._parent_id == handle._id and (handle._tape.mode == DEFERRED or value._parent_value is handle._value)
 
 
 def stamp(root: Any) -> tuple[Any, int]:

@@ -61,8 +61,8 @@ def make_pull(
 ) -> Callable[..., None]:
     """``pull(record, ct, cts, sweep)`` for a form: each rule once, each cotangent settled and added to what is there.
 
-    ``cleaned(g, ct)`` is what a cotangent goes through that a rule has made of ``ct``; ``called(rule)`` is called in the
-    place of a rule.
+    ``cleaned(g, ct)`` is what a cotangent goes through that a rule has made of ``ct``; ``called(rule)`` is
+    called in the place of a rule.
     """
     name = f"pull_{identifier(form.primitive)}"
     namespace: dict[str, Any] = {

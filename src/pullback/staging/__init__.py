@@ -1,6 +1,5 @@
-"""Steps that repeat as straight-line functions: what a step did is written down once, compared with every later one, and
-computed by text that is generated from the record of it.
+"""Steps that repeat, as generated functions: a shadow run compares each step with what is known, statements compute it.
 
-May import: words, rules, recording, primitives, memory, tracing.
-May be imported by: loops, transforms, inspect.
+May import: words, rules, recording, primitives.selecting, memory, tracing.
+May be imported by: loops.
 """

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.recording.copies import faithful_copy
 from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
 from pullback.staging.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation
 from pullback.staging.symbols import Program, Symbol
 
 
-class NotStageable(Exception):
+class NotStageableError(Exception):
     """A step that cannot be written as statements; says why."""
 
 
@@ -35,7 +34,7 @@ class Forward:
 def forward_statements(
     operations: list[Operation], inputs: list[Any], captured: list[Any], constants: list[Any], sites: list[int]
 ) -> Forward:
-    """Write down the forward of a step from the values that entered it once. Raises :class:`NotStageable`."""
+    """Write down the forward of a step from the values that entered it once. Raises :class:`NotStageableError`."""
     made = Forward()
     program = made.program
     made.inputs = [program.value(x) for x in inputs]
@@ -87,8 +86,8 @@ def _created(program: Program, function: Any, like: Symbol, args: Any, kwargs: A
         plain = np.ones if function is np.ones_like else np.zeros
         made: Symbol = program.call(plain, (sample.shape, sample.dtype), {})
         return made
-    made = program.call(function, (like, *args), kwargs)
-    return made
+    other: Symbol = program.call(function, (like, *args), kwargs)
+    return other
 
 
 def written(program: Program, root: Symbol, region: Region, value: Any, *, add: bool) -> Symbol:
@@ -136,11 +135,8 @@ def _require_alike(program: Program, op: Operation, part: Any, number: int) -> N
     """A statement must give what the operation gave: the same spec and strides."""
     result = op.results[op.makes.index(number)]
     if type(part) is not Symbol:
-        raise NotStageable(f"{getattr(op.what, 'name', op.what)} gives a value that is no array")
+        raise NotStageableError(f"{getattr(op.what, 'name', op.what)} gives a value that is no array")
     sample = program.samples[part.number]
     strides = sample.strides if isinstance(sample, np.ndarray) else None
     if type(sample) is not result.type or strides != result.strides:
-        raise NotStageable(f"{getattr(op.what, 'name', op.what)} gives another kind of value when it is run again")
-
-
-copy_of = faithful_copy
+        raise NotStageableError(f"{getattr(op.what, 'name', op.what)} gives another kind of value when it is run again")

@@ -20,7 +20,7 @@ class Result:
     strides: tuple[int, ...] | None
     """Of an array; None for a scalar."""
     kind: str
-    """The kind of handle: ``tracer``, ``view``, ``buffer`` or ``weak``; ``plain`` where a plain value was handed out."""
+    """The kind of handle: ``tracer``, ``view``, ``buffer``, ``weak``; ``plain`` where a plain value was handed out."""
     type: Any
 
     @property
@@ -88,14 +88,10 @@ class Operation:
 
 def same(a: Operation, b: Operation) -> bool:
     """Whether two entries say the same."""
-    return (
-        a is b
-        or (a.what is b.what or (type(a.what) is str and a.what == b.what))
-        and a.operands == b.operands
-        and a.makes == b.makes
-        and a.results == b.results
-        and same_params(a.params, b.params)
-    )
+    if a is b:
+        return True
+    alike = a.what is b.what and a.operands == b.operands and a.makes == b.makes and a.results == b.results
+    return alike and same_params(a.params, b.params)
 
 
 def same_params(a: Any, b: Any) -> bool:

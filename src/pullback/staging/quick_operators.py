@@ -21,7 +21,7 @@ from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.staging.operations import ADD, WRITE, Constant, Operation
-from pullback.tracing.tracer import View, Tracer
+from pullback.tracing.tracer import Tracer, View
 from pullback.words.sniffs import by_assignment
 
 EAGER: Final = ((None, None, None, None, None, None, None, None),)
@@ -90,7 +90,7 @@ def _typed(key: Any) -> tuple[Any, Any]:
 def _is_key(key: Any, wanted: Any) -> bool:
     """Whether a key is the one wanted, which is basic."""
     expected, types = wanted
-    return (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and key == expected
+    return (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and bool(key == expected)
 
 
 def _is_stale(handle: Any) -> bool:

@@ -1,5 +1,7 @@
-"""The reverse of a step as statements: the pulls of its records, run on symbols from the last to the first, as the sweep
-runs them on arrays."""
+"""The reverse of a step as statements: the pulls of its records, run on symbols from the last to the first.
+
+The sweep runs the same pulls on arrays; so the statements add cotangents in its order.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,9 +23,10 @@ from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import without_nan
 from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
-from pullback.staging.forward_statements import Forward, NotStageable, written
+from pullback.staging.forward_statements import Forward, NotStageableError, written
 from pullback.staging.operations import Operation
 from pullback.staging.symbols import Program, Symbol
+
 
 @define(eq=False)
 class SymbolSweep:
@@ -43,35 +46,27 @@ class SymbolSweep:
 def skeleton(
     records: list[Any], ranges: list[tuple[int, int]], operations: list[Operation], forward: Forward
 ) -> list[Any]:
-    """The records of a step with symbols in the place of the values that they hold. Raises :class:`NotStageable`."""
+    """The records of a step with symbols in the place of the values that they hold; raises
+    :class:`NotStageableError`."""
     found = list(records)
     for op, (start, stop), (operands, out, residuals) in zip(operations, ranges, forward.calls, strict=True):
         for k in range(start, stop):
             form = FORMS[records[k][0]]
             if form.rules:
                 if form.primitive is not op.what:
-                    raise NotStageable(f"{form.name} is recorded for another operation")
+                    raise NotStageableError(f"{form.name} is recorded for another operation")
                 found[k] = _held_by_symbols(form, records[k], operands, out, residuals)
-            elif form.wide or not (
-                records[k][0] in WRITE_OPCODES
-                or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)
-            ):
-                raise NotStageable(f"a step in which {form.name} is recorded")
+            elif form.wide or not (records[k][0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)):
+                raise NotStageableError(f"a step in which {form.name} is recorded")
     return found
 
 
 def _held_by_symbols(form: Form, record: Any, operands: tuple[Any, ...], out: Any, residuals: Any) -> Any:
     prim, first = form.primitive, 1 + len(form.active)
     if prim.opaque or prim.guarded:
-        raise NotStageable(f"{form.name} is a primitive from outside, whose values are guarded")
-    saved = tuple(
-        read(prim, name, lambda k: _number(operands[k]), len(operands), out, residuals) for name in form.saved
-    )
+        raise NotStageableError(f"{form.name} is a primitive from outside, whose values are guarded")
+    saved = tuple(read(prim, name, operands.__getitem__, len(operands), out, residuals) for name in form.saved)
     return (*record[:first], *saved, *record[first + len(saved) :])
-
-
-def _number(operand: Any) -> Any:
-    return operand
 
 
 def reverse_statements(
@@ -113,7 +108,7 @@ def _whole(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule on symbols: its statements, or one that calls it."""
 
     def pulled(*args: Any) -> Any:
-        program = next(arg._program for arg in _flat(args) if type(arg) is Symbol)
+        program = next(arg.program for arg in _flat(args) if type(arg) is Symbol)
         return program.whole(rule, args, {})
 
     return pulled
@@ -128,7 +123,7 @@ def _flat(args: Any) -> Any:
 
 
 def _cleaned(g: Any, ct: Any) -> Any:
-    program = (g if type(g) is Symbol else ct)._program
+    program = (g if type(g) is Symbol else ct).program
     return program.call(without_nan, (g, ct), {})
 
 
@@ -166,12 +161,12 @@ def _added(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
 
 def _pull_set(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
     form, program = FORMS[record[0]], sweep.program
-    region, spec, strides, value_spec, _, site = record[1 + form.n_ids :]
+    region, _, strides, value_spec, _, site = record[1 + form.n_ids :]
     buffer = _laid_out(program, ct, strides)
     if form.name in ("set_both", "set_value"):
         g = region.sent(buffer, region.read(buffer))
         if region.repeats:
-            raise NotStageable("an assignment by a key that names an element twice")
+            raise NotStageableError("an assignment by a key that names an element twice")
         _send(g, record[form.n_ids], value_spec, form, site, cts, sweep)
     if form.name != "set_value":
         send(cts, record[1], written(program, buffer, region, 0, add=False), sweep)
@@ -184,9 +179,8 @@ def _pull_increment(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
     if form.name in ("increment_both", "increment_value"):
         part = region.view(buffer)[region.key]
         sample, whole = program.samples[part.number], program.samples[buffer.number]
-        if not (region.fancy or region.steps) and isinstance(sample, np.ndarray) and 2 * sample.nbytes < whole.nbytes:
-            part = part.copy()
-        elif region.steps and not region.fancy:
+        small = isinstance(sample, np.ndarray) and 2 * sample.nbytes < whole.nbytes
+        if not region.fancy and (region.steps or small):
             part = part.copy()
         _send(region.sent(buffer, part), record[form.n_ids], value_spec, form, site, cts, sweep)
     if form.name != "increment_value":

@@ -7,7 +7,7 @@ body goes on, each operation carried out at once (the run is *eager* then). What
 to: every handle becomes its twin.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import Tracing
 from pullback.recording.copies import faithful_copy
-from pullback.recording.crossing import stand_in
-from pullback.recording.handles import FROZEN as KEPT
-from pullback.recording.handles import Handle, freeze, lasting, make, resolve, root_of
+from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
 from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
@@ -38,8 +36,8 @@ from pullback.staging.operations import (
     same_params,
 )
 from pullback.staging.quick_operators import EAGER, Known
-from pullback.staging.valueless import CLASSES, ENDED, KIND_OF, ValuelessTracer, ValuelessView, kind_name
-from pullback.tracing.running import open_input
+from pullback.staging.twins import Twins, become, told
+from pullback.staging.valueless import CLASSES, ENDED, KIND_OF, ValuelessTracer, ValuelessView
 from pullback.words.foreign import ORDINARY
 
 
@@ -48,8 +46,7 @@ class ShadowRun:
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
     tape: Tape
-    ordinary: Callable[[], Tape]
-    """Opens the tape of the twins."""
+    eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
     following: Known | None = field(default=None, init=False)
     quick: Sequence[Any] = field(default=EAGER, init=False)
@@ -75,9 +72,6 @@ class ShadowRun:
     """What an eager run has done."""
     ranges: list[tuple[int, int]] = field(factory=list, init=False)
     """For each of these, its records on the tape of the twins."""
-    twins: dict[int, Any] = field(factory=dict, init=False)
-    """Number of a value to the ordinary handle that stands for it."""
-    twin_tape: Tape | None = field(default=None, init=False)
     why: str = field(default="", init=False)
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)
@@ -91,7 +85,7 @@ class ShadowRun:
         self.inputs, self.made, self.constants, self.outer, self.captured, self.values = [], [], [], [], [], []
         self.stands = {}
         if not known:
-            self._opened()
+            self.eager.opened()
 
     @property
     def n_values(self) -> int:
@@ -107,7 +101,7 @@ class ShadowRun:
         handle = self._made(len(self.inputs), result)
         self.inputs.append(value)
         if self.following is None:
-            self._twin_input(len(self.inputs) - 1, value)
+            self.eager.enter(len(self.inputs) - 1, value)
         return handle
 
     def capture(self, operand: Any) -> Any:
@@ -170,7 +164,7 @@ class ShadowRun:
             op = self.following.operations[self.at]
             if op.what is not TAKE or op.operands != (handle._id, result._id):
                 return False
-        elif not takes_over(self.twins[handle._id], self.twins[result._id]):
+        elif not takes_over(self.eager.by_number[handle._id], self.eager.by_number[result._id]):
             return False
         self._made_of(TAKE, (handle, result), None)
         return True
@@ -195,7 +189,7 @@ class ShadowRun:
         self.why = self.why or "a value is read while the step runs"
         self.resolve(handle)
         self._go_eager()
-        return resolve(self.twins[handle._id])._value
+        return resolve(self.eager.by_number[handle._id])._value
 
     def finish(self, leaves: list[Any], ys: list[Any]) -> None:
         """The step returns."""
@@ -220,13 +214,13 @@ class ShadowRun:
 
     def twin(self, leaf: Any) -> Any:
         """The ordinary handle that a leaf stands for."""
-        return resolve(self.twins[leaf._id]) if isinstance(leaf, Handle) and leaf._tape is self.tape else leaf
+        return resolve(self.eager.by_number[leaf._id]) if isinstance(leaf, Handle) and leaf._tape is self.tape else leaf
 
     def surrender(self) -> Tape:
         """Every handle becomes its twin; the tape of these."""
         self.why = self.why or "an operation is met that is not followed"
         self._go_eager()
-        tape = self._opened()
+        tape = self.eager.opened()
         if self.surrendered:
             return tape
         self.surrendered = True
@@ -234,8 +228,8 @@ class ShadowRun:
             if type(handle) is ValuelessView:
                 self.resolve(handle)
         for handle in self.made:
-            if type(handle) in KIND_OF and isinstance(self.twins.get(handle._id), Handle):
-                _become(handle, self.twins[handle._id])
+            if type(handle) in KIND_OF and isinstance(self.eager.by_number.get(handle._id), Handle):
+                become(handle, self.eager.by_number[handle._id])
         self.tape.mode, self.tape.inner = CAPTURED, tape
         if tape.enclosing is not None:
             tape.enclosing.inner = tape
@@ -249,8 +243,7 @@ class ShadowRun:
                 handle._tape = ENDED
         self.made, self.stands, self.outer = [], {}, []
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive
-        if self.twin_tape is not None:
-            self.twins = {}
+        self.eager.by_number = {}
 
     # How.
     def _made_of(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
@@ -315,70 +308,38 @@ class ShadowRun:
             return
         self.operations = followed.operations[: self.at]
         self.following, self.quick, self.at = None, EAGER, 0
-        tape = self._opened()
+        tape = self.eager.opened()
         for number, value in enumerate(self.inputs):
-            self._twin_input(number, value)
+            self.eager.enter(number, value)
         constants, outer = iter(self.constants), iter(self.outer)
         for op in self.operations:
             if op.what is CAPTURE:
                 operands: tuple[Any, ...] = (next(outer),)
             else:
-                operands = tuple(self.twins[o] if type(o) is int else next(constants) for o in op.operands)
+                operands = tuple(self.eager.by_number[o] if type(o) is int else next(constants) for o in op.operands)
             start = len(tape.records)
-            self._place_twins(op, self._run(op.what, operands, op.params))
+            self.eager.place(op, self.eager.run(op.what, operands, op.params))
             self.ranges.append((start, len(tape.records)))
 
-    def _opened(self) -> Tape:
-        if self.twin_tape is None:
-            tape = self.twin_tape = self.ordinary()
-            tape.level = self.tape.level
-        return self.twin_tape
-
-    def _twin_input(self, number: int, value: Any) -> None:
-        tape = self._opened()
-        self.twins[number] = open_input(tape, value)
-        tape.n_inputs = len(tape.records)
-
-    def _run(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        """What an operation gives on twins."""
-        tape = self._opened()
-        if what is CAPTURE:
-            return stand_in(operands[0], tape)
-        if what is FROZEN:
-            return make(tape.kinds.buffer, operands[0], None, tape, KEPT)
-        if what is RESULT:
-            return None
-        if what is CREATE:
-            function, args, kwargs = params
-            return function(operands[0], *args, **kwargs)
-        if what is WRITE or what is ADD:
-            write_region(operands[0], Region(*params), operands[1], add=what is ADD)
-            return operands[0]
-        if what is TAKE:
-            if operands[0]._id != operands[1]._id:
-                takes_over(*operands)
-            return operands[0]
-        return call(what, operands, params)
-
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        tape = self._opened()
+        tape = self.eager.opened()
         start, first = len(tape.records), self.n_values
         entries = tuple(_entry(what, o) for o in operands)
         if what is not CAPTURE:
             for operand in operands:
                 if not isinstance(operand, Handle):
                     self.constants.append(faithful_copy(operand) if type(operand) is np.ndarray else operand)
-        given = self._run(what, operands if what is CAPTURE else tuple(map(self.twin, operands)), params)
+        given = self.eager.run(what, operands if what is CAPTURE else tuple(map(self.twin, operands)), params)
         if given is NotImplemented:
             self.why = self.why or "an operator is left to another operand"
             return given
         several = isinstance(given, tuple)
         parts = tuple(given) if several else () if what is RESULT else (given,)
-        results = tuple(map(_told, parts))
+        results = tuple(map(told, parts))
         op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))
-        self._place_twins(op, given)
+        self.eager.place(op, given)
         handed = self._handed_out(op, operands, params)
         if any(result.kind == "plain" for result in results):
             self.why = self.why or f"{getattr(what, 'name', what)} gives a plain value"
@@ -388,10 +349,6 @@ class ShadowRun:
             )
             handed = handed if several else handed[0]
         return type(given)._make(handed) if several and hasattr(given, "_make") else handed
-
-    def _place_twins(self, op: Operation, given: Any) -> None:
-        for number, part in zip(op.makes, given if op.several else (given,), strict=False):
-            self.twins[number] = part
 
     def _elsewhere(self, prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A value of a trace around comes in that is no captured one: an ordinary call."""
@@ -418,19 +375,3 @@ def _entry(what: Any, operand: Any) -> Any:
     if what is CAPTURE:
         return Constant.of(operand._value)
     return operand._id if isinstance(operand, Handle) else Constant.of(operand)
-
-
-def _told(part: Any) -> Result:
-    if not isinstance(part, Handle):
-        return result_of(part, "plain")
-    return result_of(resolve(part)._value, kind_name(part))
-
-
-def _become(handle: Any, twin: Any) -> None:
-    """A handle without value becomes an ordinary one: what its twin is."""
-    is_view = type(handle) is ValuelessView
-    handle.__class__ = type(twin)
-    handle._value, handle._id, handle._tape, handle._spec = twin._value, twin._id, twin._tape, None
-    handle._flag = twin._flag
-    if is_view:  # its parent has become an ordinary handle, too, and is the user's own
-        handle._parent_id, handle._parent_value = twin._parent_id, twin._parent_value

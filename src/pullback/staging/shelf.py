@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.staging.forward_statements import NotStageable
+from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.operations import Operation, same
 from pullback.staging.stages import Recorded, Stage, stage_of
 
@@ -46,8 +46,10 @@ class Shelf:
     def learn(self, entry: Any, step: Recorded) -> Stage | None:
         """A step was recorded: a stage where it has been seen before."""
         for place, (entered, operations) in enumerate(self.seen):
-            if entered == entry and len(operations) == len(step.operations) and all(
-                map(same, operations, step.operations)
+            if (
+                entered == entry
+                and len(operations) == len(step.operations)
+                and all(map(same, operations, step.operations))
             ):
                 del self.seen[place]
                 break
@@ -56,8 +58,11 @@ class Shelf:
             return None
         try:
             stage = stage_of(step)
-        except NotStageable as error:
+        except NotStageableError as error:
             self.failed(str(error))
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: the step is recorded
+            self.failed(f"{type(error).__name__}: {error}")
             return None
         self.entries[id(stage)] = entry
         self.stages.append(stage)

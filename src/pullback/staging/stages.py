@@ -1,5 +1,4 @@
-"""A stage: a step that is known, as three generated functions. It is used when its first use has given the same bytes as
-the recorded step."""
+"""A stage: a step that is known, as generated functions; used once these have given the bytes of the recorded step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +10,9 @@ from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
-from pullback.staging.forward_statements import Forward, NotStageable, forward_statements
+from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.operations import Operation
-from pullback.staging.plan import plan_of
+from pullback.staging.placing import plan_of
 from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol
@@ -103,7 +102,8 @@ class Stage:
             elif form.saved:
                 first = 1 + len(form.active)
                 last = first + len(form.saved)
-                record = (*record[:first], *(_valued(x, by_number) for x in record[first:last]), *record[last:])  # noqa: PLW2901
+                held = [_valued(x, by_number) for x in record[first:last]]
+                record = (*record[:first], *held, *record[last:])  # noqa: PLW2901
             tape.records.append(record)
         tape.n_inputs = self.n_inputs
         return tape
@@ -116,11 +116,11 @@ def _valued(x: Any, by_number: dict[int, Any]) -> Any:
 
 
 def stage_of(step: Recorded) -> Stage:
-    """The stage of a recorded step, compared with it byte for byte. Raises :class:`NotStageable`."""
+    """The stage of a recorded step, compared with it byte for byte. Raises :class:`NotStageableError`."""
     records, ranges = step.tape.records, step.ranges
     covered = {k for start, stop in ranges for k in range(start, stop)}
     if covered != set(range(step.tape.n_inputs, len(records))):
-        raise NotStageable("records that no operation has made")
+        raise NotStageableError("records that no operation has made")
     sites = [records[start][-1] if stop > start else 0 for start, stop in ranges]  # type: ignore[index]
     values = [value for _, value in step.captured]
     forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
@@ -131,7 +131,8 @@ def stage_of(step: Recorded) -> Stage:
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     stage = _generated(step, forward, n_forward, reverse, held, slots, given)
     _require_same(stage, step)
-    samples = [forward.program.samples[x.number] for x in (reverse.cts[ident] for ident in step.entered) if x is not None]
+    cts = [reverse.cts[ident] for ident in step.entered]
+    samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.returns_seeds = len(samples) == len(step.left) == len(stage.specs) == len(step.entered) and all(
         type(x) is np.ndarray and x.flags.c_contiguous and x.shape == spec.shape and x.dtype == spec.dtype
         for x, spec in zip(samples, stage.specs, strict=True)
@@ -151,9 +152,13 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
         for k, seed in enumerate(given)
         if isinstance(samples[k], np.ndarray)
         and samples[k].base is None
-        and not any(np.may_share_memory(samples[k], other) for j, other in enumerate(samples) if j != k and isinstance(other, np.ndarray))
         and parts[0][k] not in [x.number for x in given]
+        and not any(_share(samples[k], other) for j, other in enumerate(samples) if j != k)
     ]
+
+
+def _share(array: Any, other: Any) -> bool:
+    return isinstance(other, np.ndarray) and np.may_share_memory(array, other)
 
 
 def _numbers(record: Any) -> list[int]:
@@ -175,14 +180,19 @@ def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Sy
 
 
 def _generated(
-    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, held: list[Any], slots: tuple[int, ...],
+    step: Recorded,
+    forward: Forward,
+    n_forward: int,
+    swept: SymbolSweep,
+    held: list[Any],
+    slots: tuple[int, ...],
     given: list[Symbol],
-) -> Stage:  # fmt: skip
+) -> Stage:
     program = forward.program
     returned = [x.number for x in forward.returned]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
     if len(given) != sum(at is not None for at in step.left):
-        raise NotStageable("cotangents that do not fit")
+        raise NotStageableError("cotangents that do not fit")
     arguments = [
         (name, [x.number for x in part])
         for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
@@ -192,7 +202,7 @@ def _generated(
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
-    arguments = [("slots", slots), ("seeds", [x.number for x in given])]
+    arguments = [("slots", list(slots)), ("seeds", [x.number for x in given])]
     leaving = (*parts[0], *parts[1])
     backward = generate("reverse", plan_of(program, after, leaving), arguments, parts)
     own = generate("reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts)
@@ -237,8 +247,8 @@ def _drawn(random: np.random.Generator, spec: Any) -> Any:
 
 def _require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
     if len(found) != len(wanted):
-        raise NotStageable(f"{what}: {len(found)} values, {len(wanted)} were recorded")
+        raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
     for a, b in zip(found, wanted, strict=True):
         a, b = np.asarray(a), np.asarray(b)  # noqa: PLW2901
         if a.shape != b.shape or a.dtype != b.dtype or a.strides != b.strides or not same_bits(a, b):
-            raise NotStageable(f"{what}: other bytes than were recorded")
+            raise NotStageableError(f"{what}: other bytes than were recorded")

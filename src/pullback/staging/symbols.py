@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from pullback.recording.copies import faithful_copy
 
 
-class NotTraceable(Exception):
+class NotTraceableError(Exception):
     """A function asks a symbol for its value."""
 
 
@@ -143,12 +143,11 @@ class Program:
         """Which of the values read ``result`` shares memory with; what is no array is taken to share nothing."""
         if not isinstance(result, np.ndarray):
             return ()
-        found = []
-        for number in reads:
-            for sample in _arrays(self.samples[number]):
-                if np.may_share_memory(result, sample):
-                    found.append(number)
-        return tuple(found)
+        return tuple(
+            number
+            for number in dict.fromkeys(reads)
+            if any(np.may_share_memory(result, sample) for sample in _arrays(self.samples[number]))
+        )
 
 
 def _arrays(sample: Any) -> list[Any]:
@@ -162,7 +161,7 @@ def _arrays(sample: Any) -> list[Any]:
 
 
 def _as_ref(leaf: Any) -> Any:
-    return Ref(leaf._number) if type(leaf) is Symbol else leaf
+    return Ref(leaf.number) if type(leaf) is Symbol else leaf
 
 
 def _require_symbols(result: Any) -> None:
@@ -172,11 +171,11 @@ def _require_symbols(result: Any) -> None:
         if part is not result:
             _require_symbols(part)
         elif type(part) is not Symbol and part is not None:
-            raise NotTraceable(f"a result of type {type(part).__name__}")
+            raise NotTraceableError(f"a result of type {type(part).__name__}")
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise NotTraceable("the value of a symbol")
+    raise NotTraceableError("the value of a symbol")
 
 
 _STATIC = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags"))
@@ -223,6 +222,11 @@ class Symbol:
         """Its place among the values."""
         return self._number
 
+    @property
+    def program(self) -> Program:
+        """Where its statements are written."""
+        return self._program
+
     def __getattr__(self, name: str) -> Any:
         sample = self._program.samples[self._number]
         if name in _STATIC:
@@ -236,16 +240,16 @@ class Symbol:
                 return self._program.call(_called(name), (self, *args), kwargs, f".{name}()")
 
             return method
-        raise NotTraceable(f"attribute {name!r} of a symbol")
+        raise NotTraceableError(f"attribute {name!r} of a symbol")
 
     def __array_ufunc__(self, function: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None:
-            raise NotTraceable("out=")
+            raise NotTraceableError("out=")
         return self._program.call(function if how == "__call__" else getattr(function, how), inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if "out" in kwargs:
-            raise NotTraceable("out=")
+            raise NotTraceableError("out=")
         return self._program.call(function, args, kwargs)
 
     __add__, __radd__ = _binary("+", operator.add)
@@ -292,4 +296,7 @@ class Symbol:
 
     # By value, or in place: a rule that needs it is called as a whole.
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = __setitem__ = __contains__ = _refuse
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __hash__ = _refuse  # type: ignore[assignment]
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse
+
+    def __hash__(self) -> int:
+        raise NotTraceableError("the hash of a symbol")

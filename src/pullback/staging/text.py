@@ -11,7 +11,7 @@ from attrs import define, field
 from pullback.recording.copies import faithful_copy
 from pullback.rules.generated_code import compile_function
 from pullback.staging.forward_statements import BASIC_WRITES
-from pullback.staging.plan import Line, Plan, ufunc_of
+from pullback.staging.placing import Line, Plan, ufunc_of
 from pullback.staging.symbols import Ref, Statement
 
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
@@ -194,4 +194,3 @@ class _Writer:
 
     def _arguments(self, args: Any, kwargs: dict[str, Any]) -> str:
         return ", ".join((*map(self.argument, args), *(f"{name}={self.argument(x)}" for name, x in kwargs.items())))
-

@@ -8,7 +8,6 @@ from pullback.staging.quick_operators import array_ufunc, binary, getitem, incre
 from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
-from pullback.words.structures import LEAVES
 
 
 class Valueless:
@@ -96,7 +95,6 @@ CLASSES: Final[dict[str, Any]] = {
     "plain": ValuelessTracer,
 }  # fmt: skip
 KIND_OF: Final = frozenset(CLASSES.values())
-LEAVES.update(KIND_OF)
 _NAMES = {Tracer: "tracer", View: "view", Buffer: "buffer", Weak: "weak"}
 
 
@@ -117,4 +115,4 @@ class _Ended:
 
 ENDED: Final = Tape(0, KINDS)
 ENDED.mode = CLOSED
-ENDED.shadow = _Ended()  # type: ignore[assignment]  # whatever is asked of it is refused
+ENDED.shadow = _Ended()

@@ -29,7 +29,6 @@ from pullback.tracing.ufuncs import SCALARS, meant, ufunc
 from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.sniffs import by_assignment
-from pullback.words.structures import LEAVES
 
 
 def caller(key: Any) -> Callable[..., Any]:
@@ -391,5 +390,4 @@ class Weak(Tracer):
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak)
-LEAVES.update((Tracer, View, Buffer, Weak))
 _CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called}

@@ -294,7 +294,7 @@ def _quiet_by_numpy() -> Any:
 
 
 try:
-    from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]  # private
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
 
     _STATE: Any = _extobj_contextvar
     _IGNORING: Any = _make_extobj(all="ignore")

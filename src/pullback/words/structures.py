@@ -22,15 +22,15 @@ LEAF: Any = optree.treespec_leaf(namespace=NAMESPACE)
 """The definition of a structure that is one leaf."""
 NOTHING: Any = optree.treespec_none(namespace=NAMESPACE)
 """That of None, which has no leaves."""
-LEAVES: set[type] = {int, float, complex, bool, np.ndarray, np.float64, np.float32}
-"""Types that are leaves, of which nothing need be asked."""
+LEAVES = frozenset((int, float, complex, bool, np.ndarray, np.float64, np.float32))
+"""Types that are leaves, of which nothing need be asked; so are tracers, which are told by their classes."""
 _looked_at: set[int] = set()
 """The hashes of the definitions that hold no class which extends a named tuple and is not registered."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a structure in a fixed order, and its definition."""
-    if type(tree) in LEAVES:
+    if type(tree) in LEAVES or hasattr(type(tree), "__pullback_record__"):
         return [tree], LEAF
     if tree is None:
         return [], NOTHING

@@ -2,6 +2,7 @@
 in place, and which results share a buffer."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,7 @@ class Plan:
         return sum(int(np.prod(shape, dtype=np.intp)) * dtype.itemsize for shape, dtype in self.buffers)
 
 
-def plan_of(
-    program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = ()
-) -> Plan:
+def plan_of(program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = ()) -> Plan:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to."""
     kept = frozenset(leaving)
     live = _without_copies(program, _live(statements, kept), kept)
@@ -75,11 +74,15 @@ def _without_copies(program: Program, statements: list[Statement], kept: frozens
             (number,) = statement.reads
             source[statement.makes] = source.get(number, number)
         elif source.keys() & set(statement.reads):
-            args = mapped(statement.args, lambda leaf: Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf)
+            args = mapped(statement.args, partial(_renamed, source))
             found.append(evolve(statement, args=args))
         else:
             found.append(statement)
     return found
+
+
+def _renamed(source: dict[int, int], leaf: Any) -> Any:
+    return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
 
 
 def _reads_anyhow(program: Program, reader: Statement) -> bool:
