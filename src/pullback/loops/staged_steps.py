@@ -17,6 +17,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
+from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.operations import result_of
 from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
@@ -121,20 +122,19 @@ class StagedSteps:
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
-        return k >= self.first and not self.shelf.over and not TRAPPED.get()
+        if k < self.first or TRAPPED.get() or not errors_are_ordinary():
+            return False
+        return self.entry is None or not self.entry[0].over
 
     def recorded(self, k: int, state: list[Any]) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it."""
         row = self.steps.row(k)
         if state is not self.state:
             self.entry = self._entry(state, row)
-        entry, results, x_results, stages = self.entry
-        if len(stages) != len(self.shelf.stages):
-            stages = self.shelf.known(entry)
-            self.entry = entry, results, x_results, stages
+        variants, results, x_results = self.entry
         run = self.run or self._new_run(k)
         self.run = None
-        run.begin([stage.known for stage in stages])
+        run.begin([stage.known for stage in variants.stages])
         try:
             handles, xs = ([
                 leaf if result is None else run.enter(leaf, result) for leaf, result in zip(leaves, kinds, strict=True)
@@ -159,8 +159,7 @@ class StagedSteps:
         active = self.steps.x_active if row else ()
         x_results = [_entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
         types = [type(leaf) for leaf, result in zip(state, results, strict=True) if result is None]
-        entry = (results, x_results, types)
-        return entry, results, x_results, self.shelf.known(entry)
+        return self.shelf.of((results, x_results, types)), results, x_results
 
     def _new_run(self, k: int) -> ShadowRun:
         tape = Tape(next_level(), VALUELESS)
@@ -183,7 +182,7 @@ class StagedSteps:
 
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> tuple[Any, list[Any]]:
         steps = self.steps
-        stage = next(stage for stage in self.entry[3] if stage.known is run.following)
+        stage = next(stage for stage in self.entry[0].stages if stage.known is run.following)
         work = self.works.get(id(stage))
         if work is None:
             work = self.works[id(stage)] = Workspace(steps)
@@ -191,7 +190,7 @@ class StagedSteps:
         if captured:
             steps.require_captures(captured, k)
         buffers, fresh = work.of(stage.record)
-        returned, slots = stage.record.function(run.inputs, run.values, run.constants, buffers, fresh)
+        returned, slots = computed(stage.record, run.inputs, run.values, run.constants, buffers, fresh)
         step = StagedStep(stage, slots, captured, work, n, k)
         self.run = run
         if len(returned) == n:
@@ -213,7 +212,7 @@ class StagedSteps:
         self, k: int, state: list[Any], run: ShadowRun, new: list[Any], ys: list[Any]
     ) -> tuple[StepTape, list[Any]]:
         """The step as an ordinary one, from which a stage may be made."""
-        entry, results, x_results, _ = self.entry
+        variants, results, x_results = self.entry
         tape = run.eager.tape
         assert tape is not None  # an eager run has one
         if not run.surrendered:
@@ -224,8 +223,8 @@ class StagedSteps:
         masks = tape.masks = tape.masks or run.tape.masks
         step, values = self.steps.finished(k, tape, (entered, x_entered), (new, ys), state)
         if run.why:
-            self.shelf.failed(run.why)
-        elif not self.shelf.over:
+            variants.failed(run.why)
+        elif not variants.over:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))
@@ -234,7 +233,7 @@ class StagedSteps:
                 [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned,
                 masks or (around is not None and around.masks),
             )  # fmt: skip
-            stage = self.shelf.learn(entry, recorded)
+            stage = variants.learn(recorded)
             if stage is not None:
                 stage.places, stage.left = (step.entered, step.x_entered), [*step.left, *step.ys]
                 stage.returns_seeds = stage.returns_seeds and not (step.x_entered or step.ys)
@@ -267,10 +266,10 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
     around = steps.enclosing
     if staging == "off" or around is None or around.outer is not None or around.trap is not None or TRAPPED.get():
         return None
-    shelf = shelf_of(body)
-    if shelf.over or planned() is not None:
+    if planned() is not None:
         return None
-    new = staging == "auto" and not shelf.stages
+    shelf = shelf_of(body)
+    new = staging == "auto" and shelf.new
     if new and n is not None and n < FEWEST:
         return None
     return StagedSteps(steps, shelf, FEWEST if new and n is None else 1)

@@ -49,10 +49,13 @@ class Plan:
         return sum(int(np.prod(shape, dtype=np.intp)) * dtype.itemsize for shape, dtype in self.buffers)
 
 
-def plan_of(program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = ()) -> Plan:
-    """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to."""
+def plan_of(
+    program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = (), *, all_of: bool
+) -> Plan:
+    """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
+    ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it."""
     kept = frozenset(leaving)
-    live = _without_copies(program, _live(statements, kept), kept)
+    live = _without_copies(program, _live(statements, kept, all_of=all_of), kept)
     return _Planner(program, live, kept, ours=set(given)).plan()
 
 
@@ -113,10 +116,10 @@ def ufunc_of(statement: Statement) -> Any:
     return _UFUNCS.get(statement.symbol)
 
 
-def _live(statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
+def _live(statements: list[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
     wanted, found = set(kept), []
     for statement in reversed(statements):
-        if statement.makes in wanted:
+        if statement.makes in wanted or (all_of and not statement.aliases):
             wanted.update(statement.reads)
             found.append(statement)
     return found[::-1]

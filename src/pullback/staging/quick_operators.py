@@ -136,6 +136,7 @@ def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if (
             entry[1] == self._id
             and entry[7] == key
+            and run.conditions.hold()
             and not (isinstance(self, View) and _is_stale(self))
             and _admits(run, entry[2], other)
         ):
@@ -152,6 +153,7 @@ def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if (
             entry[2] == self._id
             and entry[7] == key
+            and run.conditions.hold()
             and not (isinstance(self, View) and _is_stale(self))
             and _admits(run, entry[1], other)
         ):
@@ -168,7 +170,12 @@ def unary(name: str) -> Callable[..., Any]:
     def operator(self: Any) -> Any:
         run = self._tape.shadow
         entry = run.quick[run.at]
-        if entry[1] == self._id and entry[7] == key and not (isinstance(self, View) and _is_stale(self)):
+        if (
+            entry[1] == self._id
+            and entry[7] == key
+            and run.conditions.hold()
+            and not (isinstance(self, View) and _is_stale(self))
+        ):
             return _made(run, entry)
         return call(_primitive(key), (self,), {})
 
@@ -188,6 +195,7 @@ def getitem(self: Any, key: Any) -> Any:
         entry[0] is GETITEM
         and entry[1] == self._id
         and _is_key(key, entry[2])
+        and run.conditions.hold()
         and not (isinstance(self, View) and _is_stale(self))
     ):
         made = _made(run, entry)
@@ -213,6 +221,7 @@ def setitem(self: Any, key: Any, new: Any) -> None:
         and not entry[4][0]
         and not isinstance(self, View)
         and _is_key(key, entry[3][0])
+        and run.conditions.hold()
         and _admits(run, entry[2], new)
     ):
         _written(run, self, entry)
@@ -227,7 +236,7 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
         entry = run.quick[run.at]
-        if entry[0] is ADD and entry[4][4] is subtracts:
+        if entry[0] is ADD and entry[4][4] is subtracts and run.conditions.hold():
             through, is_view = entry[4][0], isinstance(self, View)
             root = self._parent if is_view else self
             if (
@@ -241,7 +250,7 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
                 if is_view:
                     self._written_in = (root._id, 0)
                 return self
-        elif entry[7] == scalar and entry[1] == self._id and _admits(run, entry[2], other):
+        elif entry[7] == scalar and entry[1] == self._id and run.conditions.hold() and _admits(run, entry[2], other):
             return _made(run, entry)  # a scalar, which is rebound
         return ordinary(self, other)
 
@@ -259,7 +268,9 @@ def array_ufunc(self: Any, func: Any, how: str, *inputs: Any, **kwargs: Any) -> 
     run = self._tape.shadow
     entry = run.quick[run.at]
     prim = entry[0]
-    if how == "__call__" and not kwargs and type(prim) is Primitive and prim.forward is func:
+    if (
+        how == "__call__" and not kwargs and type(prim) is Primitive and prim.forward is func and run.conditions.hold()
+    ):  # fmt: skip
         if len(inputs) == 1:
             if entry[1] == self._id and entry[2] is None and not (isinstance(self, View) and _is_stale(self)):
                 return _made(run, entry)

@@ -15,11 +15,13 @@ from attrs import define, field
 
 from pullback.memory.in_force import Tracing
 from pullback.recording.copies import faithful_copy
+from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
 from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import takes_over, write_region
+from pullback.staging.conditions import Conditions, may_wait
 from pullback.staging.operations import (
     ADD,
     CAPTURE,
@@ -75,10 +77,12 @@ class ShadowRun:
     why: str = field(default="", init=False)
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)
+    conditions: Conditions = field(factory=Conditions, init=False)
 
     def begin(self, known: Sequence[Known]) -> None:
         """A step begins."""
         self.tape.shadow, self.tape.kept = self, NOTHING_KEPT
+        self.conditions = Conditions()
         self.known = known
         self.following, self.quick = (known[0], known[0].quick) if known else (None, EAGER)
         self.at = 0
@@ -144,6 +148,8 @@ class ShadowRun:
 
     def create(self, function: Any, handle: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """A new array like the value of a handle."""
+        if handle._tape is not self.tape:
+            handle = present(handle, self.tape)
         self.resolve(handle)
         return self._made_of(CREATE, (handle,), (function, args, kwargs))
 
@@ -248,7 +254,7 @@ class ShadowRun:
     # How.
     def _made_of(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         if self.following is not None:
-            op = self._matching(what, operands, params)
+            op = self._matching(what, operands, params) if self.conditions.hold() else None
             if op is not None:
                 return self._followed(op, operands, params)
             self._go_eager()
@@ -336,6 +342,10 @@ class ShadowRun:
         several = isinstance(given, tuple)
         parts = tuple(given) if several else () if what is RESULT else (given,)
         results = tuple(map(told, parts))
+        if not may_wait(what):
+            self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
+        if not self.conditions.hold():
+            self.why = self.why or "NumPy's error state, or Python's warning filters, are changed within the step"
         op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))

@@ -12,30 +12,28 @@ from pullback.staging.stages import Recorded, Stage, stage_of
 
 MOST_VARIANTS = 8
 """After so many different steps a body is recorded for good."""
+MOST_KINDS = 31
+"""For how many other kinds of what enters stages are kept."""
 MOST_BODIES = 256
 
 
 @define(eq=False)
-class Shelf:
-    """What is known of one body's steps."""
+class Variants:
+    """What is known of the steps of one body that values of one kind enter."""
 
+    entry: Any
+    """What enters: the kinds of the leaves."""
     stages: list[Stage] = field(factory=list)
-    seen: list[tuple[Any, list[Operation]]] = field(factory=list)
-    """What entered, and the operations, of steps that have come once."""
-    entries: dict[int, Any] = field(factory=dict)
-    """What entered, by the stage."""
+    seen: list[list[Operation]] = field(factory=list)
+    """The operations of steps that have come once."""
     why: list[str] = field(factory=list)
     """Why a step was not staged, the newest last."""
     n_failed: int = 0
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is tried."""
-        return self.n_failed + len(self.seen) > MOST_VARIANTS
-
-    def known(self, entry: Any) -> list[Stage]:
-        """The stages of steps that were entered so."""
-        return [stage for stage in self.stages if self.entries[id(stage)] == entry]
+        """Whether steps are recorded for good."""
+        return self.n_failed + len(self.stages) + len(self.seen) > MOST_VARIANTS
 
     def failed(self, why: str) -> None:
         """A step could not be staged."""
@@ -43,18 +41,17 @@ class Shelf:
         if why not in self.why:
             self.why.append(why)
 
-    def learn(self, entry: Any, step: Recorded) -> Stage | None:
+    def learn(self, step: Recorded) -> Stage | None:
         """A step was recorded: a stage where it has been seen before."""
-        for place, (entered, operations) in enumerate(self.seen):
-            if (
-                entered == entry
-                and len(operations) == len(step.operations)
-                and all(map(same, operations, step.operations))
-            ):
+        if any(all(map(same, stage.known.operations, step.operations)) for stage in self.stages):
+            self.failed("an operation of the step has failed in between")
+            return None
+        for place, operations in enumerate(self.seen):
+            if len(operations) == len(step.operations) and all(map(same, operations, step.operations)):
                 del self.seen[place]
                 break
         else:
-            self.seen.append((entry, step.operations))
+            self.seen.append(step.operations)
             return None
         try:
             stage = stage_of(step)
@@ -64,9 +61,29 @@ class Shelf:
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: the step is recorded
             self.failed(f"{type(error).__name__}: {error}")
             return None
-        self.entries[id(stage)] = entry
         self.stages.append(stage)
         return stage
+
+
+@define(eq=False)
+class Shelf:
+    """What is known of one body's steps, by what enters them."""
+
+    variants: list[Variants] = field(factory=list)
+
+    @property
+    def new(self) -> bool:
+        """Whether no stage is known."""
+        return not any(each.stages for each in self.variants)
+
+    def of(self, entry: Any) -> Variants:
+        """What is known of steps that are entered so."""
+        for found in self.variants:
+            if found.entry == entry:
+                return found
+        made = Variants(entry)
+        self.variants = [*self.variants[-MOST_KINDS:], made]
+        return made
 
 
 _SHELVES: OrderedDict[int, tuple[Any, Shelf]] = OrderedDict()

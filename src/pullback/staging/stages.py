@@ -19,6 +19,7 @@ from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Fresh, Generated, generate
 from pullback.staging.valueless import CLASSES
 from pullback.words.digests import same_bits
+from pullback.words.sniffs import quiet
 
 
 @define(eq=False)
@@ -197,15 +198,23 @@ def _generated(
         (name, [x.number for x in part])
         for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
     ]
-    record = generate("record", plan_of(program, before, (*returned, *slots)), arguments, (returned, slots))
-    advance = generate("advance", plan_of(program, before, returned), arguments, (returned,))
+    record = generate(
+        program, "record", plan_of(program, before, (*returned, *slots), all_of=True), arguments, (returned, slots)
+    )
+    advance = generate(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
     arguments = [("slots", list(slots)), ("seeds", [x.number for x in given])]
     leaving = (*parts[0], *parts[1])
-    backward = generate("reverse", plan_of(program, after, leaving), arguments, parts)
-    own = generate("reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts)
+    backward = generate(program, "reverse", plan_of(program, after, leaving, all_of=False), arguments, parts)
+    own = generate(
+        program,
+        "reverse_own",
+        plan_of(program, after, leaving, _apart(program, parts, given), all_of=False),
+        arguments,
+        parts,
+    )
     return Stage(
         Known(step.operations, CLASSES), record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
@@ -218,9 +227,10 @@ def _require_same(stage: Stage, step: Recorded) -> None:
     """Run the functions on what the recorded step was run on: all that leaves must have the same bytes."""
     work = Workspace()
     captured = [value for _, value in step.captured]
-    returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
+    with quiet():  # what there is to be warned of has been warned of by the recorded step
+        returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
+        (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
     _require_equal(returned, step.returned, "what the step returns")
-    (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
     _require_equal(advanced, step.returned, "what the step returns")
     random = np.random.default_rng(0)
     seeds = [_drawn(random, spec) for spec in stage.specs]
@@ -230,7 +240,7 @@ def _require_same(stage: Stage, step: Recorded) -> None:
         cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
     sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
     for function in (stage.reverse, stage.reverse_own):
-        with np.errstate(all="ignore"):
+        with quiet():
             entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
         wanted = [cts[ident] for ident in step.entered]
         _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")

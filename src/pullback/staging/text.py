@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from keyword import iskeyword
 from sys import getrefcount
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from attrs import define, field
@@ -12,20 +13,30 @@ from pullback.recording.copies import faithful_copy
 from pullback.rules.generated_code import compile_function
 from pullback.staging.forward_statements import BASIC_WRITES
 from pullback.staging.placing import Line, Plan, ufunc_of
-from pullback.staging.symbols import Ref, Statement
+from pullback.staging.symbols import Program, Ref, Statement
 
+_OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
 @define(eq=False)
 class Generated:
-    """A function with its text. ``sites`` are the user's lines by the line of the text."""
+    """A function with its text. ``sites`` are the user's call sites by the line of the text, each with NumPy's name for
+    what is computed there."""
 
     name: str
     text: str
     function: Callable[..., Any] = field(repr=False)
     plan: Plan = field(repr=False)
-    sites: dict[int, int] = field(repr=False)
+    sites: dict[int, tuple[int, str]] = field(repr=False)
+
+
+_FILES: WeakValueDictionary[str, Generated] = WeakValueDictionary()
+
+
+def of_file(filename: str) -> Generated | None:
+    """The function whose text is in a file of that name."""
+    return _FILES.get(filename)
 
 
 class Fresh:
@@ -63,7 +74,11 @@ UNUSED = _count_unused()
 
 
 def generate(
-    name: str, plan: Plan, arguments: Sequence[tuple[str, Sequence[int]]], results: Sequence[Sequence[int]]
+    program: Program,
+    name: str,
+    plan: Plan,
+    arguments: Sequence[tuple[str, Sequence[int]]],
+    results: Sequence[Sequence[int]],
 ) -> Generated:
     """The function ``name(*arguments, buffers, fresh)``: each argument is a sequence of the values named, and so is
     each of the results."""
@@ -73,20 +88,30 @@ def generate(
     for argument, numbers in arguments:
         names = [f"v{n}" if n in used else "_" for n in numbers]
         if any(n != "_" for n in names):
-            lines.append((f"{', '.join(names)}, = {argument}", 0))
+            lines.append((f"{', '.join(names)}, = {argument}", (0, "")))
     for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
         if kinds:
-            lines.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", 0))
+            lines.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", (0, "")))
     for line in plan.lines:
-        lines += [(text, line.statement.site) for text in writer.lines(line)]
+        told = line.statement.site, name_of(program, line.statement)
+        lines += [(text, told) for text in writer.lines(line)]
     values = "".join("(" + "".join(f"v{n}, " for n in part) + "), " for part in results)
-    lines.append((f"return {values}", 0))
+    lines.append((f"return {values}", (0, "")))
     head = f"def {name}({', '.join(a for a, _ in arguments)}, buffers, fresh):"
     text = "\n    ".join((head, *(line for line, _ in lines))) + "\n"
     sites = {k: site for k, (_, site) in enumerate(lines, 2)}
     function = compile_function(name, text, writer.names)
     del writer.names[name]  # or the function would hold itself
-    return Generated(name, text, function, plan, sites)
+    made = _FILES[function.__code__.co_filename] = Generated(name, text, function, plan, sites)
+    return made
+
+
+def name_of(program: Program, statement: Statement) -> str:
+    """What NumPy calls that which a statement computes, in its warnings."""
+    function = ufunc_of(statement) or _OPERATORS.get(statement.symbol) or statement.function
+    name = str(getattr(function, "__name__", "a function"))
+    made = program.samples[statement.makes]
+    return f"scalar {name}" if statement.symbol and not isinstance(made, np.ndarray) else name
 
 
 @define(eq=False)

@@ -289,15 +289,52 @@ class _Quiet:
         _STATE.reset(self._token)
 
 
+class _Told:
+    """Within the block, of what NumPy would warn of, ``tell`` hears."""
+
+    __slots__ = ("_tell", "_token")
+
+    def __init__(self, tell: Any) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        state = _STATE.get()
+        told = _TELLING.get(state)
+        if told is None:
+            if len(_TELLING) > 100:
+                _TELLING.clear()
+            told = _TELLING[state] = _make_extobj(call=self._tell, **_calling())
+        self._token = _STATE.set(told)
+
+    def __exit__(self, *_: object) -> None:
+        _STATE.reset(self._token)
+
+
+def _calling() -> dict[str, Any]:
+    return {name: "call" if how == "warn" else how for name, how in np.geterr().items()}
+
+
 def _quiet_by_numpy() -> Any:
     return np.errstate(all="ignore")
 
 
+def _told_by_numpy(tell: Any) -> Any:
+    return np.errstate(call=tell, **_calling())
+
+
+def error_state() -> Any:
+    """NumPy's error state: the same object until somebody changes it."""
+    return _STATE.get() if _STATE is not None else tuple(np.geterr().values())
+
+
+_STATE: Any = None
+_TELLING: dict[Any, Any] = {}
+quiet: Any = _quiet_by_numpy
+under_error_state: Any = _told_by_numpy
 try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
-    _STATE: Any = _extobj_contextvar
-    _IGNORING: Any = _make_extobj(all="ignore")
-    quiet: Any = _Quiet
+    _STATE, _IGNORING = _extobj_contextvar, _make_extobj(all="ignore")
+    quiet, under_error_state = _Quiet, _Told
 except ImportError:
-    quiet = _quiet_by_numpy
+    pass

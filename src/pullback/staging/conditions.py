@@ -1,0 +1,81 @@
+"""Under which conditions steps are followed: which operations may wait until the step is over, and the state of NumPy's
+errors and of Python's warnings, which must be the same for all of them."""
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pullback.rules.declaration import Primitive
+from pullback.staging.text import Generated, of_file
+from pullback.words.call_sites import site_line, site_text
+from pullback.words.errors import say_where
+from pullback.words.sniffs import error_state, under_error_state
+
+_ALLOWED: dict[Any, bool] = {}
+_REGISTRIES: dict[str, dict[Any, Any]] = {}
+
+
+def may_wait(prim: Any) -> bool:
+    """Whether a primitive can be computed after the body has gone on: it neither fails for what its operands hold, nor
+    does the spec of its result depend on that.
+
+    So it is for whatever is elementwise, linear or a view, and for the core's own, but for fits.
+    """
+    if type(prim) is not Primitive:
+        return True
+    if prim.elementwise or prim.view or prim.linear or prim.bilinear:
+        return True
+    module = str(getattr(prim.forward, "__module__", None))
+    return module == "numpy" or (module.startswith("pullback.primitives.") and ".curves." not in module)
+
+
+class Conditions:
+    """NumPy's error state and Python's warning filters at the start of a step."""
+
+    __slots__ = ("_filters", "_state")
+
+    def __init__(self) -> None:
+        self._state, self._filters = error_state(), warnings.filters
+
+    def hold(self) -> bool:
+        """Whether they are still the same."""
+        return error_state() is self._state and warnings.filters is self._filters
+
+
+def errors_are_ordinary() -> bool:
+    """Whether NumPy's error state warns or ignores: what raises, or calls somebody, has to do so at its own place."""
+    state = error_state()
+    found = _ALLOWED.get(state)
+    if found is None:
+        if len(_ALLOWED) > 100:
+            _ALLOWED.clear()
+        found = _ALLOWED[state] = set(np.geterr().values()) <= {"warn", "ignore"}
+    return found
+
+
+def computed(generated: Generated, *arguments: Any) -> Any:
+    """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines."""
+    try:
+        with under_error_state(_warn):
+            return generated.function(*arguments)
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code is generated.function.__code__:
+                say_where(error, f"at {site_text(generated.sites.get(trace.tb_lineno, (0, ''))[0])}")
+            trace = trace.tb_next
+        raise
+
+
+def _warn(kind: str, flag: int) -> None:
+    """Warn as NumPy would have warned of the user's own line."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and of_file(frame.f_code.co_filename) is None:
+        frame = frame.f_back
+    generated = None if frame is None else of_file(frame.f_code.co_filename)
+    site, name = (0, "a function") if generated is None else generated.sites.get(frame.f_lineno, (0, "a function"))
+    file, line = site_line(site)
+    registry = _REGISTRIES.setdefault(file, {})
+    warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, line, registry=registry)
