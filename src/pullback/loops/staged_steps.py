@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ class StagedStep:
             if not wanted:
                 continue
             spec = next(specs)
-            if not isinstance(ct, np.ndarray | np.generic) or ct.shape != spec.shape or ct.dtype != spec.dtype:
+            kind = np.ndarray if spec.shape else np.generic
+            if not isinstance(ct, kind) or ct.shape != spec.shape or ct.dtype != spec.dtype:
                 return None
             if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
                 return None
@@ -132,14 +134,14 @@ class StagedSteps:
         if state is not self.state:
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
-        run = self.run or self._new_run(k)
+        run = self.run
+        if run is None or run.tape.thread != get_ident():
+            run = self._new_run(k)
         self.run = None
         run.begin([stage.known for stage in variants.stages])
         try:
-            handles, xs = ([
-                leaf if result is None else run.enter(leaf, result) for leaf, result in zip(leaves, kinds, strict=True)
-            ] for leaves, kinds in ((state, results), (row or (), x_results)))  # fmt: skip
-            new, ys = self._called(k, run, handles, xs if row else row)
+            handles = _entered(run, state, results)
+            new, ys = self._called(k, run, handles, row and _entered(run, row, x_results))
             if run.following is not None:
                 return self._computed(k, state, run, len(new))
             tape = run.eager.tape
@@ -182,7 +184,7 @@ class StagedSteps:
 
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> tuple[Any, list[Any]]:
         steps = self.steps
-        stage = next(stage for stage in self.entry[0].stages if stage.known is run.following)
+        [stage] = [stage for stage in self.entry[0].stages if stage.known is run.following]
         work = self.works.get(id(stage))
         if work is None:
             work = self.works[id(stage)] = Workspace(steps)
@@ -240,6 +242,15 @@ class StagedSteps:
                 after = [None if r is None else _entering(x) for x, r in zip(returned, results, strict=False)]
                 stage.closed = after == results
         return step, values
+
+
+def _entered(run: ShadowRun, leaves: list[Any], results: list[Any]) -> list[Any]:
+    """What the body gets for leaves: handles for those that carry a derivative."""
+    given = list(leaves)
+    for k, result in enumerate(results):
+        if result is not None:
+            given[k] = run.enter(leaves[k], result)
+    return given
 
 
 def _entering(leaf: Any) -> Any:

@@ -127,7 +127,7 @@ class Enclosed(Tracing):
     __slots__ = ("_before", "_enclosing", "_inner", "_mode")
 
     def __init__(self, enclosing: Tape | None, mode: int, inner: Tape | None = None) -> None:
-        super().__init__(*(tape for tape in (enclosing, inner) if tape is not None))
+        self._tapes = tuple(tape for tape in (enclosing, inner) if tape is not None)
         self._enclosing, self._mode, self._inner = enclosing, mode, inner
 
     def __enter__(self) -> None:

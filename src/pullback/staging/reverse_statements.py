@@ -148,6 +148,8 @@ def _pull_read(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
     fresh = buffer is None
     if fresh:
         buffer = program.call(np.zeros, (spec.shape, spec.dtype), {})
+    elif not isinstance(program.samples[buffer.number], np.ndarray):
+        buffer = program.call(np.array, (buffer,), {})
     if is_basic(key):
         cts[ident] = written(program, buffer, Region((), key, False), ct, add=True)
     else:

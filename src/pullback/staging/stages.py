@@ -174,7 +174,7 @@ def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Sy
     for at in step.left:
         if at is not None:
             ident, spec = at
-            seed = forward.program.value(np.ones(spec.shape, spec.dtype))
+            seed = forward.program.value(np.ones(spec.shape, spec.dtype)[()])
             given.append(seed)
             seeds[ident] = seed if ident not in seeds else seeds[ident] + seed
     return seeds, given
@@ -252,7 +252,7 @@ def _drawn(random: np.random.Generator, spec: Any) -> Any:
     drawn = np.asarray(random.standard_normal(spec.shape))
     if spec.dtype.kind == "c":
         drawn = drawn + 1j * random.standard_normal(spec.shape)
-    return np.asarray(drawn.astype(spec.dtype))
+    return drawn.astype(spec.dtype)[()]
 
 
 def _require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
