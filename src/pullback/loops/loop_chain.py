@@ -166,6 +166,15 @@ class LoopChain(Storing):
             self._look_back(first)
             self._on_tracers(first).release()
             first += 1
+        staging = steps.staging
+        while first < stop and staging is not None and staging.advances(first):
+            self._look_back(first)
+            step, self.state = staging.recorded(first, self.state, keeps=False)
+            if step is not None:
+                step.release()
+            self.owned = False
+            self.store.ledger.n_forward += 1
+            first += 1
         if first < stop:
             with Enclosed(steps.enclosing, PAUSED), steps.on_values():
                 for k in range(first, stop):

@@ -128,8 +128,15 @@ class StagedSteps:
             return False
         return self.entry is None or not self.entry[0].over
 
-    def recorded(self, k: int, state: list[Any]) -> tuple[Any, list[Any]]:
-        """Step ``k``: what was recorded, and the state after it."""
+    def advances(self, k: int) -> bool:
+        """Whether a stage runs step ``k`` sooner than the body on plain arrays does: where it works in buffers."""
+        if not self.takes(k) or self.entry is None:
+            return False
+        return any(stage.advance.plan.buffers or stage.advance.plan.fresh for stage in self.entry[0].stages)
+
+    def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:
+        """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
+        what was recorded."""
         row = self.steps.row(k)
         if state is not self.state:
             self.entry = self._entry(state, row)
@@ -143,7 +150,7 @@ class StagedSteps:
             handles = _entered(run, state, results)
             new, ys = self._called(k, run, handles, row and _entered(run, row, x_results))
             if run.following is not None:
-                return self._computed(k, state, run, len(new))
+                return self._computed(k, state, run, len(new), keeps=keeps)
             tape = run.eager.tape
             assert tape is not None  # an eager run has one
             with Releasing(tape):
@@ -182,7 +189,7 @@ class StagedSteps:
                 run.finish(new, ys)
         return new, ys
 
-    def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int) -> tuple[Any, list[Any]]:
+    def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
         steps = self.steps
         [stage] = [stage for stage in self.entry[0].stages if stage.known is run.following]
         work = self.works.get(id(stage))
@@ -191,23 +198,21 @@ class StagedSteps:
         captured = run.captured
         if captured:
             steps.require_captures(captured, k)
-        buffers, fresh = work.of(stage.record)
-        returned, slots = computed(stage.record, run.inputs, run.values, run.constants, buffers, fresh)
-        step = StagedStep(stage, slots, captured, work, n, k)
+        generated = stage.record if keeps else stage.advance
+        returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
+        step = StagedStep(stage, slots[0], captured, work, n, k) if keeps else None
         self.run = run
         if len(returned) == n:
             after, ys = list(returned), []
         else:
             after, ys = list(returned[:n]), list(returned[n:])
             steps.outputs.write(k, ys)
-        if k == 0 or steps.ledger.heard:
-            step.items = _items(stage, slots)
+        if step is not None and steps.ledger.heard:
+            step.items = _items(stage, step.slots)
         if not stage.closed:
             after = as_before(state, after)
         self.state = after if stage.closed else None
         steps.verifier.after(k, after, ys)
-        if k == 0:
-            steps.verifier.recorded(k, step.tape.records)
         return step, after
 
     def _ordinary(

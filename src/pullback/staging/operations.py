@@ -1,6 +1,7 @@
 """What a step does, as a list of operations that can be compared: which primitive, on which values, with which
 parameters, and what kind of value came out."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Result:
         """Whether the value is an array, no scalar."""
         return self.strides is not None
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Whether the array lies without gaps, in C order or the reverse."""
         assert self.spec is not None

@@ -134,6 +134,8 @@ class _Planner:
     """For each value the values whose memory it may look at."""
     ours: set[int] = field(factory=set)
     """Roots that were made here."""
+    whole: dict[int, int] = field(factory=dict)
+    """The values that are all of the memory of a root, as it is or after writes to it."""
     last: dict[int, int] = field(factory=dict)
     """When a value is read last; of one that leaves, never."""
     until: dict[int, int] = field(factory=dict)
@@ -196,6 +198,8 @@ class _Planner:
                     self.ours.add(number)
                 line.in_place, line.detached = True, tuple(others)
                 self.roots[makes] = roots
+                if target in self.whole or target in roots:
+                    self.whole[makes] = self.whole.get(target, target)
                 return
         self.roots[makes] = frozenset((makes,))
         self.ours.add(makes)
@@ -224,27 +228,40 @@ class _Planner:
         """An operand that is read here for the last time and whose memory the result can have."""
         leaves = self.until.get(statement.makes, -1) >= len(self.statements)
         for number in statement.reads:
-            given = self._sample(number)
-            roots = self._roots_of(number)
-            if roots != frozenset((number,)) or number not in self.ours or self.until.get(number, -1) != at:
+            given, root = self._sample(number), self.whole.get(number, number)
+            if self._roots_of(number) != frozenset((root,)) or root not in self.ours or self.until.get(root, -1) != at:
                 continue
             if type(given) is not np.ndarray or given.shape != sample.shape or given.dtype != sample.dtype:
                 continue
-            if given.strides != sample.strides or (leaves and number in self.buffer_of):
+            if given.strides != sample.strides or (leaves and root in self.buffer_of):
                 continue
-            if any(n != number and number in self._roots_of(n) for n in statement.reads):
+            if any(n != number and root in self._roots_of(n) for n in statement.reads):
                 continue
             return number
         return None
 
     def _take(self, over: int, makes: int) -> None:
-        if over in self.buffer_of:
-            self.buffer_of[makes] = self.buffer_of.pop(over)
-        self.ours.discard(over)
+        root = self.whole.get(over, over)
+        if root in self.buffer_of:
+            self.buffer_of[makes] = self.buffer_of.pop(root)
+        self.ours.discard(root)
+
+    def _hands_on(self, number: int, sample: Any) -> bool:
+        """Whether the memory of a value can become that of a result that leaves."""
+        until = self.until.get(number, -1)
+        if until >= len(self.statements) or until < 0:
+            return until >= 0
+        reader = self.statements[until]
+        made = self._sample(reader.makes)
+        if number not in reader.reads or ufunc_of(reader) is None or not isinstance(made, np.ndarray):
+            return False
+        if made.shape != sample.shape or made.dtype != sample.dtype or made.strides != sample.strides:
+            return False
+        return self._hands_on(reader.makes, made)
 
     def _buffer(self, makes: int, sample: Any) -> str:
         kind = sample.shape, sample.dtype
-        if self.until.get(makes, -1) >= len(self.statements):
+        if self._hands_on(makes, sample):
             self.made.fresh.append(kind)
             return f"fresh {len(self.made.fresh) - 1}"
         for place in self.idle:
