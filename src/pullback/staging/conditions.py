@@ -13,6 +13,8 @@ from pullback.words.call_sites import site_line, site_text
 from pullback.words.errors import say_where
 from pullback.words.sniffs import error_state, under_error_state
 
+_BY_VALUE = (".curves.", ".sets")
+"""Modules of the core whose primitives look at what they are given."""
 _ALLOWED: dict[Any, bool] = {}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
 
@@ -21,14 +23,19 @@ def may_wait(prim: Any) -> bool:
     """Whether a primitive can be computed after the body has gone on: it neither fails for what its operands hold, nor
     does the spec of its result depend on that.
 
-    So it is for whatever is elementwise, linear or a view, and for the core's own, but for fits.
+    So it is for whatever is elementwise, linear or a view, and for the core's own but for fits and sets; not where an
+    operand says how many elements there are.
     """
     if type(prim) is not Primitive:
         return True
+    if not {"where"}.issuperset(prim.nondiff) and not prim.elementwise:
+        return False
     if prim.elementwise or prim.view or prim.linear or prim.bilinear:
         return True
     module = str(getattr(prim.forward, "__module__", None))
-    return module == "numpy" or (module.startswith("pullback.primitives.") and ".curves." not in module)
+    if module.startswith("pullback.primitives."):
+        return not any(part in module for part in _BY_VALUE)
+    return module == "numpy"
 
 
 class Conditions:

@@ -281,9 +281,13 @@ class ShadowRun:
         else:
             for given in operands:
                 if not isinstance(given, Handle):
-                    self.constants.append(self.tape.keep(given) if type(given) is np.ndarray else given)
+                    self.constants.append(self._taken(op.what, given))
         self.at += 1
         return self._handed_out(op, operands, params)
+
+    def _taken(self, what: Any, given: Any) -> Any:
+        """A plain operand with the content of this moment; what is returned is the user's own array."""
+        return self.tape.keep(given) if type(given) is np.ndarray and what is not RESULT else given
 
     def _handed_out(self, op: Operation, operands: tuple[Any, ...], params: Any) -> Any:
         """The handles of what an operation gives; a write and a take-over re-point theirs."""
