@@ -211,7 +211,7 @@ class StagedSteps:
             step.items = _items(stage, step.slots)
         if not stage.closed:
             after = as_before(state, after)
-        self.state = after if stage.closed else None
+        self.state = after if stage.repeats else None
         steps.verifier.after(k, after, ys)
         return step, after
 
@@ -246,6 +246,8 @@ class StagedSteps:
                 stage.returns_seeds = stage.returns_seeds and not (step.x_entered or step.ys)
                 after = [None if r is None else _entering(x) for x, r in zip(returned, results, strict=False)]
                 stage.closed = after == results
+                after = [None if r is None else _entering(x) for x, r in zip(values, results, strict=True)]
+                stage.repeats = after == results
         return step, values
 
 

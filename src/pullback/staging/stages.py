@@ -92,6 +92,8 @@ class Stage:
     """Whether the cotangents that the reverse gives are what it takes."""
     closed: bool = field(default=False, init=False)
     """Whether what it returns is of the kind that entered it."""
+    repeats: bool = field(default=False, init=False)
+    """Whether it is so once Python's numbers are such again."""
 
     def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
         """``tape`` with the records that the ordinary way would have made."""
