@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.staging.both_ways import N, POLICIES, loop_over, measured, reasons, require_same, stages
+from tests.staging.both_ways import POLICIES, N, loop_over, measured, reasons, require_same, stages
 
 import pullback as pb
 from pullback.testing.comparing.bits import same_bits

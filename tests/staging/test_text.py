@@ -16,7 +16,7 @@ X = np.array([0.3, -0.7, 1.1, 0.2])
 
 @pytest.fixture
 def stage():
-    measured(loop_over(lambda k, u, x: np.sin(u[1:3] @ u[:2] * u) * x - 2.0), X, pb.SaveAll(), "numpy")
+    measured(loop_over(lambda k, u, x: np.sin(u[1] * u[::-1]) * x - 2.0), X, pb.SaveAll(), "numpy")
     return the_stage()
 
 
@@ -26,13 +26,13 @@ def test_the_text_is_lines_of_numpy(stage):
         "    v0, = inputs\n"
         "    v1, = captured\n"
         "    v2, = constants\n"
-        "    v3 = v0[1:3]\n"
-        "    v4 = v3.sum()\n"
-        "    v5 = v4 * v0\n"
+        "    v3 = v0[1]\n"
+        "    v4 = v0[::-1]\n"
+        "    v5 = v3 * v4\n"
         "    v6 = sin(v5)\n"
         "    v7 = v6 * v1\n"
         "    v8 = v7 - v2\n"
-        "    return (v8, ), (v4, v0, v5, v6, v1, ), \n"
+        "    return (v8, ), (v4, v3, v5, v1, v6, ), \n"
     )
 
 

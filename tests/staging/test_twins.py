@@ -1,4 +1,4 @@
-"""The twins: where a step turns out to be another one, what was followed so far is carried out, and the call goes on."""
+"""The twins: where a step turns out to be another, what was followed so far is carried out, and the call goes on."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_handles_that_were_handed_out_before_go_on():
 @pytest.mark.parametrize(
     "unfollowed",
     [
-        lambda v: pb.checkpoint(lambda w: np.sin(w) * 2.0)(v),
+        pb.checkpoint(lambda w: np.sin(w) * 2.0),
         lambda v: pb.fori_loop(0, 3, lambda j, w: np.sin(w) * 0.9, v),
         lambda v: v * pb.grad(lambda w: np.sum(np.sin(w) * v))(v),
         lambda v: pb.stop_gradient(v) * v,

