@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.programs.stages import BODIES as PROGRAMS
+from tests.programs.stages import Program, Stage
 from tests.staging.both_ways import POLICIES, N, loop_over, measured, reasons, require_same, stages
 
 import pullback as pb
@@ -294,3 +296,11 @@ def test_a_warning_comes_as_often_as_in_recorded_steps():
         return {w.category for w in found}
 
     assert of("numpy") == of("off") == {RuntimeWarning}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["fori_loop", "scan"])
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_the_bodies_of_drawn_programs(name, kind, dtype):
+    program = Program((Stage(kind, name, 12), Stage(kind, name, 5)), 6, dtype)
+    require_same(program, np.linspace(0.1, 0.9, 6).astype(dtype))
