@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.staging.both_ways import stages
 
 import pullback as pb
 from pullback.memory.in_force import staging_in_force
@@ -30,7 +31,7 @@ def nothing_is_known():
 
 
 def n_stages():
-    return sum(len(found.stages) for _, found in shelf._SHELVES.values())
+    return len(stages())
 
 
 def sines(u):

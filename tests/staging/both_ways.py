@@ -40,14 +40,19 @@ def shelves():
     return [found for _, found in shelf._SHELVES.values()]
 
 
+def variants():
+    """What is known of steps, by body."""
+    return shelves()
+
+
 def stages():
     """Their stages."""
-    return [stage for found in shelves() for stage in found.stages]
+    return [stage for found in variants() for stage in found.stages]
 
 
 def reasons():
     """Why steps were not staged."""
-    return [why for found in shelves() for why in found.why]
+    return [why for found in variants() for why in found.why]
 
 
 def the_stage():

@@ -1,7 +1,7 @@
 """What is known of a body's steps: when a stage is made, shared, and when nothing more is tried."""
 
 import numpy as np
-from tests.staging.both_ways import N, loop_over, require_same, shelves, stages
+from tests.staging.both_ways import N, loop_over, require_same, shelves, stages, variants
 
 import pullback as pb
 from pullback.staging import shelf
@@ -65,7 +65,7 @@ def test_a_body_of_too_many_kinds_of_steps_stays_recorded():
         return v
 
     require_same(loop_over(narrowing, 30), X)
-    (found,) = shelves()
+    (found,) = variants()
     assert found.over
     assert len(found.seen) + found.n_failed > MOST_VARIANTS
 
@@ -77,7 +77,7 @@ def test_few_kinds_of_steps_are_all_staged():
         return v
 
     require_same(loop_over(one_of_four, 30), X)
-    (found,) = shelves()
+    (found,) = variants()
     assert not found.over
     assert len(found.stages) == 4
 
