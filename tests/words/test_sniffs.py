@@ -13,12 +13,12 @@ from scipy.sparse import csr_array
 
 import pullback as pb
 from pullback import numpy as pnp
+from pullback.memory import sweep
 from pullback.recording import writes
 from pullback.rules import cotangent_sums
 from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.testing import check_grads
 from pullback.tracing.tracer import KINDS
-from pullback.transforms import reverse
 from pullback.words import sniffs
 from pullback.words.call_sites import intern_site, site_code
 from pullback.words.errors import ConversionError
@@ -145,7 +145,7 @@ def test_a_large_lone_cotangent_is_written_by_the_table(keeps):
 def test_where_counts_do_not_tell_nothing_is_in_place(monkeypatch):
     wanted = pb.grad(joining)(X)
     assert sniffs._limit(lambda cts: 7, 9) == 0
-    places = ((cotangent_sums, "JOINED"), (cotangent_sums, "PULLED"), (writes, "PULLED"), (reverse, "HELD"))
+    places = ((cotangent_sums, "JOINED"), (cotangent_sums, "PULLED"), (writes, "PULLED"), (sweep, "HELD"))
     for module, limit in places:
         monkeypatch.setattr(module, limit, 0)
     for policy in POLICIES:
@@ -480,3 +480,35 @@ def test_vectorize_calls_what_is_overridden(monkeypatch):
         pb.grad(lambda x: np.sum(f(x)))(X)
     with pytest.raises(ConversionError):
         pb.grad(lambda x: np.sum(pnp.vectorize(lambda k: x[0] * k)(np.arange(3.0))))(X)
+
+
+def test_quiet_is_errstate_that_ignores():
+    before = np.geterr()
+    for block in (sniffs.quiet, sniffs._quiet_by_numpy):
+        with block():
+            with np.errstate(all="ignore"):
+                assert np.geterr() == dict.fromkeys(before, "ignore")
+            assert np.geterr() == dict.fromkeys(before, "ignore")
+            np.log(np.zeros(2)) - np.float64(1) / np.zeros(2)  # a warning would be an error here
+        assert np.geterr() == before
+        with np.errstate(divide="raise"):
+            with block(), block():
+                np.log(np.zeros(2))
+            with pytest.raises(FloatingPointError):
+                np.log(np.zeros(2))
+        with pytest.raises(ZeroDivisionError), block():
+            raise ZeroDivisionError
+        assert np.geterr() == before
+
+
+def test_quiet_goes_by_numpy_where_its_private_names_are_gone():
+    made = dedent("""
+        import numpy as np
+        from numpy._core import umath
+        del umath._make_extobj
+        from pullback.words import sniffs
+        with sniffs.quiet():
+            print(np.geterr()["divide"], sniffs.quiet is sniffs._quiet_by_numpy)
+        print(np.geterr()["divide"])
+    """)
+    assert run(made) == ["ignore", "True", "warn"]

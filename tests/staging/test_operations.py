@@ -1,0 +1,72 @@
+"""When two operations say the same, and which plain value may take the place of another."""
+
+import numpy as np
+import pytest
+
+from pullback.staging.operations import Constant, Operation, result_of, same, same_params
+
+A = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1, 1),
+        (None, None),
+        ((slice(1, None), 2), (slice(1, None), 2)),
+        ({"axis": (0, 1)}, {"axis": (0, 1)}),
+        (A, A.copy()),
+        (np.dtype("f8"), np.dtype("f8")),
+        (float("nan"), float("nan")),
+        ([1, "a"], [1, "a"]),
+    ],
+)
+def test_the_same_parameters(a, b):
+    assert same_params(a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1, True),
+        (1, 1.0),
+        (0.0, -0.0),
+        (np.float64(0.0), np.float64(-0.0)),
+        (slice(1, None), slice(2, None)),
+        ({"axis": 0}, {"axis": 0, "keepdims": True}),
+        ((1,), [1]),
+        (A, A * 1.0000001),
+        (np.zeros(2), -np.zeros(2)),
+        (np.arange(3), np.arange(6)[::2]),
+        (A, A.astype("f4")),
+    ],
+)
+def test_other_parameters(a, b):
+    if isinstance(a, np.ndarray) and a.dtype.kind == "i":
+        b = np.arange(0, 6)[::2] // 2  # the same numbers
+        b = np.repeat(b, 2)[::2]
+    assert not same_params(a, b)
+
+
+def test_a_constant_is_taken_whatever_it_holds_if_its_kind_is_the_same():
+    known = Constant.of(A)
+    assert known.admits(A * 2)
+    for other in (A[::-1], A[:3], A.astype("f4"), A.reshape(2, 3), list(A), 1.0):
+        assert not known.admits(other)
+    assert Constant.of(1.0).admits(2.0)
+    assert not Constant.of(1.0).admits(2)
+    assert not Constant.of(1.0).admits(np.float64(2.0))
+    assert not Constant.of(np.float32(1)).admits(np.float64(1))
+
+
+def test_the_result_is_part_of_an_operation():
+    def sum_of(a):
+        return Operation(np.sum, (0,), {"axis": 0}, (1,), (result_of(a, "tracer"),))
+
+    assert same(sum_of(A), sum_of(A + 1))
+    assert not same(sum_of(A), sum_of(A[::2]))
+    assert not same(sum_of(A), sum_of(A.astype("f4")))
+    assert result_of(A, "tracer").array
+    assert result_of(A, "tracer").dense
+    assert not result_of(A[::2], "tracer").dense
+    assert not result_of(A[0], "tracer").array

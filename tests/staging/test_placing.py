@@ -1,0 +1,117 @@
+"""Where results lie: large ones in buffers that are used again, never in what somebody else has."""
+
+import numpy as np
+import pytest
+from tests.staging.both_ways import POLICIES, loop_over, require_same, the_stage
+
+import pullback as pb
+from pullback.staging.placing import LARGE, plan_of, ufunc_of
+from pullback.staging.symbols import Program
+from pullback.testing.comparing.bits import same_bits
+
+A = np.linspace(-1.0, 1.0, 4096).reshape(64, 64)
+
+
+def planned(function, *inputs, leaving=1):
+    """The plan of the statements that ``function`` makes."""
+    program = Program()
+    symbols = [program.value(x) for x in inputs]
+    found = function(*symbols)
+    found = found if isinstance(found, tuple) else (found,)
+    return plan_of(program, program.statements, [x.number for x in found])
+
+
+def test_what_nobody_reads_is_not_computed():
+    def f(x):
+        np.sin(x) * 2.0
+        return np.cos(x)
+
+    assert [line.statement.function for line in planned(f, A).lines] == [np.cos]
+
+
+def test_a_chain_of_large_results_lies_in_one_buffer_and_what_leaves_in_none():
+    plan = planned(lambda x: np.cos(np.sin(x) * 2.0 + x), A)
+    assert [line.into.split()[0] for line in plan.lines] == ["buffer", "value", "value", "fresh"]
+    assert plan.buffers == [(A.shape, A.dtype)]
+    assert plan.fresh == [(A.shape, A.dtype)]
+    assert plan.nbytes == A.nbytes
+
+
+def test_small_results_are_left_to_numpy():
+    small = A[:2]
+    assert small.nbytes < LARGE <= A.nbytes
+    plan = planned(lambda x: np.sin(x) * 2.0, small)
+    assert not plan.buffers
+    assert not any(line.into for line in plan.lines)
+
+
+def test_a_result_that_is_looked_at_through_a_view_keeps_its_buffer():
+    def f(x):
+        s = np.sin(x)
+        rows = s[:8]
+        t = np.cos(s) * 2.0  # may not go into s, whose rows are read below
+        return rows.sum() + t.sum()
+
+    places = [line.into for line in planned(f, A).lines if ufunc_of(line.statement) is not None]
+    assert places[:3] == ["buffer 0", "buffer 1", places[2]]
+    assert places[2] != "buffer 0"
+
+
+def test_a_write_goes_in_place_where_the_array_was_made_here():
+    def fill(target, number):
+        target[...] = number
+
+    def f(x):
+        return np.sin(x), x
+
+    program = Program()
+    x = program.value(A)
+    made = program.write(np.sin(x), fill, 1.0)
+    given = program.write(x, fill, 1.0)
+    plan = plan_of(program, program.statements, [made.number, given.number])
+    assert [line.in_place for line in plan.lines if line.statement.writes] == [True, False]
+
+
+def large(k, u, x):
+    v = np.sin(u) * x
+    v[1:-1] += 0.1 * (u[2:] - u[:-2])
+    w = v[::2].sum(axis=0)
+    v *= 0.5
+    return v + w * 0.01
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (4096,), (64, 8, 8)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_arrays_have_the_bits_of_recorded_steps(shape, order):
+    x = np.array(A.reshape(shape), order=order)
+    require_same(loop_over(large), x)
+
+
+def test_arguments_states_and_results_are_left_alone():
+    x = A.copy()
+    seen = []
+
+    def f(x):
+        return pb.scan(lambda u, _: (np.sin(u) * x, u + 1.0), x, length=12)
+
+    with pb.using(staging="numpy"):
+        for _ in range(3):
+            (u, ys), pull = pb.vjp(f, x)
+            seen.append((u, ys, *pull((np.ones_like(u), np.ones_like(ys)))))
+    kept = [tuple(a.copy() for a in seen[0])] * 3
+    assert same_bits(x, A)
+    assert same_bits(seen, kept)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_pulls_of_two_points_interleaved(policy):
+    def f(x):
+        return np.sum(pb.fori_loop(0, 12, lambda k, u: np.sin(u) * x + u[::-1] * 0.5, x))
+
+    def of(staging):
+        with pb.using(staging=staging):
+            pulls = [pb.vjp(f, x, policy=policy)[1] for x in (A, -A)]
+            return [pull(1.0)[0] for _ in range(2) for pull in pulls]
+
+    assert same_bits(of("numpy"), of("off"))
+    assert the_stage().reverse.plan.buffers
