@@ -41,8 +41,8 @@ def shelves():
 
 
 def variants():
-    """What is known of steps, by body."""
-    return shelves()
+    """What is known of steps, by body and by what enters them."""
+    return [found for shelf_of_body in shelves() for found in shelf_of_body.variants]
 
 
 def stages():

@@ -83,7 +83,7 @@ def test_few_kinds_of_steps_are_all_staged():
 
 
 def test_why_is_told_once():
-    found = shelf.Shelf()
+    found = shelf.Variants(())
     for _ in range(3):
         found.failed("a reason")
     assert found.why == ["a reason"]

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
-from pullback.loops.rerun import Steps, StepTape
+from pullback.loops.rerun import Steps, StepTape, separate
 from pullback.loops.staged_steps import StagedStep
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
@@ -18,6 +19,7 @@ from pullback.policies.machine import Machine
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
+from pullback.words.specs import carries_derivative
 
 
 class Snapshot(NamedTuple):
@@ -169,9 +171,10 @@ class LoopChain(Storing):
         staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
             self._look_back(first)
-            step, self.state = staging.recorded(first, self.state, keeps=False)
+            step, self.state = staging.recorded(first, self._writable(), keeps=False)
             if step is not None:
                 step.release()
+                self.state = separate(self.state)
             self.owned = False
             self.store.ledger.n_forward += 1
             first += 1
@@ -185,6 +188,12 @@ class LoopChain(Storing):
                     self.owned = True
                     self.store.ledger.n_forward += 1
         return stop
+
+    def _writable(self) -> list[Any]:
+        """The live state for a body that gets handles: other arrays are copied, since the body may write to them."""
+        if not any(isinstance(leaf, np.ndarray) and not carries_derivative(leaf) for leaf in self.state):
+            return self.state
+        return [leaf if carries_derivative(leaf) else twin_of(leaf) for leaf in self.state]
 
     def _look_back(self, k: int) -> None:
         if self.looks_back:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.rerun import Steps, StepTape, as_before, returned_by
+from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
 from pullback.memory.in_force import Enclosed, next_level, planned
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
@@ -211,8 +211,10 @@ class StagedSteps:
             step.items = _items(stage, step.slots)
         if not stage.closed:
             after = as_before(state, after)
-        self.state = after if stage.repeats else None
         steps.verifier.after(k, after, ys)
+        if not keeps:
+            after = separate(after)
+        self.state = after if stage.repeats else None
         return step, after
 
     def _ordinary(

@@ -15,6 +15,8 @@ from pullback.words.sniffs import error_state, under_error_state
 
 _BY_VALUE = (".curves.", ".sets")
 """Modules of the core whose primitives look at what they are given."""
+_TOTAL = frozenset(("operator_add", "operator_subtract", "operator_multiply", "operator_negative", "operator_positive"))
+"""Operators of Python's numbers that never fail."""
 _ALLOWED: dict[Any, bool] = {}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
 
@@ -36,6 +38,11 @@ def may_wait(prim: Any) -> bool:
     if module.startswith("pullback.primitives."):
         return not any(part in module for part in _BY_VALUE)
     return module == "numpy"
+
+
+def fails_as_a_number(prim: Any, results: tuple[Any, ...]) -> bool:
+    """Whether what is computed is Python's own arithmetic on numbers that may raise, or turn complex."""
+    return any(result.type in (float, complex) for result in results) and getattr(prim, "name", "") not in _TOTAL
 
 
 class Conditions:

@@ -50,7 +50,12 @@ class Plan:
 
 
 def plan_of(
-    program: Program, statements: list[Statement], leaving: Iterable[int], given: Iterable[int] = (), *, all_of: bool
+    program: Program,
+    statements: list[Statement],
+    leaving: Iterable[int],
+    given: Iterable[int] = (),
+    *,
+    all_of: bool = False,
 ) -> Plan:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it."""

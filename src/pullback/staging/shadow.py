@@ -21,7 +21,8 @@ from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import takes_over, write_region
-from pullback.staging.conditions import Conditions, may_wait
+from pullback.rules.declaration import Primitive
+from pullback.staging.conditions import Conditions, fails_as_a_number, may_wait
 from pullback.staging.operations import (
     ADD,
     CAPTURE,
@@ -346,7 +347,7 @@ class ShadowRun:
         several = isinstance(given, tuple)
         parts = tuple(given) if several else () if what is RESULT else (given,)
         results = tuple(map(told, parts))
-        if not may_wait(what):
+        if not may_wait(what) or (type(what) is Primitive and fails_as_a_number(what, results)):
             self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
         if not self.conditions.hold():
             self.why = self.why or "NumPy's error state, or Python's warning filters, are changed within the step"

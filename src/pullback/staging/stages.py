@@ -209,11 +209,11 @@ def _generated(
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
     arguments = [("slots", list(slots)), ("seeds", [x.number for x in given])]
     leaving = (*parts[0], *parts[1])
-    backward = generate(program, "reverse", plan_of(program, after, leaving, all_of=False), arguments, parts)
+    backward = generate(program, "reverse", plan_of(program, after, leaving), arguments, parts)
     own = generate(
         program,
         "reverse_own",
-        plan_of(program, after, leaving, _apart(program, parts, given), all_of=False),
+        plan_of(program, after, leaving, _apart(program, parts, given)),
         arguments,
         parts,
     )
