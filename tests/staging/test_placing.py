@@ -12,13 +12,13 @@ from pullback.testing.comparing.bits import same_bits
 A = np.linspace(-1.0, 1.0, 4096).reshape(64, 64)
 
 
-def planned(function, *inputs, leaving=1):
+def planned(function, *inputs, all_of=False):
     """The plan of the statements that ``function`` makes."""
     program = Program()
     symbols = [program.value(x) for x in inputs]
     found = function(*symbols)
     found = found if isinstance(found, tuple) else (found,)
-    return plan_of(program, program.statements, [x.number for x in found])
+    return plan_of(program, program.statements, [x.number for x in found], all_of=all_of)
 
 
 def test_what_nobody_reads_is_not_computed():
@@ -27,13 +27,19 @@ def test_what_nobody_reads_is_not_computed():
         return np.cos(x)
 
     assert [line.statement.function for line in planned(f, A).lines] == [np.cos]
+    forward = planned(f, A, all_of=True)  # which may have to warn of it
+    assert [line.statement.function for line in forward.lines if not line.statement.symbol] == [np.sin, np.cos]
 
 
-def test_a_chain_of_large_results_lies_in_one_buffer_and_what_leaves_in_none():
+def test_a_chain_of_large_results_lies_in_one_array_which_is_no_buffer_if_it_leaves():
     plan = planned(lambda x: np.cos(np.sin(x) * 2.0 + x), A)
-    assert [line.into.split()[0] for line in plan.lines] == ["buffer", "value", "value", "fresh"]
-    assert plan.buffers == [(A.shape, A.dtype)]
+    assert [line.into.split()[0] for line in plan.lines] == ["fresh", "value", "value", "value"]
+    assert not plan.buffers
     assert plan.fresh == [(A.shape, A.dtype)]
+    plan = planned(lambda x: (np.sin(x) * 2.0 + x).sum(axis=0), A)
+    assert [line.into.split(" ")[0] for line in plan.lines] == ["buffer", "value", "value", ""]
+    assert plan.buffers == [(A.shape, A.dtype)]
+    assert not plan.fresh
     assert plan.nbytes == A.nbytes
 
 
@@ -68,7 +74,7 @@ def test_a_write_goes_in_place_where_the_array_was_made_here():
     x = program.value(A)
     made = program.write(np.sin(x), fill, 1.0)
     given = program.write(x, fill, 1.0)
-    plan = plan_of(program, program.statements, [made.number, given.number])
+    plan = plan_of(program, program.statements, [made.number, given.number], all_of=False)
     assert [line.in_place for line in plan.lines if line.statement.writes] == [True, False]
 
 
