@@ -158,6 +158,13 @@ def plain_value(x: Any) -> Any:
     return value
 
 
+def is_array(handle: Any) -> bool:
+    """Whether a handle stands for an array, no scalar."""
+    if handle._tape.mode == DEFERRED:
+        return bool(handle._tape.shadow.result(handle).array)
+    return type(handle._value) is np.ndarray or isinstance(plain_value(handle), np.ndarray)
+
+
 def read_only(value: Any) -> Any:
     """An array that a body may not write to, since it captures it; anything else as it is."""
     if isinstance(value, np.ndarray):

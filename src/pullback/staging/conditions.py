@@ -17,6 +17,8 @@ _BY_VALUE = (".curves.", ".sets")
 """Modules of the core whose primitives look at what they are given."""
 _TOTAL = frozenset(("operator_add", "operator_subtract", "operator_multiply", "operator_negative", "operator_positive"))
 """Operators of Python's numbers that never fail."""
+_MASKS = frozenset(("where", "condition"))
+"""Operands without derivative that say which elements, but not how many."""
 _ALLOWED: dict[Any, bool] = {}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
 
@@ -30,7 +32,7 @@ def may_wait(prim: Any) -> bool:
     """
     if type(prim) is not Primitive:
         return True
-    if not {"where"}.issuperset(prim.nondiff) and not prim.elementwise:
+    if not _MASKS.issuperset(prim.nondiff) and not prim.elementwise:
         return False
     if prim.elementwise or prim.view or prim.linear or prim.bilinear:
         return True

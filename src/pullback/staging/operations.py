@@ -30,12 +30,17 @@ class Result:
         return self.strides is not None
 
     @cached_property
-    def dense(self) -> bool:
-        """Whether the array lies without gaps, in C order or the reverse."""
+    def flags(self) -> Any:
+        """How the array lies in memory."""
         assert self.spec is not None
         assert self.strides is not None
         sample = np.lib.stride_tricks.as_strided(np.empty(0, self.spec.dtype), self.spec.shape, self.strides)
-        return bool(sample.flags.forc)
+        return sample.flags
+
+    @property
+    def dense(self) -> bool:
+        """Whether the array lies without gaps, in C order or the reverse."""
+        return bool(self.flags.forc)
 
 
 def result_of(value: Any, kind: str) -> Result:

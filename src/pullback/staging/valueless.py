@@ -2,12 +2,17 @@
 
 from typing import Any, Final
 
+import numpy as np
+
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, Tape
 from pullback.staging.quick_operators import array_ufunc, binary, getitem, increment, setitem, unary
+from pullback.tracing.dispatch import function
 from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
+
+_OF_SHAPE = (np.shape, np.ndim, np.size)
 
 
 class Valueless:
@@ -37,6 +42,16 @@ class Valueless:
         return self._spec.dtype
 
     @property
+    def strides(self: Any) -> Any:
+        """Bytes to step along each axis."""
+        return self._flag.strides if self._flag.array else self._value.strides
+
+    @property
+    def flags(self: Any) -> Any:
+        """How the array lies in memory."""
+        return self._flag.flags if self._flag.array else self._value.flags
+
+    @property
     def flat(self: Any) -> Any:
         """The elements in C order."""
         self._tape.shadow.surrender()
@@ -46,6 +61,11 @@ class Valueless:
     def flat(self: Any, new: Any) -> None:
         self._tape.shadow.surrender()
         self.flat = new
+
+    def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _OF_SHAPE and args and args[0] is self:
+            return func(np.broadcast_to(False, self.shape), *args[1:], **kwargs)
+        return function(self, func, args, kwargs)
 
     def __len__(self: Any) -> int:
         if not self._spec.shape:

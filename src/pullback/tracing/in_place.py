@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.recording.crossing import standing_for
-from pullback.recording.handles import Handle, is_foreign, plain_value, tape_of
+from pullback.recording.handles import Handle, is_array, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
 from pullback.recording.tape import DEFERRED
 from pullback.recording.writes import increment, takes_over
@@ -45,7 +45,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     compute = OPERATORS.get(name) or registry.named(
         f"operator_{name}" if f"operator_{name}" in registry.names else name
     )
-    if not is_array_handle(handle):
+    if not is_array(handle):
         return compute(handle, other)
     if type(other) not in handle._tape.kinds.ordinary:
         other = as_operand(other)
@@ -59,13 +59,6 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     if handle._tape.shadow.take_over(handle, result) if deferred else takes_over(handle, result):
         return handle
     return write_out(name, handle, result)
-
-
-def is_array_handle(handle: Any) -> bool:
-    """Whether a handle stands for an array, no scalar."""
-    if handle._tape.mode == DEFERRED:
-        return bool(handle._tape.shadow.result(handle).array)
-    return type(handle._value) is np.ndarray or isinstance(plain_value(handle), np.ndarray)
 
 
 def _by_a_loop_apart(handle: Any) -> bool:

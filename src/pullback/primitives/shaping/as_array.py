@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import copy
-from pullback.recording.handles import Handle, plain_value
+from pullback.recording.handles import Handle, is_array, plain_value
 
 
 def as_array(x: Any) -> Any:
@@ -15,7 +15,7 @@ def as_array(x: Any) -> Any:
     dtype of its own."""
     x = as_operand(x)
     if isinstance(x, Handle):
-        return x if isinstance(plain_value(x), np.ndarray) else copy(x, order="K")
+        return x if is_array(x) else copy(x, order="K")
     return x if hasattr(x, "ndim") else np.asarray(x)
 
 
