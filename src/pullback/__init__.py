@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from pullback.inspect.profile_table import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
+    from pullback.loops.stage_texts import explain_stage
     from pullback.policies.binomial import Binomial
     from pullback.policies.recompute import Recompute
     from pullback.solving.implicit_derivative import custom_linear_solve
@@ -80,6 +81,7 @@ else:
         "custom_root": "pullback.solving.roots_and_fixed_points",
         "dependencies": "pullback.inspect.dependency_table",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
+        "explain_stage": "pullback.loops.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
         "fun_and_grad": "pullback.solving.structures_as_vectors",
@@ -154,6 +156,7 @@ __all__ = [
     "custom_root",
     "dependencies",
     "elementwise_grad",
+    "explain_stage",
     "fixed_point",
     "fori_loop",
     "fun_and_grad",

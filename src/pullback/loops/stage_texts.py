@@ -1,0 +1,58 @@
+"""``explain_stage``: what is known of a loop's body, as text: the generated functions, and why steps are recorded."""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import field, frozen
+
+from pullback.memory.ledger import mib
+from pullback.staging.shelf import shelf_of
+from pullback.staging.stages import Stage
+from pullback.words.errors import StructureError
+
+
+@frozen
+class StageTexts:
+    """What is known of the steps of one body. Prints as text."""
+
+    name: str
+    """That of the body."""
+    stages: tuple[str, ...] = field(repr=False)
+    """For each list of operations that came again, the generated functions and what they work in."""
+    why: tuple[str, ...]
+    """Why steps were recorded that could have been staged."""
+
+    def __str__(self) -> str:
+        if not self.stages and not self.why:
+            return f"{self.name}: no step of it has been seen twice under a trace; a short loop is not staged by itself"
+        reasons = [f"recorded, since {why}" for why in self.why]
+        head = f"{self.name}: {len(self.stages)} stage{'' if len(self.stages) == 1 else 's'}"
+        return "\n\n".join((head, *self.stages, *reasons))
+
+
+def explain_stage(body: Callable[..., Any]) -> StageTexts:
+    """What is known of the steps of ``body``, the function that was given to ``fori_loop``, ``scan`` or ``while_loop``:
+    the generated functions, the bytes they work in, and why steps are recorded.
+
+    Asked after a gradient; functions with the same code share what is known. Raises :class:`StructureError` for what is
+    no function.
+
+    >>> import numpy as np, pullback as pb
+    >>> body = lambda k, u: np.sin(u) * 0.5
+    >>> gradient = pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, staging="numpy")))(np.ones(3))
+    >>> print(pb.explain_stage(body).stages[0].splitlines()[0])
+    def record(inputs, captured, constants, buffers, fresh):
+    """
+    if getattr(body, "__code__", None) is None:
+        raise StructureError(
+            f"explain_stage takes the body of a loop, a function, got {type(body).__name__}; stages of other callables "
+            "live as long as their loop"
+        )
+    known = shelf_of(body).variants
+    texts = [_text(stage) for each in known for stage in each.stages]
+    return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why for each in known for why in each.why)))
+
+
+def _text(stage: Stage) -> str:
+    lines = [f"{each.text}# works in {mib(each.plan.nbytes)}" for each in (stage.record, stage.reverse)]
+    return "\n".join(lines)
