@@ -15,6 +15,7 @@ from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, sweep
+from pullback.policies.actions import MEMORY
 from pullback.policies.machine import Machine
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
@@ -50,8 +51,6 @@ class LoopChain(Storing):
     """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
     probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
     """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
-    kept: list[StepTape] = field(factory=list, init=False)
-    """Under save-all, the recorded steps."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
 
@@ -115,20 +114,18 @@ class LoopChain(Storing):
     def go_forward_saving(self, n: int | None) -> int:
         """The forward part of save-all, in which every step is recorded and kept: what its schedule says, without the
         bookkeeping of its actions. The length."""
-        k, kept, ledger = 0, self.kept, self.store.ledger
+        k, store = 0, self.store
         while k < n if n is not None else k == 0 or self.goes_on(k):  # the first step has been asked for
-            step = self._on_tracers(k)
-            ledger.hold(step.items)
-            kept.append(step)
+            store.put("tape", k, MEMORY, self._on_tracers(k))
             k += 1
         return k
 
-    def go_back_saving(self, passes: Any) -> None:
+    def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
-        self.passes, kept = passes, self.kept
-        while kept:
-            self.work = kept.pop()
-            self.reverse(len(kept))
+        self.passes, store = passes, self.store
+        for k in range(n - 1, -1, -1):
+            self.work = store.take_out("tape", k, MEMORY)
+            self.reverse(k)
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
@@ -145,11 +142,8 @@ class LoopChain(Storing):
 
     def release(self) -> None:
         """Drop everything stored and in WORK, and settle the ledger."""
-        kept, self.kept = self.kept, []
-        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,)), *kept]
+        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,))]
         self.store.clear()
-        for step in kept:
-            self.store.ledger.release(step.items)
         if self.work is not None:
             self.store.ledger.release(self.work.items)
         if self.probe is not None:

@@ -185,6 +185,9 @@ class LoopRecord:
             "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
         }
         del step, after
+        staging = chain.steps.staging
+        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
+            chain.steps.staging = None
         ledger = chain.store.ledger
         if not self.ids:  # nothing traced enters: nothing is held
             chain.start = []
@@ -219,7 +222,7 @@ class LoopRecord:
 
     def _go_back(self, passes: list[Pass]) -> None:
         if type(self.policy) is SaveAll:
-            self.chain.go_back_saving(passes)
+            self.chain.go_back_saving(self.n or 0, passes)
         else:
             self.chain.go_back(self.schedule, self.machine, passes)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
+from math import inf
 from threading import get_ident
 from typing import Any
 
@@ -114,6 +115,8 @@ class StagedSteps:
     shelf: Shelf
     first: int = 1
     """The step from which on stages are looked for."""
+    most_bytes: float = inf
+    """Bytes of state and tape up to which steps are staged."""
     works: dict[int, Workspace] = field(factory=dict, init=False)
     run: ShadowRun | None = field(default=None, init=False)
     """The shadow run of the last step, where the next can use it again."""
@@ -292,8 +295,12 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
     new = staging == "auto" and shelf.new
     if new and n is not None and n < FEWEST:
         return None
-    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1)
+    most_bytes = MOST_BYTES if staging == "auto" else inf
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes)
 
 
 FEWEST = 24
 """Steps from which a stage of a body that is new pays."""
+MOST_BYTES = 2 * 2**20
+"""A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
+holds."""

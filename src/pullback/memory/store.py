@@ -83,6 +83,14 @@ class Store:
         """The entry, which stays stored."""
         return self.tiers[tier].give(self.entries[kind, step, tier])
 
+    def take_out(self, kind: str, step: int, tier: str) -> Any:
+        """The entry, which is stored no more, but stays booked: for whoever works with it now."""
+        entry = self.get(kind, step, tier)
+        key = kind, step, tier
+        self.tiers[tier].drop(self.entries.pop(key))
+        self.booked.pop(key, None)
+        return entry
+
     def drop(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
         key = kind, step, tier

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.primitives.selecting.indexing import READ, _add_at
+from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import INPUT
@@ -26,6 +27,7 @@ from pullback.rules.unbroadcast import settle
 from pullback.staging.forward_statements import Forward, NotStageableError, written
 from pullback.staging.operations import Operation
 from pullback.staging.symbols import Program, Symbol
+from pullback.words.specs import buffer_of
 
 
 @define(eq=False)
@@ -65,8 +67,24 @@ def _held_by_symbols(form: Form, record: Any, operands: tuple[Any, ...], out: An
     prim, first = form.primitive, 1 + len(form.active)
     if prim.opaque or prim.guarded:
         raise NotStageableError(f"{form.name} is a primitive from outside, whose values are guarded")
-    saved = tuple(read(prim, name, operands.__getitem__, len(operands), out, residuals) for name in form.saved)
+    saved = tuple(
+        _as_held(read(prim, name, operands.__getitem__, len(operands), out, residuals), value)
+        for name, value in zip(form.saved, form.saved_values(record), strict=True)
+    )
     return (*record[:first], *saved, *record[first + len(saved) :])
+
+
+def _as_held(symbol: Any, value: Any) -> Any:
+    """The symbol of a value that a record holds: a copy where the record holds one, as of a slice of an array that is
+    being written."""
+    if type(symbol) is tuple:
+        return tuple(map(_as_held, symbol, value))
+    if type(symbol) is not Symbol:
+        return symbol
+    sample = symbol.program.samples[symbol.number]
+    if not isinstance(sample, np.ndarray) or buffer_of(value).nbytes >= buffer_of(sample).nbytes:
+        return symbol
+    return symbol.program.call(faithful_copy, (symbol,), {})
 
 
 def reverse_statements(

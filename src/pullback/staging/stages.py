@@ -127,8 +127,8 @@ def stage_of(step: Recorded) -> Stage:
     sites = [records[start][-1] if stop > start else 0 for start, stop in ranges]  # type: ignore[index]
     values = [value for _, value in step.captured]
     forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
-    n_forward = len(forward.program.statements)
     held = skeleton(records, ranges, step.operations, forward)
+    n_forward = len(forward.program.statements)
     slots = tuple(dict.fromkeys(n for record in held for n in _numbers(record)))
     seeds, given = _seeds(forward, step)
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
