@@ -20,7 +20,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.staging.conditions import computed, errors_are_ordinary
-from pullback.staging.operations import result_of
+from pullback.staging.operations import entering
 from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
@@ -117,7 +117,7 @@ class StagedSteps:
     """The step from which on stages are looked for."""
     most_bytes: float = inf
     """Bytes of state and tape up to which steps are staged."""
-    works: dict[int, Workspace] = field(factory=dict, init=False)
+    works: dict[Stage, Workspace] = field(factory=dict, init=False)
     run: ShadowRun | None = field(default=None, init=False)
     """The shadow run of the last step, where the next can use it again."""
     state: list[Any] | None = field(default=None, init=False)
@@ -167,9 +167,9 @@ class StagedSteps:
             run.end()
 
     def _entry(self, state: list[Any], row: Any) -> Any:
-        results = [_entering(leaf) if carries_derivative(leaf) else None for leaf in state]
+        results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
         active = self.steps.x_active if row else ()
-        x_results = [_entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
+        x_results = [entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
         types = [type(leaf) for leaf, result in zip(state, results, strict=True) if result is None]
         return self.shelf.of((results, x_results, types)), results, x_results
 
@@ -195,9 +195,9 @@ class StagedSteps:
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
         steps = self.steps
         [stage] = [stage for stage in self.entry[0].stages if stage.known is run.following]
-        work = self.works.get(id(stage))
+        work = self.works.get(stage)
         if work is None:
-            work = self.works[id(stage)] = Workspace(steps)
+            work = self.works[stage] = Workspace(steps)
         captured = run.captured
         if captured:
             steps.require_captures(captured, k)
@@ -241,18 +241,10 @@ class StagedSteps:
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))
             recorded = Recorded(
-                tape, run.operations, run.ranges, run.inputs, captured, run.constants,
-                [i for i in (*entered, *x_entered) if i is not None], [*step.left, *step.ys], returned,
-                masks or (around is not None and around.masks),
+                tape, run.operations, run.ranges, run.inputs, captured, run.constants, results, (entered, x_entered),
+                [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
             )  # fmt: skip
-            stage = variants.learn(recorded)
-            if stage is not None:
-                stage.places, stage.left = (step.entered, step.x_entered), [*step.left, *step.ys]
-                stage.returns_seeds = stage.returns_seeds and not (step.x_entered or step.ys)
-                after = [None if r is None else _entering(x) for x, r in zip(returned, results, strict=False)]
-                stage.closed = after == results
-                after = [None if r is None else _entering(x) for x, r in zip(values, results, strict=True)]
-                stage.repeats = after == results
+            variants.learn(recorded)
         return step, values
 
 
@@ -263,10 +255,6 @@ def _entered(run: ShadowRun, leaves: list[Any], results: list[Any]) -> list[Any]
         if result is not None:
             given[k] = run.enter(leaves[k], result)
     return given
-
-
-def _entering(leaf: Any) -> Any:
-    return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
 
 
 def _items(stage: Stage, slots: tuple[Any, ...]) -> list[Item]:

@@ -49,6 +49,11 @@ def result_of(value: Any, kind: str) -> Result:
     return Result(shared_spec(value), strides, kind, type(value))
 
 
+def entering(leaf: Any) -> Result:
+    """Of a leaf that enters a step."""
+    return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
+
+
 @frozen(slots=False)
 class Constant:
     """An operand that is no handle: its content is taken anew in every step, its kind is not."""

@@ -34,7 +34,7 @@ from pullback.staging.operations import (
     Constant,
     Operation,
     Result,
-    result_of,
+    entering,
     same,
     same_params,
 )
@@ -102,7 +102,7 @@ class ShadowRun:
     def enter(self, value: Any, result: Result | None = None) -> Any:
         """The handle of a leaf that enters the step."""
         if result is None:
-            result = result_of(value, "weak" if type(value) in (float, complex) else "tracer")
+            result = entering(value)
         handle = self._made(len(self.inputs), result)
         self.inputs.append(value)
         if self.following is None:

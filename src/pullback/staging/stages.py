@@ -11,7 +11,7 @@ from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
-from pullback.staging.operations import Operation
+from pullback.staging.operations import Operation, Result, entering
 from pullback.staging.placing import plan_of
 from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
@@ -32,13 +32,22 @@ class Recorded:
     inputs: list[Any]
     captured: list[tuple[int, Any]]
     constants: list[Any]
-    entered: list[int]
-    """Record of each input."""
+    kinds: list[Result | None]
+    """Of the leaves of the state; None for one without derivative."""
+    places: tuple[list[int | None], list[int | None]]
+    """Records of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None]
     """Record and spec of each leaf and output that leaves, None where it does not depend on the inputs."""
     returned: list[Any]
     """Values of the leaves and outputs."""
+    after: list[Any]
+    """The state after the step, in which Python's numbers are such again."""
     masks: bool
+
+    @property
+    def entered(self) -> list[int]:
+        """Record of each input."""
+        return [i for part in self.places for i in part if i is not None]
 
 
 @define(eq=False)
@@ -136,10 +145,16 @@ def stage_of(step: Recorded) -> Stage:
     _require_same(stage, step)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
-    stage.returns_seeds = len(samples) == len(step.left) == len(stage.specs) == len(step.entered) and all(
-        type(x) is np.ndarray and x.flags.c_contiguous and x.shape == spec.shape and x.dtype == spec.dtype
-        for x, spec in zip(samples, stage.specs, strict=True)
+    stage.places, stage.left = step.places, step.left
+    stage.returns_seeds = (
+        not step.places[1]
+        and len(samples) == len(step.left) == len(stage.specs) == len(step.places[0])
+        and all(
+            type(x) is np.ndarray and x.flags.c_contiguous and x.shape == spec.shape and x.dtype == spec.dtype
+            for x, spec in zip(samples, stage.specs, strict=True)
+        )
     )
+    stage.closed, stage.repeats = _enters_again(step, step.returned), _enters_again(step, step.after)
     forward.program.samples.clear()
     return stage
 
@@ -162,6 +177,11 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
 
 def _share(array: Any, other: Any) -> bool:
     return isinstance(other, np.ndarray) and np.may_share_memory(array, other)
+
+
+def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
+    """Whether leaves are of the kinds that have entered the step."""
+    return all(kind is None or entering(x) == kind for kind, x in zip(step.kinds, leaves, strict=False))
 
 
 def _numbers(record: Any) -> list[int]:
