@@ -19,6 +19,17 @@ def loop_over(body, n=N):
     return f
 
 
+@pb.primitive
+def outside(u):
+    """A primitive of the user's."""
+    return u * 2
+
+
+@outside.vjp("u")
+def _outside_rule(ct):
+    return ct * 2
+
+
 def measured(f, x, policy, staging):
     """Value and gradient."""
     with pb.using(staging=staging):

@@ -87,10 +87,12 @@ def _typed(key: Any) -> tuple[Any, Any]:
     return key, tuple(map(type, key)) if type(key) is tuple else type(key)
 
 
-def _is_key(key: Any, wanted: Any) -> bool:
-    """Whether a key is the one wanted, which is basic."""
+def _is_key(run: Any, key: Any, wanted: Any) -> bool:
+    """Whether a key is the one wanted, which is basic. To compare a handle within a slice reads its value, which ends
+    the following: that key is left to the ordinary way, which refuses it."""
     expected, types = wanted
-    return (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and bool(key == expected)
+    alike = (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and bool(key == expected)
+    return alike and run.following is not None
 
 
 def _is_stale(handle: Any) -> bool:
@@ -128,39 +130,33 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
 
 def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An operator and its reflection."""
-    key = f"operator_{name}"
+    return _of_two(f"operator_{name}", 1, 2), _of_two(f"operator_{name}", 2, 1)
+
+
+def _of_two(key: str, own: int, others: int) -> Callable[..., Any]:
+    """An operator of two operands. ``own`` and ``others`` are the places of these in an entry; a reflection has its own
+    in the second."""
 
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
-        entry = run.quick[run.at]
-        if (
-            entry[1] == self._id
-            and entry[7] == key
-            and run.conditions.hold()
-            and not (isinstance(self, View) and _is_stale(self))
-            and _admits(run, entry[2], other)
-        ):
-            return _made(run, entry)
-        if isinstance(other, Handle) and other._tape is not self._tape:
-            other = present(other, self._tape)
-        return call(_primitive(key), (self, other), {})
-
-    def reflected(self: Any, other: Any) -> Any:
-        run = self._tape.shadow
         if isinstance(other, Handle) and other._tape is not self._tape:
             other = present(other, self._tape)
         entry = run.quick[run.at]
-        if (
-            entry[2] == self._id
-            and entry[7] == key
-            and run.conditions.hold()
-            and not (isinstance(self, View) and _is_stale(self))
-            and _admits(run, entry[1], other)
-        ):
+        if _is_next(run, entry, own, self, key) and _admits(run, entry[others], other):
             return _made(run, entry)
-        return call(_primitive(key), (other, self), {})
+        return call(_primitive(key), (self, other) if own < others else (other, self), {})
 
-    return operator, reflected
+    return operator
+
+
+def _is_next(run: Any, entry: tuple[Any, ...], own: int, handle: Any, key: str) -> bool:
+    """Whether the operation ``key`` on a handle, its operand at the place ``own``, is the one expected next."""
+    return (
+        entry[own] == handle._id
+        and entry[7] == key
+        and run.conditions.hold()
+        and not (isinstance(handle, View) and _is_stale(handle))
+    )
 
 
 def unary(name: str) -> Callable[..., Any]:
@@ -170,12 +166,7 @@ def unary(name: str) -> Callable[..., Any]:
     def operator(self: Any) -> Any:
         run = self._tape.shadow
         entry = run.quick[run.at]
-        if (
-            entry[1] == self._id
-            and entry[7] == key
-            and run.conditions.hold()
-            and not (isinstance(self, View) and _is_stale(self))
-        ):
+        if _is_next(run, entry, 1, self, key):
             return _made(run, entry)
         return call(_primitive(key), (self,), {})
 
@@ -194,7 +185,7 @@ def getitem(self: Any, key: Any) -> Any:
     if (
         entry[0] is GETITEM
         and entry[1] == self._id
-        and _is_key(key, entry[2])
+        and _is_key(run, key, entry[2])
         and run.conditions.hold()
         and not (isinstance(self, View) and _is_stale(self))
     ):
@@ -220,7 +211,7 @@ def setitem(self: Any, key: Any, new: Any) -> None:
         and entry[1] == self._id
         and not entry[4][0]
         and not isinstance(self, View)
-        and _is_key(key, entry[3][0])
+        and _is_key(run, key, entry[3][0])
         and run.conditions.hold()
         and _admits(run, entry[2], new)
     ):
@@ -243,14 +234,14 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
                 is_view is bool(through)
                 and root._id == entry[1]
                 and not (is_view and (_is_stale(self) or self._primitive is not GETITEM))
-                and _is_key(self._params["key"] if is_view else Ellipsis, entry[3][0])
+                and _is_key(run, self._params["key"] if is_view else Ellipsis, entry[3][0])
                 and _admits(run, entry[2], other)
             ):
                 _written(run, root, entry)
                 if is_view:
                     self._written_in = (root._id, 0)
                 return self
-        elif entry[7] == scalar and entry[1] == self._id and run.conditions.hold() and _admits(run, entry[2], other):
+        elif _is_next(run, entry, 1, self, scalar) and _admits(run, entry[2], other):
             return _made(run, entry)  # a scalar, which is rebound
         return ordinary(self, other)
 
