@@ -67,11 +67,13 @@ def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
 
 def whole_records(traced: Traced) -> list[Record | None]:
     """The records; one whose values a ``checkpoint`` has let go stands there without them."""
-    entries = traced.governor.entries if traced.governor is not None else {}
-    return [
-        entries[k].skeleton if record is None and k in entries else record
-        for k, record in enumerate(traced.tape.records)
-    ]
+    chains = traced.governor.chains if traced.governor is not None else ()
+    records = list(traced.tape.records)
+    for chain in chains:
+        for k in chain.entries:
+            if records[k] is None:
+                records[k] = chain.entries.record_of(k)
+    return records
 
 
 def input_labels(inputs: Iterable[Any], f: Callable[..., Any]) -> list[str]:

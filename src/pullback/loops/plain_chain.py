@@ -9,7 +9,9 @@ from attrs import define, field
 from pullback.loops.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.memory.executor import carry_out, run_forward, run_reverse
 from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
-from pullback.memory.replay import Entry, Needs, Replayer
+from pullback.memory.needs import Needs
+from pullback.memory.replay import Replayer
+from pullback.memory.step_entries import StepEntries
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
@@ -35,14 +37,13 @@ class PlainChain:
     known beforehand."""
 
     tape: Tape
-    entries: dict[int, Entry]
     store: Store
     schedule: Schedule
     n: int | None
     repeatable: bool
     """Whether another reverse pass may come: then the initial state is kept."""
     snapshots: PlainSnapshots
-    cuts: list[int] = field(factory=list)
+    entries: StepEntries = field(factory=StepEntries)
     machine: Machine = field(factory=lambda: Machine(None))
     pending: Any = None
     """The Advance or Record that the user's run is carrying out now."""
@@ -70,10 +71,15 @@ class PlainChain:
         """Whose schedule the steps go by."""
         return self.store.policy
 
+    @property
+    def cuts(self) -> Sequence[int]:
+        """The first record of each step; behind the last, where the chain ends."""
+        return self.entries.cuts
+
     # The user's run.
     def begin(self) -> None:
         """Step 0 starts at the next record."""
-        self.cuts.append(len(self.tape.records))
+        self.entries.begin(len(self.tape.records))
         self.machine = Machine(self.n)
         if self.repeatable:
             self.snapshots.begin(INITIAL, self.cuts[0])
@@ -83,7 +89,7 @@ class PlainChain:
     def cut(self) -> None:
         """The step under way has ended and another begins."""
         k = len(self.cuts)
-        self.cuts.append(len(self.tape.records))
+        self.entries.cut(len(self.tape.records))
         self.ledger.n_forward += 1
         self._proceed(k)
 
@@ -137,10 +143,10 @@ class PlainChain:
             # schedule has let go of the step before, and one without records ends the chain
             n -= 1
         else:
-            self.cuts.append(len(self.tape.records))
+            self.entries.cut(len(self.tape.records))
             self.ledger.n_forward += 1
             self._book(n - 1)
-        self.needs = Needs.of(self.entries, self.cuts[0], self.cuts[-1])
+        self.needs = Needs.of(self.entries)
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         self._tell_length(n)
         for action in self.schedule:
@@ -180,7 +186,7 @@ class PlainChain:
 
     def advance(self, start: int, stop: int) -> int:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
-        self._replay().run(self.cuts[start], self.cuts[stop], None)
+        self._replay().run(range(start, stop), None)
         self.ledger.n_forward += stop - start
         return stop
 
@@ -189,15 +195,19 @@ class PlainChain:
         replayer = self._replay()
         if self.verifies:
             self.entered[step] = self._digests(replayer, step)
-        replayer.run(self.cuts[step], self.cuts[step + 1], self.tape.records)
+        replayer.run(range(step, step + 1), self.tape.records)
         self._require_repeated(replayer, step + 1)
         self.ledger.n_forward += 1
         self.work = step
         self._book(step)
 
     def _digests(self, replayer: Replayer, step: int) -> dict[int, int]:
-        cut, last = self.cuts[step], self.needs.last_use
-        return {i: short_digest(plain_value(v)) for i, v in replayer.env.items() if i < cut <= last.get(i, -1)}
+        return {i: short_digest(plain_value(v)) for i, v in self._reaching(replayer, step).items()}
+
+    def _reaching(self, replayer: Replayer, step: int) -> dict[int, Any]:
+        """The values that a step, or a later one, reads from before it."""
+        needs, entries, cut = self.needs, self.entries, self.cuts[step]
+        return {i: v for i, v in replayer.env.items() if i < cut and needs.reads_from(step, i, entries)}
 
     def _require_repeated(self, replayer: Replayer, step: int) -> None:
         """Raise :class:`ReplayError` where ``step`` would begin with other values than when it was executed."""
@@ -205,7 +215,8 @@ class PlainChain:
         found = self._digests(replayer, step) if wanted else {}
         wrong = [i for i in sorted(wanted) if found.get(i, wanted[i]) != wanted[i]]
         if wrong:
-            entry = self.entries[wrong[0]]
+            entry = self.entries.get(wrong[0])
+            assert entry is not None  # it was executed
             raise ReplayError(
                 f"{entry.form.name}, called at {site_text(entry.skeleton[-1])} before step {step}, gave other bytes "
                 "when it was executed again. The forward of a primitive must depend on nothing but its operands "
@@ -269,8 +280,7 @@ class PlainChain:
 
     def _snapshot_of_replay(self, step: int) -> PlainSnapshot:
         replayer, start = self._replay(), self.cuts[step]
-        last = self.needs.last_use
-        snapshot = PlainSnapshot(start, {i: v for i, v in replayer.env.items() if last.get(i, -1) >= start})
+        snapshot = PlainSnapshot(start, self._reaching(replayer, step))
         for ident in snapshot.values:
             replayer.own.discard(replayer.base.get(ident, ident))
         return snapshot
@@ -312,8 +322,8 @@ class PlainChain:
 
     def _first_line(self) -> str:
         """The user's line of the first operation in the steps."""
-        first = min((k for k in self.entries if k >= self.cuts[0]), default=None)
-        return "an unknown line" if first is None else site_text(self.entries[first].skeleton[-1])
+        first = next((entry for pattern in self.entries.patterns for entry in pattern.entries if entry), None)
+        return "an unknown line" if first is None else site_text(first.skeleton[-1])
 
     def _restart(self) -> None:
         initial = self.snapshots.initial
@@ -337,7 +347,7 @@ class PlainChain:
             assert start is not None  # every policy that drops step 0 keeps its initial state
             replayer = Replayer(self.entries, self.needs, dict(start.values))
             for k in range(dropped[-1] + 1):
-                replayer.run(self.cuts[k], self.cuts[k + 1], self.tape.records if k in dropped else None)
+                replayer.run(range(k, k + 1), self.tape.records if k in dropped else None)
         self.close()
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ from pullback.loops.plain_chain import PlainChain
 from pullback.loops.plain_snapshots import PlainSnapshots
 from pullback.memory.in_force import recorded, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
-from pullback.memory.replay import Const, Entry
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
 from pullback.policies.base import Schedule
@@ -38,7 +37,6 @@ class PlainCode(Governor):
     ledger: Ledger
     repeatable: bool
     tape: Tape | None = None
-    entries: dict[int, Entry] = field(factory=dict)
     chains: list[PlainChain] = field(factory=list)
     active: PlainChain | None = None
     marked: bool = False
@@ -76,20 +74,20 @@ class PlainCode(Governor):
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
             chain.cut()
-        arguments = tuple(self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True))
-        self.entries[ident] = Entry(_skeleton(record), arguments, params, rerun)
+        arguments = [self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True)]
+        chain.entries.add(ident, record, arguments, params, rerun)
 
     def _argument(self, operand: Any, value: Any, chain: PlainChain, site: int) -> Any:
         if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
             chain.snapshots.read(operand._id, value, operand)
-            return operand._id
+            return Ident(operand._id)
         if type(operand) is Ident:
             chain.snapshots.read(operand.ident, value, None)
-            return operand.ident
+            return operand
         if isinstance(value, np.ndarray):
             self.constant_site = site
-            return Const(self.constant(value))
-        return Const(value)
+            return self.constant(value)
+        return value
 
     def watch(self, handle: Any) -> None:
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
@@ -147,7 +145,6 @@ class PlainCode(Governor):
             self.chains.remove(chain)
             if not self.chains:
                 self._release_constants()
-                self.entries.clear()
 
     def begin(self, n: int | None, policy: Any, verify: Any = None) -> PlainChain:
         """A chain of steps begins at the next record."""
@@ -157,7 +154,7 @@ class PlainCode(Governor):
         assert self.tape is not None
         store = Store(self.ledger, policy)
         self.active = PlainChain(
-            self.tape, self.entries, store, schedule, n, self.repeatable, PlainSnapshots(store),
+            self.tape, store, schedule, n, self.repeatable, PlainSnapshots(store),
             verifies=verify_in_force(verify) != "off",
         )  # fmt: skip
         self.chains.append(self.active)
@@ -208,7 +205,6 @@ class PlainCode(Governor):
         for chain in self.chains:
             chain.close()
         self._release_constants()
-        self.entries.clear()
 
     def _release_constants(self) -> None:
         for constant in self.constants.values():
@@ -225,14 +221,6 @@ class PlainCode(Governor):
                 "scan for the loop: they compute such arrays again and hold none"
             )
             warn_user(message, PolicyWarning)
-
-
-def _skeleton(record: Any) -> tuple[Any, ...]:
-    form = FORMS[record[0]]
-    if not form.saved:
-        return tuple(record)
-    start = 1 + len(form.active)
-    return (*record[:start], *(None for _ in form.saved), *record[start + len(form.saved) :])
 
 
 @define(eq=False)

@@ -1,16 +1,15 @@
-"""A replayable program: beside each record, what re-executes it. The same primitive on the same values in the same
-strides gives the same bits.
-
-An entry is ``(skeleton, arguments, params)``: the record with its saved values left out, the operands as ids or held
-constants, and the static parameters. Replay never calls the user's Python.
+"""The steps of a recorded program are executed again, from their entries. The same primitive on the same values in the
+same strides gives the same bits. The user's Python is never called.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from pullback.memory.needs import Needs
+from pullback.memory.step_entries import AROUND, Entry, StepEntries, decoded
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
     Handle,
@@ -20,73 +19,9 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import evaluate
 from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
-from pullback.rules.forms import FORMS, Form
-from pullback.rules.rule_names import positions, read
+from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
 from pullback.words.errors import say_where
-
-
-@define(eq=False)
-class Entry:
-    """What re-executes one record, and what it needs to become a record again."""
-
-    skeleton: tuple[Any, ...]
-    arguments: tuple[Any, ...]
-    params: Mapping[str, Any]
-    rerun: Any = None
-    """For a loop: the function that runs it again on the values of what entered."""
-
-    @property
-    def form(self) -> Form:
-        """The form of the record."""
-        form: Form = FORMS[self.skeleton[0]]
-        return form
-
-    def ids(self) -> list[int]:
-        """The ids this entry reads."""
-        return [a for a in self.arguments if type(a) is int]
-
-    def saved_ids(self, ident: int) -> set[int]:
-        """The ids whose values the record holds, its own id for its output or a residual."""
-        form, arity = self.form, len(self.arguments)
-        found: set[int] = set()
-        for name in form.saved:
-            if name in form.primitive.operand_names:
-                given = map(self.arguments.__getitem__, positions(form.primitive, name, arity))
-                found |= {a for a in given if type(a) is int}
-            else:
-                found.add(ident)
-        return found
-
-
-@define(eq=False)
-class Needs:
-    """Which values a replay must compute, and until when: ancestors of what the pullbacks read, no more."""
-
-    values: set[int] = field(factory=set)
-    last_use: dict[int, int] = field(factory=dict)
-    """Id to the last entry that computes or saves with it."""
-
-    @classmethod
-    def of(cls, entries: Mapping[int, Entry], start: int, stop: int) -> "Needs":
-        """The needs of the entries ``start .. stop-1``."""
-        needs = cls()
-        values, last_use = needs.values, needs.last_use
-        for ident in range(stop - 1, start - 1, -1):
-            entry = entries.get(ident)
-            if entry is None:
-                continue
-            saved = entry.saved_ids(ident)
-            if entry.rerun is not None:
-                saved = {ident}
-            values |= saved
-            used: Iterable[int] = saved
-            if ident in values:
-                used = (*saved, *entry.ids())
-                values.update(entry.ids())
-            for value in used:
-                last_use.setdefault(value, ident)
-        return needs
 
 
 @define(eq=False)
@@ -94,9 +29,13 @@ class Replayer:
     """Re-executes entries on an environment of values by id. It writes in place where the first run did, and nowhere
     else."""
 
-    entries: Mapping[int, Entry]
+    entries: StepEntries
     needs: Needs
     env: dict[int, Any] = field(factory=dict)
+    step: int = field(default=0, init=False)
+    """The step under way, its first record, and its plain operands."""
+    start: int = field(default=0, init=False)
+    operands: tuple[Any, ...] = field(default=(), init=False)
     own: set[int] = field(factory=set)
     """Ids whose buffers this replay made."""
     written: set[int] = field(factory=set)
@@ -107,44 +46,62 @@ class Replayer:
     """View id to the id of the array it looks at."""
     residuals: dict[int, Mapping[str, Any]] = field(factory=dict)
 
-    def run(self, start: int, stop: int, records: list[Any] | None) -> None:
-        """Execute ``start .. stop-1``; with ``records``, put each record back in its place with the values it holds.
+    def run(self, steps: range, records: list[Any] | None) -> None:
+        """Execute steps; with ``records``, put each record back in its place with the values it holds.
 
         Silently: the first run has warned where the user's own ``np.errstate`` let it.
         """
         with np.errstate(all="ignore"):
-            self._run(start, stop, records)
+            for step in steps:
+                self._run(step, records)
 
-    def _run(self, start: int, stop: int, records: list[Any] | None) -> None:
-        for ident in range(start, stop):
-            entry = self.entries.get(ident)
+    def _run(self, step: int, records: list[Any] | None) -> None:
+        self.step, self.start, self.operands = step, self.entries.cuts[step], self.entries.operands_of(step)
+        needs, start = self.needs.steps[step], self.start
+        for place, entry in enumerate(self.entries.patterns[step].entries):
             if entry is None:
                 continue
-            if ident in self.needs.values:
+            ident, arguments = start + place, self._arguments(entry)
+            if place in needs.values:
                 try:
-                    self._execute(ident, entry)
+                    self._execute(ident, entry, arguments)
                 except Exception as error:
                     say_where(
                         error, f"as {entry.form.name}, called at {site_text(entry.skeleton[-1])}, was executed again"
                     )
                     raise
             if records is not None:
-                records[ident] = self._record(ident, entry)
-            self._drop(ident, entry)
+                records[ident] = self._record(ident, entry, arguments)
+            self._drop(ident, entry, needs.dropped[place])
+        for coded, _ in needs.far:
+            ident = coded + AROUND
+            if self.needs.far[ident][0] == step:
+                self.env.pop(ident, None)
+                self.base.pop(ident, None)
+        alive = self.env.keys() | self.base.values()
+        self.own &= alive
+        self.written &= alive
+        self.pinned &= alive
 
-    def _execute(self, ident: int, entry: Entry) -> None:
+    def _arguments(self, entry: Entry) -> list[Any]:
+        """The ids of what an entry reads, and its plain operands as :class:`Const`."""
+        start, operands = self.start, self.operands
+        return [decoded(a, start) if type(a) is int else Const(operands[a.place]) for a in entry.arguments]
+
+    def _execute(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
         form = entry.form
         opcode = entry.skeleton[0]
         if opcode in WRITE_OPCODES:
-            self._write(ident, entry)
+            self._write(ident, entry, *arguments)
             return
         if opcode == CREATE.opcode:
-            self.env[ident] = created(entry.arguments, **entry.params)
+            self.env[ident] = created(arguments, **entry.params)
             self.own.add(ident)
             return
-        values = [self.env[a] if type(a) is int else a.value for a in entry.arguments]
+        values = [self.env[a] if type(a) is int else a.value for a in arguments]
         if entry.rerun is not None:
-            self.pinned.update(self.base.get(a, a) for a in entry.ids())  # the run holds what entered the loop
+            # the run holds what entered the loop
+            self.pinned.update(self.base.get(a, a) for a in arguments if type(a) is int)
             self.env[ident], run = entry.rerun([
                 freeze(value) if isinstance(value, Handle) else value for value in values
             ])
@@ -164,8 +121,8 @@ class Replayer:
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         if form.primitive.opaque:  # what an opaque object keeps of an operand is not written
-            self.pinned.update(self.base.get(a, a) for a in entry.ids())
-        source = entry.arguments[0]
+            self.pinned.update(self.base.get(a, a) for a in arguments if type(a) is int)
+        source = arguments[0]
         if form.primitive.view and type(source) is int and looks_at(out, values[0]):
             self.base[ident] = self.base.get(source, source)
         else:
@@ -179,8 +136,7 @@ class Replayer:
             self.own.add(ident)
         self.env[ident] = out
 
-    def _write(self, ident: int, entry: Entry) -> None:
-        root, value = entry.arguments
+    def _write(self, ident: int, entry: Entry, root: Any, value: Any) -> None:
         source = self.env[value] if type(value) is int else value.value
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
@@ -200,23 +156,28 @@ class Replayer:
 
     def _read_later(self, root: int, ident: int) -> bool:
         """Whether the value before a write, or a view of it, is read after the write."""
-        last = self.needs.last_use
-        if last.get(root, -1) > ident:
-            return True
-        return any(last.get(view, -1) > ident for view, base in self.base.items() if base == root and view in self.env)
+        place = ident - self.start
+        return self._last(root) > place or any(
+            self._last(view) > place for view, base in self.base.items() if base == root and view in self.env
+        )
 
-    def _record(self, ident: int, entry: Entry) -> tuple[Any, ...]:
+    def _last(self, ident: int) -> int:
+        """The place in the step of the last use of a value."""
+        return self.needs.last_use(self.step, ident, self.entries)
+
+    def _record(self, ident: int, entry: Entry, arguments: list[Any]) -> tuple[Any, ...]:
         form = entry.form
+        record = self.entries.recorded(entry, self.start)
         if entry.rerun is not None:
-            return (*entry.skeleton[:2], self.residuals.pop(ident)["run"], *entry.skeleton[3:])
+            return (*record[:2], self.residuals.pop(ident)["run"], *record[3:])
         if not form.saved:
-            return entry.skeleton
+            return record
         start = 1 + len(form.active)
-        saved = tuple(self._saved(name, ident, entry) for name in form.saved)
-        return (*entry.skeleton[:start], *saved, *entry.skeleton[start + len(saved) :])
+        saved = tuple(self._saved(name, ident, entry, arguments) for name in form.saved)
+        return (*record[:start], *saved, *record[start + len(saved) :])
 
-    def _saved(self, name: str, ident: int, entry: Entry) -> Any:
-        prim, arguments = entry.form.primitive, entry.arguments
+    def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
+        prim = entry.form.primitive
         if name == "out" or name in prim.outputs:
             self.pinned.add(ident)
         residuals = self.residuals.get(ident, {})
@@ -234,20 +195,18 @@ class Replayer:
         self.pinned.add(root)
         return value
 
-    def _drop(self, ident: int, entry: Entry) -> None:
+    def _drop(self, ident: int, entry: Entry, dropped: tuple[int, ...]) -> None:
         """Let go of the values that nothing after this entry reads."""
-        last = self.needs.last_use
-        for value in (*entry.ids(), ident):
-            if last.get(value, -1) <= ident:
-                self.env.pop(value, None)
-                self.base.pop(value, None)
+        for coded in dropped:
+            self.env.pop(self.start + coded, None)
+            self.base.pop(self.start + coded, None)
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
 
 
 class Const:
-    """An operand of a replayable record that is no value of the tape."""
+    """An operand of an entry that is no value of the tape."""
 
     __slots__ = ("value",)
 

@@ -1,0 +1,269 @@
+"""What re-executes the steps of a recorded program: entries, one for each record, shared between the steps that do the
+same.
+
+An id in an entry counts from the first record of its step, or, of a value made more than ``HORIZON`` steps before,
+stands as :data:`AROUND` below its own. So the entries of two steps that do the same are equal, and the same: a step
+beyond the first costs its cut, a pattern by reference, and the plain operands that differ from those of the pattern.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import starmap
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from pullback.recording.tape import Ident
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.rules.forms import FORMS, Form
+from pullback.rules.rule_names import positions
+from pullback.words.sameness import same_content
+
+AROUND: Final = 1 << 62
+"""Taken from an id that does not count from the step."""
+FAR: Final = -(1 << 61)
+"""What is below this is such an id."""
+HORIZON: Final = 16
+"""How many steps back ids count from the step that reads them."""
+MOST_PATTERNS: Final = 8
+"""How many of the newest patterns a step is compared with."""
+
+
+@frozen(eq=False)
+class Operand:
+    """In the arguments of an entry: the plain operand ``place`` of its step."""
+
+    place: int
+
+
+_OPERANDS: list[Operand] = []
+
+
+def _operand(place: int) -> Operand:
+    while len(_OPERANDS) <= place:
+        _OPERANDS.append(Operand(len(_OPERANDS)))
+    return _OPERANDS[place]
+
+
+@define(eq=False)
+class Entry:
+    """What re-executes one record, and what it needs to become a record again."""
+
+    skeleton: tuple[Any, ...]
+    """The record without the values it holds."""
+    arguments: tuple[Any, ...]
+    """Ids, and an :class:`Operand` for what is no value of the tape."""
+    params: Mapping[str, Any]
+    rerun: Any = None
+    """For a loop: the function that runs it again on the values of what entered."""
+
+    @property
+    def form(self) -> Form:
+        """The form of the record."""
+        form: Form = FORMS[self.skeleton[0]]
+        return form
+
+    def ids(self) -> list[int]:
+        """The ids this entry reads."""
+        return [a for a in self.arguments if type(a) is int]
+
+    def saved_ids(self, place: int) -> set[int]:
+        """The ids whose values the record holds, its own, ``place``, for its output or a residual."""
+        if self.rerun is not None:
+            return {place}
+        form, arity = self.form, len(self.arguments)
+        found: set[int] = set()
+        for name in form.saved:
+            if name in form.primitive.operand_names:
+                given = map(self.arguments.__getitem__, positions(form.primitive, name, arity))
+                found |= {a for a in given if type(a) is int}
+            else:
+                found.add(place)
+        return found
+
+
+@define(eq=False)
+class Pattern:
+    """What steps have in common."""
+
+    entries: tuple[Entry | None, ...]
+    """By place in the step; None for a record that nothing re-executes."""
+    operands: tuple[Any, ...]
+    """The plain operands of the first of these steps."""
+    far: tuple[tuple[int, int], ...] = field(init=False)
+    """The ids of far values that it reads, each with the last place."""
+
+    def __attrs_post_init__(self) -> None:
+        found = {a: j for j, entry in enumerate(self.entries) if entry is not None for a in entry.ids() if a < FAR}
+        self.far = tuple(found.items())
+
+
+@define(eq=False)
+class StepEntries:
+    """The entries of one chain, step by step; those of the step under way are ``open``."""
+
+    cuts: "array[int]" = field(factory=lambda: array("q"))
+    """The first record of each step; behind the last, where the chain ends."""
+    patterns: list[Pattern] = field(factory=list)
+    """Of each step that is over."""
+    others: list[tuple[Any, ...] | None] = field(factory=list)
+    """Of each step: the places of the plain operands that are not those of the pattern, as one tuple, and these."""
+    open: list[Entry | None] = field(factory=list)
+    operands: list[Any] = field(factory=list)
+    """The plain operands of the step under way."""
+    followed: Pattern | None = None
+    """What the step under way is compared with."""
+    recent: list[Pattern] = field(factory=list)
+    places: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
+
+    def begin(self, ident: int) -> None:
+        """The first step starts at record ``ident``."""
+        self.cuts.append(ident)
+
+    def cut(self, ident: int) -> None:
+        """The step under way is over, and another starts."""
+        pattern = self._pattern()
+        self.patterns.append(pattern)
+        self.others.append(self._others(pattern))
+        self.cuts.append(ident)
+        self.open, self.operands, self.followed = [], [], pattern
+
+    def _pattern(self) -> Pattern:
+        mine = self.open
+        for pattern in (self.followed, *self.recent):
+            if pattern is not None and len(pattern.entries) == len(mine) and _are(pattern.entries, mine):
+                return pattern
+        made = Pattern(tuple(mine), tuple(self.operands))
+        self.recent = [made, *self.recent[: MOST_PATTERNS - 1]]
+        return made
+
+    def _others(self, pattern: Pattern) -> tuple[Any, ...] | None:
+        differ = tuple(
+            k
+            for k, (a, b) in enumerate(zip(pattern.operands, self.operands, strict=True))
+            if a is not b and not same_content(a, b)
+        )
+        if not differ:
+            return None
+        return self.places.setdefault(differ, differ), *map(self.operands.__getitem__, differ)
+
+    # The step under way.
+    def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
+        """``record`` is made. ``arguments`` are its operands, handles of its tape and :class:`Ident` by their ids."""
+        mine, start = self.open, self.cuts[-1]
+        floor = self.floor(len(self.patterns))
+        place = ident - start
+        mine += [None] * (place - len(mine))
+        coded: list[int | Operand] = []
+        for argument in arguments:
+            if type(argument) is Ident:
+                k = argument.ident
+                coded.append(k - start if k >= floor else k - AROUND)
+            else:
+                coded.append(_operand(len(self.operands)))
+                self.operands.append(argument)
+        skeleton, given = _skeleton(record, start, floor), tuple(coded)
+        entry = None
+        if rerun is None:
+            entry = self._known(place, skeleton, given, params)
+        mine.append(Entry(skeleton, given, params, rerun) if entry is None else entry)
+
+    def _known(self, place: int, skeleton: Any, arguments: Any, params: Any) -> Entry | None:
+        """The entry of the pattern that is followed, or of another that begins as the step does, where it is this."""
+        followed = self.followed
+        if followed is not None and place < len(followed.entries):
+            entry = followed.entries[place]
+            if _agrees(entry, skeleton, arguments, params):
+                return entry
+        for other in self.recent:
+            if other is not followed and place < len(other.entries):
+                entry = other.entries[place]
+                if _agrees(entry, skeleton, arguments, params) and _are(other.entries, self.open):
+                    self.followed = other
+                    return entry
+        return None
+
+    # The steps that are over.
+    def floor(self, step: int) -> int:
+        """The first record of those whose ids count from ``step``."""
+        return self.cuts[max(step - HORIZON, 0)]
+
+    def operands_of(self, step: int) -> tuple[Any, ...]:
+        """The plain operands of a step."""
+        operands, others = self.patterns[step].operands, self.others[step]
+        if others is None:
+            return operands
+        mixed = list(operands)
+        for place, value in zip(others[0], others[1:], strict=True):
+            mixed[place] = value
+        return tuple(mixed)
+
+    def step_of(self, ident: int) -> int:
+        """The step that a record is of."""
+        return bisect_right(self.cuts, ident) - 1
+
+    def get(self, ident: int) -> Entry | None:
+        """The entry of a record; None where nothing re-executes it."""
+        if not self.cuts or not self.cuts[0] <= ident:
+            return None
+        step = self.step_of(ident)
+        entries = self.patterns[step].entries if step < len(self.patterns) else self.open
+        place = ident - self.cuts[step]
+        return entries[place] if place < len(entries) else None
+
+    def record_of(self, ident: int) -> tuple[Any, ...] | None:
+        """The record ``ident`` without the values it holds."""
+        entry = self.get(ident)
+        return None if entry is None else self.recorded(entry, self.cuts[self.step_of(ident)])
+
+    def recorded(self, entry: Entry, start: int) -> tuple[Any, ...]:
+        """The skeleton of an entry with its own ids, in the step that starts at ``start``."""
+        skeleton, form = entry.skeleton, entry.form
+        if form.wide:
+            return (skeleton[0], tuple(decoded(a, start) for a in skeleton[1]), *skeleton[2:])
+        last = 1 + len(form.active)
+        record = (skeleton[0], *(decoded(a, start) for a in skeleton[1:last]), *skeleton[last:])
+        return (*record[:-2], start + record[-2], record[-1]) if record[0] in WRITE_OPCODES else record
+
+    def __iter__(self) -> Iterator[int]:
+        """The ids of all records that are re-executed."""
+        for step, start in enumerate(self.cuts):
+            entries = self.patterns[step].entries if step < len(self.patterns) else self.open
+            yield from (start + place for place, entry in enumerate(entries) if entry is not None)
+
+
+def decoded(coded: int, start: int) -> int:
+    """The id that stands for a value in an entry of the step that starts at ``start``."""
+    return coded + AROUND if coded < FAR else coded + start
+
+
+def _skeleton(record: tuple[Any, ...], start: int, floor: int) -> tuple[Any, ...]:
+    form = FORMS[record[0]]
+    first = 1 + len(form.active)
+    if form.wide:
+        return (record[0], tuple(k - start if k >= floor else k - AROUND for k in record[1]), *record[2:])
+    ids = [k - start if k >= floor else k - AROUND for k in record[1:first]]
+    if record[0] in WRITE_OPCODES:  # they hold their own id
+        return (record[0], *ids, *record[first:-2], record[-2] - start, record[-1])
+    saved = len(form.saved)
+    return (record[0], *ids, *(None,) * saved, *record[first + saved :])
+
+
+def _agrees(entry: Entry | None, skeleton: Any, arguments: Any, params: Any) -> bool:
+    return (
+        entry is not None
+        and entry.rerun is None
+        and entry.arguments == arguments
+        and same_content(entry.skeleton, skeleton)
+        and same_content(entry.params, params)
+    )
+
+
+def _are(entries: Any, others: Any) -> bool:
+    """Whether the entries begin with these others."""
+    return all(starmap(_is, zip(entries, others, strict=False)))
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b
