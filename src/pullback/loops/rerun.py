@@ -10,11 +10,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.plain_code import PlainCode
 from pullback.loops.replay_check import Verifier
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.sweep import Releasing, release_records
+from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import given_out, seeded, sweep
+from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.plain_chain import PlainChain
-from pullback.loops.plain_code import PlainCode
 from pullback.memory.in_force import innermost, recorded, verify_in_force
 from pullback.memory.ledger import Ledger
+from pullback.plain.plain_chain import PlainChain
+from pullback.plain.plain_code import PlainCode
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
-from pullback.loops.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.memory.executor import carry_out, run_forward, run_reverse
 from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
-from pullback.memory.needs import Needs
-from pullback.memory.replay import Replayer
-from pullback.memory.step_entries import StepEntries
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.plain.needs import Needs
+from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
+from pullback.plain.replay import Replayer
+from pullback.plain.step_entries import StepEntries
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine

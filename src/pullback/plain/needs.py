@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.memory.step_entries import AROUND, FAR, HORIZON, Pattern, StepEntries
+from pullback.plain.step_entries import AROUND, FAR, HORIZON, Pattern, StepEntries
 
 LATER: Final = 1 << 62
 """The place of a use that comes after the step."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.needs import Needs
-from pullback.memory.step_entries import AROUND, Entry, StepEntries, decoded
+from pullback.plain.needs import Needs
+from pullback.plain.step_entries import AROUND, Entry, StepEntries, decoded
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
     Handle,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.memory.step_entries import HORIZON
+from pullback.plain.step_entries import HORIZON
 
 N = 3 * HORIZON
 
@@ -136,14 +136,14 @@ def test_a_second_pull_starts_again(program):
 
 def patterns_of(program, n):
     held = []
-    original = pb.loops.plain_chain.PlainChain.finish
+    original = pb.plain.plain_chain.PlainChain.finish
 
     def finish(chain):
         original(chain)
         held.append(len({id(pattern) for pattern in chain.entries.patterns}))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pb.loops.plain_chain.PlainChain, "finish", finish)
+        patch.setattr(pb.plain.plain_chain.PlainChain, "finish", finish)
         pb.grad(lambda x: program(x, n), policy=pb.Binomial(3))(np.linspace(0.3, 1.1, 5))
     return held[0]
 

@@ -13,12 +13,12 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.plain_chain import PlainChain
-from pullback.loops.plain_snapshots import PlainSnapshots
 from pullback.memory.in_force import recorded, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
+from pullback.plain.plain_chain import PlainChain
+from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.base import Schedule
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Governor, Ident, Tape
