@@ -13,6 +13,7 @@ from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.needs import Needs
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.plain.replay import Replayer
+from pullback.plain.staged_patterns import StagedPatterns, staged_patterns
 from pullback.plain.step_entries import StepEntries
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
@@ -56,6 +57,9 @@ class PlainChain:
     """During a reverse pass: for each seed its sweep."""
     verifies: bool = True
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
+    staging: str = "off"
+    """How steps that repeat are executed again, as in ``using``."""
+    staged: StagedPatterns | None = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
     ended: bool = False
@@ -147,6 +151,7 @@ class PlainChain:
             self.ledger.n_forward += 1
             self._book(n - 1)
         self.needs = Needs.of(self.entries)
+        self.staged = staged_patterns(self.tape, self.entries, self.needs, self.staging)
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         self._tell_length(n)
         for action in self.schedule:
@@ -186,17 +191,24 @@ class PlainChain:
 
     def advance(self, start: int, stop: int) -> int:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
-        self._replay().run(range(start, stop), None)
+        self._replay().reach(stop)
         self.ledger.n_forward += stop - start
         return stop
 
     def record(self, step: int) -> None:
-        """Execute the records of a step again, and let them hold what the pullbacks read."""
-        replayer = self._replay()
+        """Execute a step again, and let its records hold what the pullbacks read."""
+        replayer, staged = self._replay(), self.staged
+        replayer.reach(step)
         if self.verifies:
             self.entered[step] = self._digests(replayer, step)
-        replayer.run(range(step, step + 1), self.tape.records)
-        self._require_repeated(replayer, step + 1)
+        if staged is not None and staged.record(step, replayer.env):
+            self.entered.pop(step + 1, None)
+        else:
+            copies = staged.entering(step, replayer.env) if staged is not None and staged.wants(step) else None
+            replayer.run(step, self.tape.records)
+            self._require_repeated(replayer, step + 1)
+            if staged is not None and copies is not None:
+                staged.learn(step, copies, replayer.env)
         self.ledger.n_forward += 1
         self.work = step
         self._book(step)
@@ -225,9 +237,19 @@ class PlainChain:
 
     def reverse(self, step: int) -> None:
         """Pull back through the step whose values are in WORK."""
-        sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
+        staged, alone = self.staged, self.sweeps[0] if len(self.sweeps) == 1 else None
+        if staged is None or alone is None or not staged.reverse(step, alone):
+            self._put_back(step)
+            sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
+            if staged is not None and alone is not None and staged.learning is not None:
+                staged.learning.swept(alone)
         self.ledger.release(self.work_items.pop(step))
         self.work = None
+
+    def _put_back(self, step: int) -> None:
+        """The records of a step stand on the tape, whoever has recorded it."""
+        if self.staged is not None and step in self.staged.slots:
+            self.staged.thaw(step)
 
     def save(self, kind: str, step: int, tier: str) -> None:
         """Keep the tape in WORK, or the values that later steps read."""
@@ -250,7 +272,7 @@ class PlainChain:
         if kind == "tape":
             self.work = entry.step
         else:
-            self.replayer = Replayer(self.entries, self.needs, dict(entry.values))
+            self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Copy a snapshot from one tier to another."""
@@ -280,19 +302,25 @@ class PlainChain:
 
     def _snapshot_of_replay(self, step: int) -> PlainSnapshot:
         replayer, start = self._replay(), self.cuts[step]
+        replayer.reach(step)
         snapshot = PlainSnapshot(start, self._reaching(replayer, step))
         for ident in snapshot.values:
             replayer.own.discard(replayer.base.get(ident, ident))
         return snapshot
 
     def _book(self, step: int) -> None:
-        items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
+        if self.staged is not None and step in self.staged.slots:
+            items = self.staged.items(step)
+        else:
+            items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items[step] = items
         self.ledger.hold(items)
 
     def _drop(self, step: int) -> None:
         """The records of a step let go of their values."""
         start, stop = self.cuts[step], self.cuts[step + 1]
+        if self.staged is not None:
+            self.staged.slots.pop(step, None)
         release_records(self.tape.records[start:stop])
         self.tape.records[start:stop] = [None] * (stop - start)
         items = self.work_items.pop(step, None)
@@ -329,7 +357,7 @@ class PlainChain:
         initial = self.snapshots.initial
         assert initial is not None and self.n is not None  # a repeatable chain keeps its initial state
         self.schedule, self.machine = self.policy.schedule(self.n), Machine(self.n)
-        self.replayer = Replayer(self.entries, self.needs, dict(initial.values))
+        self.replayer = Replayer(self.entries, self.needs, dict(initial.values), 0, self.staged)
         run_forward(self.schedule, self.machine, self)
 
     def live_bytes(self) -> int:
@@ -347,7 +375,7 @@ class PlainChain:
             assert start is not None  # every policy that drops step 0 keeps its initial state
             replayer = Replayer(self.entries, self.needs, dict(start.values))
             for k in range(dropped[-1] + 1):
-                replayer.run(range(k, k + 1), self.tape.records if k in dropped else None)
+                replayer.run(k, self.tape.records if k in dropped else None)
         self.close()
 
     def close(self) -> None:
@@ -357,3 +385,4 @@ class PlainChain:
             self.ledger.release(items)
             release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items = {}
+        self.staged = None

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.plain.needs import Needs
+from pullback.plain.staged_patterns import StagedPatterns
 from pullback.plain.step_entries import AROUND, Entry, StepEntries, decoded
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
@@ -32,9 +33,11 @@ class Replayer:
     entries: StepEntries
     needs: Needs
     env: dict[int, Any] = field(factory=dict)
-    step: int = field(default=0, init=False)
-    """The step under way, its first record, and its plain operands."""
+    at: int = 0
+    """The step at whose start ``env`` stands."""
+    staged: StagedPatterns | None = None
     start: int = field(default=0, init=False)
+    """Of the step under way: its first record, and its plain operands."""
     operands: tuple[Any, ...] = field(default=(), init=False)
     own: set[int] = field(factory=set)
     """Ids whose buffers this replay made."""
@@ -46,17 +49,34 @@ class Replayer:
     """View id to the id of the array it looks at."""
     residuals: dict[int, Mapping[str, Any]] = field(factory=dict)
 
-    def run(self, steps: range, records: list[Any] | None) -> None:
-        """Execute steps; with ``records``, put each record back in its place with the values it holds.
+    def reach(self, step: int) -> None:
+        """Execute the steps up to the start of ``step``, values only."""
+        while self.at < step:
+            if self.staged is not None and self.staged.advance(self.at, self.env):
+                self.at += 1
+                self._forget()
+            else:
+                self.run(self.at, None)
+
+    def run(self, step: int, records: list[Any] | None) -> None:
+        """Execute the entries of a step; with ``records``, put each record back in its place with the values it holds.
 
         Silently: the first run has warned where the user's own ``np.errstate`` let it.
         """
         with np.errstate(all="ignore"):
-            for step in steps:
-                self._run(step, records)
+            self._run(step, records)
+        self.at = step + 1
+
+    def _forget(self) -> None:
+        """After a step that functions have carried out: what they gave may look at what entered, so nothing is
+        written in place."""
+        for ident in [i for i in self.env if not self.needs.reads_from(self.at, i, self.entries)]:
+            del self.env[ident]
+            self.base.pop(ident, None)
+        self.own.clear()
 
     def _run(self, step: int, records: list[Any] | None) -> None:
-        self.step, self.start, self.operands = step, self.entries.cuts[step], self.entries.operands_of(step)
+        self.start, self.operands = self.entries.cuts[step], self.entries.operands_of(step)
         needs, start = self.needs.steps[step], self.start
         for place, entry in enumerate(self.entries.patterns[step].entries):
             if entry is None:
@@ -163,7 +183,7 @@ class Replayer:
 
     def _last(self, ident: int) -> int:
         """The place in the step of the last use of a value."""
-        return self.needs.last_use(self.step, ident, self.entries)
+        return self.needs.last_use(self.at, ident, self.entries)
 
     def _record(self, ident: int, entry: Entry, arguments: list[Any]) -> tuple[Any, ...]:
         form = entry.form

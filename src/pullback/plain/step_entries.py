@@ -18,7 +18,7 @@ from pullback.recording.tape import Ident
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
 from pullback.rules.rule_names import positions
-from pullback.words.sameness import same_content
+from pullback.words.sameness import same_content, same_parts
 
 AROUND: Final = 1 << 62
 """Taken from an id that does not count from the step."""
@@ -250,14 +250,20 @@ def _skeleton(record: tuple[Any, ...], start: int, floor: int) -> tuple[Any, ...
     return (record[0], *ids, *(None,) * saved, *record[first + saved :])
 
 
-def _agrees(entry: Entry | None, skeleton: Any, arguments: Any, params: Any) -> bool:
+def _agrees(entry: Entry | None, skeleton: tuple[Any, ...], arguments: Any, params: Any) -> bool:
+    """Whether an entry says this. What a record holds of the parameters need not be compared twice."""
     return (
         entry is not None
         and entry.rerun is None
         and entry.arguments == arguments
-        and same_content(entry.skeleton, skeleton)
-        and same_content(entry.params, params)
+        and len(entry.skeleton) == len(skeleton)
+        and same_parts(entry.skeleton, skeleton)
+        and (not params or _holds_params(entry.form) or same_content(entry.params, params))
     )
+
+
+def _holds_params(form: Form) -> bool:
+    return form.has_params or form.opcode in WRITE_OPCODES
 
 
 def _are(entries: Any, others: Any) -> bool:

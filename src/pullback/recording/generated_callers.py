@@ -12,7 +12,7 @@ from attrs import define
 from pullback.recording.crossing import present
 from pullback.recording.handles import FREE, SAVED, resolve, spec_of_handle
 from pullback.recording.recorder import call, finish, hold
-from pullback.recording.tape import CAPTURED
+from pullback.recording.tape import CAPTURED, RECORDS
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
@@ -20,15 +20,20 @@ from pullback.words.call_sites import find_site
 
 _SITE = """{pad}frame = getframe({depth})
 {pad}site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+{pad}record = ({record}, site)
 {pad}records = tape.records
+{pad}if tape.mode:
+{pad}    tape.governor.before_record(record, ({operands}), ({values}), {{}})
 {pad}t = Tracer()
 {pad}t._value = out
 {pad}t._id = len(records)
 {pad}t._tape = tape
 {pad}t._flag = {flag}
 {pad}t._spec = spec
-{pad}records.append(({record}, site))
-{masks}{pad}return t
+{pad}records.append(record)
+{masks}{pad}if tape.mode:
+{pad}    tape.governor.watch(t)
+{pad}return t
 """
 
 
@@ -65,7 +70,7 @@ class Variant:
     def usable(self, x: str) -> str:
         """The test whether the operand's tape records here and now."""
         ready = f" and resolve({x})._id is not None" if self.wide else ""
-        return f"not tape.mode and tape.thread == get_ident(){ready}"
+        return f"{RECORDS} and tape.thread == get_ident(){ready}"
 
     def keeping(self, pad: str, handle: str, value: str) -> str:
         """The line that makes an operand's value safe to be held."""
@@ -123,16 +128,19 @@ def _unary_text(variant: Variant) -> str:
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
     text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
-    return text + _record_text(variant, form, pad, ("x",))
+    return text + _record_text(variant, form, pad, ("x",), "xv,")
 
 
-def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]) -> str:
+def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...], values: str) -> str:
     named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
     parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
     masks = f"{pad}tape.masks = True\n" if form.primitive.masks else ""
     flag = SAVED if "out" in form.saved else FREE
     depth = _BY_VARIANT if variant.wide else _BY_OPERATOR
-    return _SITE.format(pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks)
+    operands = "x, y" if len(form.primitive.operands) > 1 else "x,"
+    return _SITE.format(
+        pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks, operands=operands, values=values
+    )
 
 
 def _binary_text(variant: Variant) -> str:
@@ -153,11 +161,11 @@ def _binary_text(variant: Variant) -> str:
         for h, name in zip("xy", prim.operands, strict=True)
         if name in forms["11"].saved
     )
-    text += _record_text(variant, forms["11"], pad, ("x", "y"))
+    text += _record_text(variant, forms["11"], pad, ("x", "y"), "xv, yv")
     text += "            if kind is float or kind is int:\n"
     text += f"{pad}yv = y\n{pad}out = {_forward_text(prim, 'xv', 'y')}\n{pad}spec = x._spec\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in forms["10"].saved else ""
-    text += _record_text(variant, forms["10"], pad, ("x",))
+    text += _record_text(variant, forms["10"], pad, ("x",), "xv, y")
     text += "            if kind is ndarray or kind is float64:\n" + _with_constant(variant, pad, "x", "y")
     text += _opening(variant, "y").replace("    if", "    elif type(x) in plain and", 1)
     return text + _with_constant(variant, " " * 12, "y", "x")
@@ -182,7 +190,7 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
         text += f"{pad}    {kept} = k.copy if {unchanged} else tape.keep({constant})\n"
         text += f"{pad}else:\n{pad}    {kept} = tape.keep({constant}) if {array} else {constant}\n"
     text += variant.keeping(pad, handle, value) if first in form.saved else ""
-    return text + _record_text(variant, form, pad, (handle,))
+    return text + _record_text(variant, form, pad, (handle,), ", ".join(args))
 
 
 def _closed(prim: Primitive) -> bool:

@@ -35,6 +35,8 @@ DEFERRED: Final = 6
 """A step is run on handles without values: its operations are compared with those of a step that is known, and
 computed afterwards. ``shadow`` is told of each."""
 
+RECORDS: Final = f"(not tape.mode or tape.mode == {REPLAYABLE} and tape.trap is None)"
+"""In a generated text: whether the trace ``tape`` takes records, and nobody looks at results."""
 MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward", "deferred")
 
 

@@ -71,11 +71,15 @@ def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]
         return _created(program, function, operands[0], args, kwargs), {}
     if what is WRITE or what is ADD:
         return written(program, operands[0], Region(*op.params), operands[1], add=what is ADD), {}
-    out = program.whole(what.forward, operands, op.params)
-    if what.residuals:
-        out, residuals = split_residuals(what, out)
-        return out, residuals
-    if type(out) is Symbol and not what.view:
+    return called(program, what, operands, op.params)
+
+
+def called(program: Program, prim: Any, operands: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    """What a primitive gives, and its residuals."""
+    out = program.whole(prim.forward, operands, params)
+    if prim.residuals:
+        return split_residuals(prim, out)
+    if type(out) is Symbol and not prim.view:
         out = _owned(program, operands, out)
     return out, {}
 

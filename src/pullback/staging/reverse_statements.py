@@ -54,16 +54,20 @@ def skeleton(
     for op, (start, stop), (operands, out, residuals) in zip(operations, ranges, forward.calls, strict=True):
         for k in range(start, stop):
             form = FORMS[records[k][0]]
-            if form.rules:
-                if form.primitive is not op.what:
-                    raise NotStageableError(f"{form.name} is recorded for another operation")
-                found[k] = _held_by_symbols(form, records[k], operands, out, residuals)
-            elif form.wide or not (records[k][0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)):
-                raise NotStageableError(f"a step in which {form.name} is recorded")
+            if form.rules and form.primitive is not op.what:
+                raise NotStageableError(f"{form.name} is recorded for another operation")
+            found[k] = held_by_symbols(records[k], operands, out, residuals)
     return found
 
 
-def _held_by_symbols(form: Form, record: Any, operands: tuple[Any, ...], out: Any, residuals: Any) -> Any:
+def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals: Any) -> Any:
+    """A record with symbols in the place of the values that it holds, from those of its call; raises
+    :class:`NotStageableError`."""
+    form: Form = FORMS[record[0]]
+    if not form.rules:
+        if form.wide or not (record[0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)):
+            raise NotStageableError(f"a step in which {form.name} is recorded")
+        return record
     prim, first = form.primitive, 1 + len(form.active)
     if prim.opaque or prim.guarded:
         raise NotStageableError(f"{form.name} is a primitive from outside, whose values are guarded")

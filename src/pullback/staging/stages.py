@@ -114,16 +114,17 @@ class Stage:
             elif form.saved:
                 first = 1 + len(form.active)
                 last = first + len(form.saved)
-                held = [_valued(x, by_number) for x in record[first:last]]
+                held = [valued(x, by_number) for x in record[first:last]]
                 record = (*record[:first], *held, *record[last:])  # noqa: PLW2901
             tape.records.append(record)
         tape.n_inputs = self.n_inputs
         return tape
 
 
-def _valued(x: Any, by_number: dict[int, Any]) -> Any:
+def valued(x: Any, by_number: dict[int, Any]) -> Any:
+    """What a record holds, from the values of the slots."""
     if type(x) is tuple:
-        return tuple(_valued(part, by_number) for part in x)
+        return tuple(valued(part, by_number) for part in x)
     return by_number[x.number] if type(x) is Symbol else x
 
 
@@ -138,7 +139,7 @@ def stage_of(step: Recorded) -> Stage:
     forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
     held = skeleton(records, ranges, step.operations, forward)
     n_forward = len(forward.program.statements)
-    slots = tuple(dict.fromkeys(n for record in held for n in _numbers(record)))
+    slots = tuple(dict.fromkeys(n for record in held for n in numbers_held(record)))
     seeds, given = _seeds(forward, step)
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     stage = _generated(step, forward, n_forward, reverse, held, slots, given)
@@ -184,7 +185,8 @@ def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
     return all(kind is None or entering(x) == kind for kind, x in zip(step.kinds, leaves, strict=False))
 
 
-def _numbers(record: Any) -> list[int]:
+def numbers_held(record: Any) -> list[int]:
+    """The numbers of the values that a record with symbols holds."""
     form = FORMS[record[0]]
     saved = form.saved_values(record) if form.saved else ()
     return [x.number for part in saved for x in (part if type(part) is tuple else (part,)) if type(x) is Symbol]
@@ -252,8 +254,8 @@ def _require_same(stage: Stage, step: Recorded) -> None:
     with quiet():  # what there is to be warned of has been warned of by the recorded step
         returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
         (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
-    _require_equal(returned, step.returned, "what the step returns")
-    _require_equal(advanced, step.returned, "what the step returns")
+    require_equal(returned, step.returned, "what the step returns")
+    require_equal(advanced, step.returned, "what the step returns")
     random = np.random.default_rng(0)
     seeds = [_drawn(random, spec) for spec in stage.specs]
     cts: list[Any] = [None] * len(step.tape.records)
@@ -265,9 +267,9 @@ def _require_same(stage: Stage, step: Recorded) -> None:
         with quiet():
             entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
         wanted = [cts[ident] for ident in step.entered]
-        _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
+        require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
         wanted = [one.gathered.get(ident) for ident, _ in step.captured]
-        _require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+        require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
 
 
 def _drawn(random: np.random.Generator, spec: Any) -> Any:
@@ -277,7 +279,8 @@ def _drawn(random: np.random.Generator, spec: Any) -> Any:
     return drawn.astype(spec.dtype)[()]
 
 
-def _require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+    """Raise :class:`NotStageableError` where values have not the bytes and strides of those that were recorded."""
     if len(found) != len(wanted):
         raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
     for a, b in zip(found, wanted, strict=True):

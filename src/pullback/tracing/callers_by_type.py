@@ -16,6 +16,7 @@ from attrs import frozen
 
 from pullback.recording.handles import FREE, SAVED, Handle, Kinds, resolve, spec_of_handle
 from pullback.recording.recorder import call, finish, hold, own_output
+from pullback.recording.tape import RECORDS
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
@@ -104,7 +105,7 @@ def make_typed_caller(plan: Plan, kinds: Kinds) -> Callable[..., Any]:
 def _entry(plan: Plan) -> list[str]:
     """The operands, each looked at: all traced ones of one trace that records here and now, over plain values."""
     letters, first = plan.letters, plan.active[0]
-    tests = ["tape.mode or tape.thread != get_ident()"] + ([] if plan.prim.params else ["params"])
+    tests = [f"not {RECORDS} or tape.thread != get_ident()"] + ([] if plan.prim.params else ["params"])
     several = any(len(rules) > 1 for rules in plan.prim.rules.values())
     for k, letter in enumerate(letters):
         if letter in "tvw":
@@ -175,9 +176,12 @@ def _recorded(plan: Plan) -> list[str]:
     record = ", ".join([str(form.opcode), *(f"x{k}._id" for k in form.active), *saved, *specs, *params])
     lines += ["tape.masks = True"] if prim.masks else []
     lines += ["site = find_site(tape, getframe(2))", "records = tape.records", "ident = len(records)"]
-    lines += [f"records.append(({record}, site))", *_handle(plan)]
+    lines += [f"record = ({record}, site)", "if tape.mode:"]
+    lines += [f"    tape.governor.before_record(record, operands, ({_values(plan)},), params)"]
+    lines += ["records.append(record)", *_handle(plan)]
     flag = SAVED if "out" in form.saved else FREE
-    return [*lines, "t._value, t._id, t._tape = out, ident, tape", f"t._flag, t._spec = {flag}, {spec}", "return t"]
+    lines += ["t._value, t._id, t._tape = out, ident, tape", f"t._flag, t._spec = {flag}, {spec}"]
+    return [*lines, "if tape.mode:", "    tape.governor.watch(t)", "return t"]
 
 
 def _handle(plan: Plan) -> list[str]:

@@ -1,11 +1,11 @@
 """Whether two values say the same to a program: one type, and one content to the last bit."""
 
+from collections.abc import Iterable
 from struct import pack
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from attrs import fields_dict
 
 from pullback.words.digests import same_bits
 
@@ -22,22 +22,33 @@ def same_content(a: Any, b: Any) -> bool:
     kind = type(a)
     if kind is not type(b):
         return False
-    if kind in PLAIN or issubclass(kind, np.dtype):
+    if kind in PLAIN:
         return bool(a == b)
     if kind is slice:
-        return same_content((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+        return bool(a == b) and same_content((a.start, a.stop, a.step), (b.start, b.stop, b.step))
     if kind is tuple or kind is list:
-        return len(a) == len(b) and all(map(same_content, a, b))
+        return len(a) == len(b) and same_parts(a, b)
     if kind is dict or kind is MappingProxyType:
-        return a.keys() == b.keys() and all(same_content(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and same_parts(a.values(), map(b.__getitem__, a))
     if kind is np.ndarray:
         return bool(a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and same_bits(a, b))
     if kind is float:
         return pack("d", a) == pack("d", b)
     if kind is complex:
         return pack("dd", a.real, a.imag) == pack("dd", b.real, b.imag)
+    if issubclass(kind, np.dtype):
+        return bool(a == b)
     if issubclass(kind, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if kind.__module__.startswith("pullback.") and hasattr(kind, "__attrs_attrs__"):
-        return all(same_content(getattr(a, name), getattr(b, name)) for name in fields_dict(kind))
+        names = [field.name for field in kind.__attrs_attrs__]
+        return same_parts([getattr(a, name) for name in names], [getattr(b, name) for name in names])
     return False
+
+
+def same_parts(parts: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether as many values are the same, one by one."""
+    for a, b in zip(parts, others, strict=True):
+        if a is not b and (type(a) is not int or type(b) is not int or a != b) and not same_content(a, b):
+            return False
+    return True

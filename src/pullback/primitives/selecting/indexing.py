@@ -17,6 +17,7 @@ from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, 
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_fancy, names_twice
+from pullback.recording.tape import REPLAYABLE
 from pullback.recording.writes import copied, empty_with_strides
 from pullback.rules.cotangent_sums import alone
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
@@ -173,7 +174,10 @@ def read(handle: Any, key: Any) -> Any:
     """``handle[key]`` for a basic key, called by the method of the user's expression: what ``call(getitem, ...)``
     records, sooner."""
     tape, params = handle._tape, {"key": key}
-    if tape.mode or tape.thread != get_ident() or resolve(handle)._id is None or type(handle._value) is not np.ndarray:
+    governed = tape.mode == REPLAYABLE and tape.trap is None
+    if tape.mode and not governed or tape.thread != get_ident():
+        return call(getitem, (handle,), params)
+    if resolve(handle)._id is None or type(handle._value) is not np.ndarray:
         return call(getitem, (handle,), params)
     out, kinds = handle._value[key], tape.kinds
     if type(out) is np.ndarray:
@@ -186,8 +190,13 @@ def read(handle: Any, key: Any) -> Any:
         part = kinds.tracer()
     frame = _getframe(2)
     site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+    record = (READ.opcode, handle._id, handle._spec or spec_of_handle(handle), (key,), site)
+    if governed:
+        tape.governor.before_record(record, (handle,), (handle._value,), params)
     part._value, part._id, part._tape, part._flag, part._spec = out, len(tape.records), tape, FREE, None
-    tape.records.append((READ.opcode, handle._id, handle._spec or spec_of_handle(handle), (key,), site))
+    tape.records.append(record)
+    if governed:
+        tape.governor.watch(part)
     return part
 
 
