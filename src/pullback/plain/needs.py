@@ -18,6 +18,9 @@ LATER: Final = 1 << 62
 class StepNeeds:
     """The needs of one step; ids count from its first record."""
 
+    pattern: Pattern = field(repr=False)
+    after: frozenset[int]
+    """The values of the step, or from before it, that later steps read."""
     values: frozenset[int]
     """The places of what is computed."""
     last_use: dict[int, int]
@@ -104,6 +107,8 @@ def _of_step(pattern: Pattern, after: frozenset[int]) -> StepNeeds:
         for place, entry in enumerate(pattern.entries)
     )
     return StepNeeds(
+        pattern=pattern,
+        after=after,
         values=frozenset(k for k in values if k >= 0),
         last_use=last_use,
         dropped=tuple(dropped),

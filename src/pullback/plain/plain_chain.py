@@ -204,7 +204,7 @@ class PlainChain:
         if staged is not None and staged.record(step, replayer.env):
             self.entered.pop(step + 1, None)
         else:
-            copies = staged.entering(step, replayer.env) if staged is not None and staged.wants(step) else None
+            copies = None if staged is None else staged.entering(step, replayer.env)
             replayer.run(step, self.tape.records)
             self._require_repeated(replayer, step + 1)
             if staged is not None and copies is not None:

@@ -74,20 +74,26 @@ class PlainCode(Governor):
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
             chain.cut()
-        arguments = [self._argument(o, v, chain, record[-1]) for o, v in zip(operands, values, strict=True)]
-        chain.entries.add(ident, record, arguments, params, rerun)
-
-    def _argument(self, operand: Any, value: Any, chain: PlainChain, site: int) -> Any:
-        if isinstance(operand, Handle) and operand._tape is self.tape and operand._id is not None:
-            chain.snapshots.read(operand._id, value, operand)
-            return Ident(operand._id)
-        if type(operand) is Ident:
-            chain.snapshots.read(operand.ident, value, None)
-            return operand
-        if isinstance(value, np.ndarray):
-            self.constant_site = site
-            return self.constant(value)
-        return value
+        entries, snapshots = chain.entries, chain.snapshots
+        newest = snapshots.newest
+        cut = -1 if newest is None else newest.cut
+        arguments: list[Any] = []
+        for operand, value in zip(operands, values, strict=True):
+            known = None
+            if isinstance(operand, Handle) and operand._tape is tape:
+                known = operand._id
+            elif type(operand) is Ident:
+                known = operand.ident
+            if known is None:
+                if isinstance(value, np.ndarray):
+                    self.constant_site = record[-1]
+                    value = self.constant(value)  # noqa: PLW2901
+                arguments.append(entries.operand(value))
+                continue
+            if known < cut:
+                snapshots.read(known, value, operand if type(operand) is not Ident else None)
+            arguments.append(entries.coded(known))
+        entries.add(ident, record, tuple(arguments), params, rerun)
 
     def watch(self, handle: Any) -> None:
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""

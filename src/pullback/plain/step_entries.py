@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.recording.tape import Ident
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
 from pullback.rules.rule_names import positions
@@ -57,6 +56,27 @@ class Entry:
     params: Mapping[str, Any]
     rerun: Any = None
     """For a loop: the function that runs it again on the values of what entered."""
+    rest: tuple[Any, ...] = field(init=False)
+    """Of the record: what is neither an id nor a value that it holds."""
+
+    def __attrs_post_init__(self) -> None:
+        self.rest = _rest(self.skeleton)
+
+    def says(self, record: tuple[Any, ...], arguments: Any, params: Any) -> bool:
+        """Whether this is the entry of a record with these arguments. The ids in it are those of the arguments, and
+        what it holds of the parameters need not be compared twice."""
+        return (
+            self.arguments == arguments
+            and self.skeleton[0] == record[0]
+            and self.rerun is None
+            and same_parts(self.rest, _rest(record))
+            and (not params or self.rest_holds_params or same_content(self.params, params))
+        )
+
+    @property
+    def rest_holds_params(self) -> bool:
+        """Whether the rest of the record tells the parameters."""
+        return self.form.has_params or self.skeleton[0] in WRITE_OPCODES
 
     @property
     def form(self) -> Form:
@@ -112,6 +132,10 @@ class StepEntries:
     open: list[Entry | None] = field(factory=list)
     operands: list[Any] = field(factory=list)
     """The plain operands of the step under way."""
+    start: int = 0
+    """Its first record."""
+    near: int = 0
+    """The first record of those whose ids count from it."""
     followed: Pattern | None = None
     """What the step under way is compared with."""
     recent: list[Pattern] = field(factory=list)
@@ -120,6 +144,7 @@ class StepEntries:
     def begin(self, ident: int) -> None:
         """The first step starts at record ``ident``."""
         self.cuts.append(ident)
+        self.start = self.near = ident
 
     def cut(self, ident: int) -> None:
         """The step under way is over, and another starts."""
@@ -128,6 +153,7 @@ class StepEntries:
         self.others.append(self._others(pattern))
         self.cuts.append(ident)
         self.open, self.operands, self.followed = [], [], pattern
+        self.start, self.near = ident, self.floor(len(self.patterns))
 
     def _pattern(self) -> Pattern:
         mine = self.open
@@ -150,36 +176,38 @@ class StepEntries:
 
     # The step under way.
     def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
-        """``record`` is made. ``arguments`` are its operands, handles of its tape and :class:`Ident` by their ids."""
-        mine, start = self.open, self.cuts[-1]
-        floor = self.floor(len(self.patterns))
+        """``record`` is made. ``arguments`` are its operands, as :meth:`coded` and :meth:`operand` give them."""
+        mine, start = self.open, self.start
         place = ident - start
-        mine += [None] * (place - len(mine))
-        coded: list[int | Operand] = []
-        for argument in arguments:
-            if type(argument) is Ident:
-                k = argument.ident
-                coded.append(k - start if k >= floor else k - AROUND)
-            else:
-                coded.append(_operand(len(self.operands)))
-                self.operands.append(argument)
-        skeleton, given = _skeleton(record, start, floor), tuple(coded)
-        entry = None
+        while len(mine) < place:
+            mine.append(None)
+        entry, followed = None, self.followed
         if rerun is None:
-            entry = self._known(place, skeleton, given, params)
-        mine.append(Entry(skeleton, given, params, rerun) if entry is None else entry)
+            if followed is not None and place < len(followed.entries):
+                entry = followed.entries[place]
+                if entry is not None and not entry.says(record, arguments, params):
+                    entry = None
+            if entry is None:
+                entry = self._other(place, record, arguments, params)
+        if entry is None:
+            entry = Entry(_skeleton(record, start, self.near), arguments, params, rerun)
+        mine.append(entry)
 
-    def _known(self, place: int, skeleton: Any, arguments: Any, params: Any) -> Entry | None:
-        """The entry of the pattern that is followed, or of another that begins as the step does, where it is this."""
-        followed = self.followed
-        if followed is not None and place < len(followed.entries):
-            entry = followed.entries[place]
-            if _agrees(entry, skeleton, arguments, params):
-                return entry
+    def coded(self, ident: int) -> int:
+        """How a value stands in the entries of the step under way."""
+        return ident - self.start if ident >= self.near else ident - AROUND
+
+    def operand(self, value: Any) -> Operand:
+        """A plain operand is met."""
+        self.operands.append(value)
+        return _operand(len(self.operands) - 1)
+
+    def _other(self, place: int, record: Any, arguments: Any, params: Any) -> Entry | None:
+        """The entry of another pattern that begins as the step does, where it is this; that is followed then."""
         for other in self.recent:
-            if other is not followed and place < len(other.entries):
+            if other is not self.followed and place < len(other.entries):
                 entry = other.entries[place]
-                if _agrees(entry, skeleton, arguments, params) and _are(other.entries, self.open):
+                if entry is not None and entry.says(record, arguments, params) and _are(other.entries, self.open):
                     self.followed = other
                     return entry
         return None
@@ -250,20 +278,13 @@ def _skeleton(record: tuple[Any, ...], start: int, floor: int) -> tuple[Any, ...
     return (record[0], *ids, *(None,) * saved, *record[first + saved :])
 
 
-def _agrees(entry: Entry | None, skeleton: tuple[Any, ...], arguments: Any, params: Any) -> bool:
-    """Whether an entry says this. What a record holds of the parameters need not be compared twice."""
-    return (
-        entry is not None
-        and entry.rerun is None
-        and entry.arguments == arguments
-        and len(entry.skeleton) == len(skeleton)
-        and same_parts(entry.skeleton, skeleton)
-        and (not params or _holds_params(entry.form) or same_content(entry.params, params))
-    )
-
-
-def _holds_params(form: Form) -> bool:
-    return form.has_params or form.opcode in WRITE_OPCODES
+def _rest(record: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a record tells beside ids and held values; of a write without its own id."""
+    form = FORMS[record[0]]
+    if form.wide:
+        return ()
+    rest = record[1 + len(form.active) + len(form.saved) :]
+    return (*rest[:-2], rest[-1]) if record[0] in WRITE_OPCODES else rest
 
 
 def _are(entries: Any, others: Any) -> bool:

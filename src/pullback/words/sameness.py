@@ -11,6 +11,8 @@ from pullback.words.digests import same_bits
 
 PLAIN = frozenset({int, bool, str, bytes, type(None), range})
 
+WHOLE = frozenset({int, type(None)})
+
 
 def same_content(a: Any, b: Any) -> bool:
     """Whether two values, or structures of them, are the same in type and content; arrays by their bits and strides.
@@ -25,7 +27,9 @@ def same_content(a: Any, b: Any) -> bool:
     if kind in PLAIN:
         return bool(a == b)
     if kind is slice:
-        return bool(a == b) and same_content((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+        ends = a.start, a.stop, a.step
+        others = b.start, b.stop, b.step
+        return ends == others if WHOLE.issuperset(map(type, (*ends, *others))) else same_parts(ends, others)
     if kind is tuple or kind is list:
         return len(a) == len(b) and same_parts(a, b)
     if kind is dict or kind is MappingProxyType:

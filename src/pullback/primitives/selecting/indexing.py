@@ -175,7 +175,7 @@ def read(handle: Any, key: Any) -> Any:
     records, sooner."""
     tape, params = handle._tape, {"key": key}
     governed = tape.mode == REPLAYABLE and tape.trap is None
-    if tape.mode and not governed or tape.thread != get_ident():
+    if (tape.mode and not governed) or tape.thread != get_ident():
         return call(getitem, (handle,), params)
     if resolve(handle)._id is None or type(handle._value) is not np.ndarray:
         return call(getitem, (handle,), params)

@@ -1,0 +1,83 @@
+"""What is known of the patterns of plain code, from one run of a program to the next."""
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from attrs import define, evolve
+
+from pullback.plain.needs import StepNeeds
+from pullback.plain.pattern_stages import PatternStage
+from pullback.plain.step_entries import Pattern
+
+MOST_PATTERNS = 256
+MOST_LESSONS = 8
+"""How often a step of one pattern is written down."""
+
+
+@define(eq=False)
+class Known:
+    """What is known of the steps of one pattern after which the same is needed."""
+
+    pattern: Pattern
+    after: frozenset[int]
+    stages: tuple[PatternStage, ...] = ()
+    """One for each kind of values that entered."""
+    lessons: int = 0
+    """How often such a step was written down."""
+    wanting: bool = False
+    """Whether a step has met cotangents for which there is no reverse."""
+    why: str = ""
+    """Why these steps are executed from their entries."""
+
+    @property
+    def over(self) -> bool:
+        """Whether no more is learned."""
+        return self.lessons >= MOST_LESSONS
+
+    def failed(self, error: Exception) -> None:
+        """These steps cannot be written down."""
+        self.lessons, self.why = MOST_LESSONS, str(error) or type(error).__name__
+
+    def add(self, stage: PatternStage) -> None:
+        """Another stage."""
+        self.stages = (stage, *self.stages)
+
+
+NOTHING: Any = Known(Pattern((), ()), frozenset(), lessons=MOST_LESSONS)
+"""Of steps that are too few."""
+_SHELF: OrderedDict[Any, list[Known]] = OrderedDict()
+_CHANGING = Lock()
+
+
+def known_of(needs: StepNeeds) -> Known:
+    """What is known of the steps with these needs."""
+    pattern = needs.pattern
+    first = next((entry for entry in pattern.entries if entry is not None), None)
+    key = len(pattern.entries), None if first is None else first.skeleton[-1], len(needs.after)
+    with _CHANGING:
+        shelf = _SHELF.setdefault(key, [])
+        _SHELF.move_to_end(key)
+        if len(_SHELF) > MOST_PATTERNS:
+            _SHELF.popitem(last=False)
+        for known in shelf:
+            if known.after == needs.after and _same(known.pattern, pattern):
+                return known
+        made = Known(evolve(pattern, operands=()), needs.after)
+        shelf.append(made)
+        del shelf[:-MOST_LESSONS]
+        return made
+
+
+def _same(a: Pattern, b: Pattern) -> bool:
+    """Whether the entries are the same, but for the operands."""
+    return len(a.entries) == len(b.entries) and all(
+        x is y or (x is not None and y is not None and y.rerun is None and x.says(y.skeleton, y.arguments, y.params))
+        for x, y in zip(a.entries, b.entries, strict=True)
+    )
+
+
+def forget() -> None:
+    """Empty the shelf: for tests."""
+    with _CHANGING:
+        _SHELF.clear()
