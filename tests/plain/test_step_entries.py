@@ -107,9 +107,28 @@ def several_outputs(x, n):
     return np.sum(a)
 
 
+def own_row(x, n):
+    """What is written looks at what it is written to, and neither depends on the input yet."""
+    total = 0.0
+    for k in pb.steps(n):
+        w = np.array(np.linspace(0.1, 0.9, 12).reshape(3, 4) + k, like=x)
+        row = w[k % 2]
+        w[::-1] += row
+        total = total + w * x[:4]
+    return np.sum(total)
+
+
+def new_shapes(x, n):
+    for k in pb.steps(n):
+        buffer = np.zeros(x.size + k % 3, like=x)
+        buffer[: x.size - 1] += x[1:]
+        x = x + 0.01 * np.sum(buffer)
+    return np.sum(x)
+
+
 PROGRAMS = [
     steady, leapfrog, first_value, first_value_written, in_turns, delayed, all_at_last, rows, in_place, inner_loop,
-    several_outputs,
+    several_outputs, own_row, new_shapes,
 ]  # fmt: skip
 POLICIES = [pb.Recompute(), pb.Binomial(2), pb.Binomial(7)]
 
@@ -119,18 +138,35 @@ def bits_of(program, x, n, policy):
     return np.asarray(value).tobytes(), gradient.tobytes()
 
 
+@pytest.mark.parametrize("staging", ["off", "numpy"])
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_same_bits_as_save_all(program, policy):
+def test_same_bits_as_save_all(program, policy, staging):
     x = np.linspace(0.3, 1.1, 5)
     for n in (N, HORIZON, 3):
-        assert bits_of(program, x, n, policy) == bits_of(program, x, n, pb.SaveAll())
+        with pb.using(staging=staging):
+            assert bits_of(program, x, n, policy) == bits_of(program, x, n, pb.SaveAll())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_second_pull_starts_again(program):
+def test_staged_steps_hold_the_same_bytes(program):
+    x, reports = np.linspace(0.3, 1.1, 600), []
+    for staging in ("off", "numpy"):
+        with pb.using(staging=staging):
+            small = program in (several_outputs, own_row, new_shapes)
+            _, pull = pb.vjp(lambda x: program(x, N), x[:4] if small else x, policy=pb.Binomial(4))
+            pull(1.0)
+            reports.append((pull.report.peak_bytes, pull.report.n_forward, pull.report.bytes_by_reason))
+            pull.close()
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_second_pull_starts_again(program, staging):
     x = np.linspace(0.3, 1.1, 5)
-    _, pull = pb.vjp(lambda x: program(x, N), x, policy=pb.Binomial(3))
+    with pb.using(staging=staging):
+        _, pull = pb.vjp(lambda x: program(x, N), x, policy=pb.Binomial(3))
     assert pull(1.0)[0].tobytes() == pull(1.0)[0].tobytes() == pb.grad(program, policy=pb.SaveAll())(x, N).tobytes()
 
 

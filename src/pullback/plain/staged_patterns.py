@@ -54,6 +54,8 @@ class StagedPatterns:
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
     """Of the steps that are recorded by functions."""
     works: dict[PatternStage, Workspace] = field(factory=dict)
+    lesson: tuple[int, PatternStage, Sequence[Any]] | None = None
+    """The step that was written down last: its records stand on the tape, too."""
     learning: "Learning | None" = None
     """While a step is swept that no function reverses: what is learned of that."""
 
@@ -167,17 +169,18 @@ class StagedPatterns:
         else:
             known.add(stage)
         stage.made = made
-        self.slots[step] = stage, slots
-        self.tape.records[start:stop] = [None] * (stop - start)
+        self.lesson = step, stage, slots
 
     # The reverse.
     def reverse(self, step: int, sweep: Sweep) -> bool:
-        """Whether a step was reversed by a function; else its records stand on the tape, and ``learning`` may want to
-        hear when they have been swept."""
+        """Whether a step was reversed by a function; else ``learning`` may want to hear when its records have been
+        swept."""
         self.learning = None
-        found = self.slots.get(step)
+        found, lesson = self.slots.get(step), self.lesson
         if found is None:
-            return False
+            if lesson is None or lesson[0] != step:
+                return False
+            self.lesson, found = None, lesson[1:]
         stage, slots = found
         if sweep.outer is None and sweep.told is None and not TRAPPED.get():
             given = self._seeded(step, sweep, stage)
@@ -185,7 +188,7 @@ class StagedPatterns:
                 key, seeds = given
                 reverse = stage.reverses.get(key)
                 if reverse is not None and reverse.fits(seeds):
-                    del self.slots[step]
+                    self.slots.pop(step, None)
                     self._reversed(step, stage, reverse, slots, seeds, sweep)
                     return True
                 if reverse is None and stage.made is not None:
@@ -193,7 +196,6 @@ class StagedPatterns:
                     self.learning = Learning(self, step, stage, slots, key, copies)
                 elif reverse is None:
                     self.known_of(step).wanting = True
-        self.thaw(step)
         return False
 
     def _seeded(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
@@ -211,6 +213,8 @@ class StagedPatterns:
     ) -> None:
         start, stop = self.entries.cuts[step], self.entries.cuts[step + 1]
         sweep.cts[start:stop] = [None] * (stop - start)
+        if sweep.frees:
+            self.tape.records[start:stop] = [None] * (stop - start)
         with quiet():
             (cts,) = reverse.generated.function(slots, seeds, *self.work(stage).of(reverse.generated))
         for coded, ct in zip(reverse.gives, cts, strict=True):

@@ -129,7 +129,7 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if copied:
         _refuse_captured(root)
         root._value = twin_of(root._value)
-    if not _fits(region, source, root._value):
+    if not _fits(region, source, root._value) or (tape.mode == REPLAYABLE and _is_seen(value, source, root._value)):
         source = np.array(source)
     if isinstance(source, Handle):
         root._value = raised(root._value, source._tape)
@@ -145,6 +145,12 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         record_write(root, region, value if active else None, source, add=add)
     if type(handle) is tape.kinds.view:
         handle._written_in = stamp(root)
+
+
+def _is_seen(value: Any, source: Any, target: Any) -> bool:
+    """Whether what is written, and kept as a plain operand, looks at the memory that is about to change."""
+    plain = not isinstance(value, Handle) or value._id is None
+    return plain and type(source) is np.ndarray and bool(np.may_share_memory(source, target))
 
 
 def takes_over(handle: Any, result: Any) -> bool:
