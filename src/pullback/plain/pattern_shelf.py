@@ -72,7 +72,7 @@ def known_of(needs: StepNeeds) -> Known:
 def _same(a: Pattern, b: Pattern) -> bool:
     """Whether the entries are the same, but for the operands."""
     return len(a.entries) == len(b.entries) and all(
-        x is y or (x is not None and y is not None and y.rerun is None and x.says(y.skeleton, y.arguments, y.params))
+        x is y or (x is not None and y is not None and x.says(y.skeleton, y.arguments, y.params))
         for x, y in zip(a.entries, b.entries, strict=True)
     )
 

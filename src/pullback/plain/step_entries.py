@@ -56,8 +56,8 @@ class Entry:
     params: Mapping[str, Any]
     rerun: Any = None
     """For a loop: the function that runs it again on the values of what entered."""
-    rest: tuple[Any, ...] = field(init=False)
-    """Of the record: what is neither an id nor a value that it holds."""
+    rest: tuple[Any, ...] | None = field(init=False)
+    """Of the record: what is neither an id nor a value that it holds; None for a loop."""
 
     def __attrs_post_init__(self) -> None:
         self.rest = _rest(self.skeleton)
@@ -68,8 +68,8 @@ class Entry:
         return (
             self.arguments == arguments
             and self.skeleton[0] == record[0]
-            and self.rerun is None
-            and same_parts(self.rest, _rest(record))
+            and self.rest is not None
+            and same_parts(self.rest, _rest(record) or ())
             and (not params or self.rest_holds_params or same_content(self.params, params))
         )
 
@@ -111,12 +111,6 @@ class Pattern:
     """By place in the step; None for a record that nothing re-executes."""
     operands: tuple[Any, ...]
     """The plain operands of the first of these steps."""
-    far: tuple[tuple[int, int], ...] = field(init=False)
-    """The ids of far values that it reads, each with the last place."""
-
-    def __attrs_post_init__(self) -> None:
-        found = {a: j for j, entry in enumerate(self.entries) if entry is not None for a in entry.ids() if a < FAR}
-        self.far = tuple(found.items())
 
 
 @define(eq=False)
@@ -278,11 +272,12 @@ def _skeleton(record: tuple[Any, ...], start: int, floor: int) -> tuple[Any, ...
     return (record[0], *ids, *(None,) * saved, *record[first + saved :])
 
 
-def _rest(record: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a record tells beside ids and held values; of a write without its own id."""
+def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What a record tells beside ids and held values, of a write without its own id; None for a loop, which tells it in
+    objects."""
     form = FORMS[record[0]]
     if form.wide:
-        return ()
+        return None
     rest = record[1 + len(form.active) + len(form.saved) :]
     return (*rest[:-2], rest[-1]) if record[0] in WRITE_OPCODES else rest
 
