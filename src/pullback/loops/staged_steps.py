@@ -149,23 +149,27 @@ class StagedSteps:
         if run is None or run.tape.thread != get_ident():
             run = self._new_run(k)
         self.run = None
-        run.begin([stage.known for stage in variants.stages])
+        whole = False
+        run.begin([stage.known for stage in variants.stages], (*results, *x_results))
         try:
-            handles = _entered(run, state, results)
-            new, ys = self._called(k, run, handles, row and _entered(run, row, x_results))
+            parts = self._called(k, run, _entered(run, state, results), row and _entered(run, row, x_results))
             if run.following is not None:
-                return self._computed(k, state, run, len(new), keeps=keeps)
+                n = len(parts[0])
+                del parts  # the handles serve the next step if nobody has them
+                done = self._computed(k, state, run, n, keeps=keeps)
+                whole = True
+                return done
             tape = run.eager.tape
             assert tape is not None  # an eager run has one
             with Releasing(tape):
-                return self._ordinary(k, state, run, new, ys)
+                return self._ordinary(k, state, run, *parts)
         except BaseException:
             if run.eager.tape is not None:
                 with Releasing(run.eager.tape):
                     raise
             raise
         finally:
-            run.end()
+            run.end(whole=whole)
 
     def _entry(self, state: list[Any], row: Any) -> Any:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
