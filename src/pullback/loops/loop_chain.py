@@ -238,6 +238,12 @@ class LoopChain(Storing):
         steps = self.steps
         if steps.enclosing is None or bool(steps.enclosing.masks) != work.stage.masks or TRAPPED.get():
             return False
+        if len(self.passes) == 1:
+            [one] = self.passes
+            seed = one.seeds(work, step)
+            if seed is not None:
+                one.stepped(work, step, seed)
+            return seed is not None
         seeds = [each.seeds(work, step) for each in self.passes]
         if any(seed is None for seed in seeds):
             return False

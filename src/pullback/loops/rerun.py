@@ -26,7 +26,7 @@ from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
 from pullback.words.specs import carries_derivative, native, spec_of
-from pullback.words.structures import flatten, unflatten
+from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 
 
 @define(eq=False)
@@ -63,9 +63,10 @@ class Outputs:
 
 def plain_leaves(leaves: list[Any]) -> list[Any]:
     """The leaves of a state as plain arrays where they are other arrays: tracers, and what is no array, as they are."""
-    if all(type(leaf) in ORDINARY or isinstance(leaf, Handle) for leaf in leaves):
-        return leaves
-    return [plain_parts(leaf) for leaf in leaves]
+    for leaf in leaves:
+        if type(leaf) not in ORDINARY and not isinstance(leaf, Handle):
+            return [plain_parts(leaf) for leaf in leaves]
+    return leaves
 
 
 @define(eq=False)
@@ -108,6 +109,8 @@ class Steps:
     xs: list[Any] | None = None
     x_active: list[bool] = field(factory=list)
     """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
+    flat: bool = field(init=False)
+    """Whether the carry is a tuple of leaves."""
     y_definition: Any = field(default=None, init=False)
     captured_values: dict[int, Any] = field(factory=dict, init=False)
     """Id in the enclosing trace to the value that step 0 captured."""
@@ -117,6 +120,9 @@ class Steps:
     """Who may record steps in another way (``staged_steps``)."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+
+    def __attrs_post_init__(self) -> None:
+        self.flat = is_flat(self.definition)
 
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
@@ -196,13 +202,19 @@ class Steps:
     def call_body(self, k: int, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         """The leaves after a step, and those of its output. Raises :class:`StructureError` where a structure
         changes."""
-        carry, y = self.call(k, unflatten(self.definition, leaves), x)
-        new, definition = flatten(carry)
+        wanted = self.definition
+        if wanted is LEAF:
+            carry, y = self.call(k, leaves[0], x)
+        else:
+            carry, y = self.call(k, tuple(leaves) if self.flat else unflatten(wanted, leaves), x)
+        new, definition = flattened(carry, wanted) if self.flat else flatten(carry)
         if definition is not self.definition and definition != self.definition:
             raise StructureError(
                 f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
                 f"what came in, same structure"
             )
+        if y is None and self.y_definition is NOTHING:
+            return plain_leaves(new), []
         ys, y_definition = flatten(y)
         if self.y_definition is None:
             self.y_definition = y_definition

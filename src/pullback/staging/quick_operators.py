@@ -38,8 +38,11 @@ class Known:
     """By place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
     ends: tuple[Any, ...] = field(init=False, repr=False)
     """The numbers of the values that it returns."""
+    n_leaves: int = field(init=False, repr=False)
+    """How many of these are leaves of the state."""
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "n_leaves", self.operations[-1].params[0])
         object.__setattr__(self, "ends", self.operations[-1].operands)
         object.__setattr__(self, "quick", tuple(map(quick_entry, self.operations)))
 
@@ -156,6 +159,7 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
         run = tape.shadow
         if kind is not float and isinstance(other, Handle) and other._tape is not tape:
             other = run.foreign(other)
+            kind = type(other)
         at = run.at
         entry = run.quick[at]
         if (
@@ -170,7 +174,11 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
                 run.constants.append(other)
                 run.at = at + 1
                 return run.made[at]
-            if _admits(run, wanted, other):
+            if not view and kind is type(self) and other._tape is tape:
+                if other._id == wanted:
+                    run.at = at + 1
+                    return run.made[at]
+            elif _admits(run, wanted, other):
                 run.at = at + 1
                 return run.made[at]
         return call(_primitive(key), (self, other) if own < others else (other, self), {})

@@ -92,6 +92,15 @@ class ShadowRun(Following):
         return len(self.inputs) + sum(len(op.makes) for op in done)
 
     # What enters.
+    def entered(self, leaves: list[Any], results: Sequence[Result | None]) -> list[Any]:
+        """What the body gets for leaves: handles for those that carry a derivative."""
+        pool = self.pool
+        if pool is not None and not self.inputs and None not in results:
+            self.inputs += leaves
+            return pool.entering[: len(leaves)]
+        pairs = zip(leaves, results, strict=True)
+        return [leaf if result is None else self.enter(leaf, result) for leaf, result in pairs]
+
     def enter(self, value: Any, result: Result | None = None) -> Any:
         """The handle of a leaf that enters the step."""
         number = len(self.inputs)
@@ -202,18 +211,22 @@ class ShadowRun(Following):
         self._go_eager()
         return resolve(self.eager.by_number[handle._id])._value
 
-    def finish(self, leaves: list[Any], ys: list[Any]) -> None:
-        """The step returns."""
+    def ends(self, leaves: list[Any], ys: list[Any]) -> bool:
+        """Whether the step returns what is expected: then it is over."""
         following = self.following
-        if following is not None and self.at == len(following.operations) - 1:
-            ends, tape = following.ends, self.tape
-            for leaf, end in zip((*leaves, *ys), ends, strict=False):
-                if type(leaf) is not ValuelessTracer or leaf._id != end or leaf._tape is not tape:
-                    break
-            else:
-                if len(ends) == len(leaves) + len(ys) and following.operations[-1].params[0] == len(leaves):
-                    self.at += 1
-                    return
+        if following is None or self.at != len(following.operations) - 1 or following.n_leaves != len(leaves):
+            return False
+        tape, returned = self.tape, leaves + ys if ys else leaves
+        if len(following.ends) != len(returned):
+            return False
+        for leaf, end in zip(returned, following.ends, strict=True):
+            if type(leaf) is not ValuelessTracer or leaf._id != end or leaf._tape is not tape:
+                return False
+        self.at += 1
+        return True
+
+    def finish(self, leaves: list[Any], ys: list[Any]) -> None:
+        """The step returns something else, which is no handle of a trace around."""
         for leaf in (*leaves, *ys):
             if isinstance(leaf, Handle):
                 if leaf._tape is not self.tape:
