@@ -20,7 +20,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.staging.conditions import computed, errors_are_ordinary
-from pullback.staging.operations import entering
+from pullback.staging.operations import entering, enters_as
 from pullback.staging.quick_operators import Known
 from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
@@ -128,6 +128,8 @@ class StagedSteps:
     """What the last staged step has returned, of the kind that entered it."""
     entry: Any = field(default=None, init=False)
     """What kind of values entered it, with the stages that are known for these."""
+    kinds: list[Any] = field(factory=list, init=False)
+    """The types of the leaves of the state then."""
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
@@ -138,15 +140,15 @@ class StagedSteps:
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers."""
-        if self.most_bytes < inf or not self.takes(k) or self.entry is None:
+        if self.most_bytes < inf or self.entry is None:
             return False
-        return any(stage.advance.plan.buffers or stage.advance.plan.fresh for stage in self.entry[0].stages)
+        return any(stage.advance.works_in_place for stage in self.entry[0].stages) and self.takes(k)
 
     def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
         row = None if self.steps.xs is None else self.steps.row(k)
-        if state is not self.state:
+        if state is not self.state and not self._enters_again(state, row):
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
         if self.run is None or self.run[0].tape.thread != get_ident():
@@ -178,8 +180,22 @@ class StagedSteps:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
         active = self.steps.x_active if row else ()
         x_results = [entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
-        types = [type(leaf) for leaf, result in zip(state, results, strict=True) if result is None]
+        self.kinds = [type(leaf) for leaf in state]
+        types = [kind for kind, result in zip(self.kinds, results, strict=True) if result is None]
         return self.shelf.of((results, x_results, types)), results, x_results
+
+    def _enters_again(self, state: list[Any], row: Any) -> bool:
+        """Whether the leaves are of the kinds that entered last."""
+        if self.entry is None:
+            return False
+        _, results, x_results = self.entry
+        kinds = self.kinds
+        if not all(result is None or enters_as(result, x) for result, x in zip(x_results, row or (), strict=True)):
+            return False
+        return len(state) == len(kinds) and all(
+            enters_as(result, leaf) and type(leaf) is kind
+            for result, leaf, kind in zip(results, state, kinds, strict=True)
+        )
 
     def _new_run(self, k: int) -> tuple[ShadowRun, Enclosed]:
         tape = Tape(next_level(), VALUELESS)

@@ -140,10 +140,13 @@ class Enclosed(Tracing):
             self._before.append((tape, tape.mode, tape.inner))
             tape.mode, tape.inner = mode, below
             mode, below, tape = CAPTURED, tape, tape.enclosing
-        super().__enter__()
+        around = _TAPES.get()
+        if around is not self._around:
+            self._around, self._all = around, (*around, *self._tapes)
+        self._token = _TAPES.set(self._all)
 
     def __exit__(self, *_: object) -> None:
-        super().__exit__()
+        _TAPES.reset(self._token)
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
 

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 
 from pullback.words.digests import same_bits
-from pullback.words.specs import ArraySpec, shared_spec
+from pullback.words.specs import ArraySpec, carries_derivative, shared_spec
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
 
@@ -52,6 +52,26 @@ def result_of(value: Any, kind: str) -> Result:
 def entering(leaf: Any) -> Result:
     """Of a leaf that enters a step."""
     return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
+
+
+_NUMBERS = frozenset((float, complex, np.float32, np.float64, np.complex64, np.complex128))
+
+
+def enters_as(result: Result | None, leaf: Any) -> bool:
+    """Whether ``entering`` gives an equal result; None stands for that of a leaf without derivative."""
+    if result is None:
+        return not carries_derivative(leaf)
+    if type(leaf) is not result.type:
+        return False
+    if type(leaf) is np.ndarray:
+        spec = result.spec
+        return bool(
+            spec is not None
+            and leaf.shape == spec.shape
+            and leaf.dtype == spec.dtype
+            and leaf.strides == result.strides
+        )
+    return type(leaf) in _NUMBERS or result == entering(leaf)
 
 
 @frozen(slots=False)

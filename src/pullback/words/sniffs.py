@@ -293,10 +293,11 @@ class _Quiet:
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _STATE.set(_IGNORING)
+        self._token = None if _STATE.get() is _IGNORING else _STATE.set(_IGNORING)
 
     def __exit__(self, *_: object) -> None:
-        _STATE.reset(self._token)
+        if self._token is not None:
+            _STATE.reset(self._token)
 
 
 class _Told:
