@@ -10,6 +10,7 @@ import copy
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from operator import is_
 from typing import Any
 
@@ -246,9 +247,14 @@ class Randomness:
         bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
         if bits is not self.bits:
             known = type(bits) is np.random.MT19937 and legacy_bytes()
-            self.memory = (ctypes.c_char * known).from_address(bits.ctypes.state_address) if known else None
+            self.memory = _characters(known).from_address(bits.ctypes.state_address) if known else None
             self.bits = bits  # which keeps the memory
         return self.memory
+
+
+@cache
+def _characters(n: int) -> Any:
+    return ctypes.c_char * n
 
 
 def _state(generator: Any) -> Any:

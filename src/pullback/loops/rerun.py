@@ -126,10 +126,7 @@ class Steps:
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         given = self.called(k + self.lower, state, None if self.xs is None else self.row(k))
-        if self.definition is LEAF and self.y_definition is NOTHING and given[1] is None and type(given[0]) is np.ndarray:
-            new, ys = [given[0]], []
-        else:
-            new, ys = self.leaves_of(k + self.lower, *given)
+        new, ys = self._one_leaf(*given) or self.leaves_of(k + self.lower, *given)
         if not ys and goes_on(state, new):
             if self.verifier.compares:
                 self.verifier.after(k, new, ys)
@@ -207,6 +204,11 @@ class Steps:
         if wanted is LEAF:
             return self.call(k, leaves[0], x)
         return self.call(k, tuple(leaves) if self.flat else unflatten(wanted, leaves), x)
+
+    def _one_leaf(self, carry: Any, y: Any) -> tuple[list[Any], list[Any]] | None:
+        """As ``leaves_of``, where the carry is a plain array and there is no output; else None."""
+        found = y is None and type(carry) is np.ndarray and self.definition is LEAF and self.y_definition is NOTHING
+        return ([carry], []) if found else None
 
     def leaves_of(self, k: int, carry: Any, y: Any) -> tuple[list[Any], list[Any]]:
         """The leaves of what it has returned from step ``k``. Raises :class:`StructureError` where a structure

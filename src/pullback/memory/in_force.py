@@ -110,7 +110,9 @@ class Tracing:
     __slots__ = ("_all", "_around", "_tapes", "_token")
 
     def __init__(self, *tapes: Tape) -> None:
-        self._tapes, self._around, self._all = tapes, None, ()
+        self._tapes = tapes
+        self._around: tuple[Tape, ...] | None = None
+        self._all: tuple[Tape, ...] = ()
 
     def __enter__(self) -> None:
         around = _TAPES.get()

@@ -118,6 +118,7 @@ class Store:
     def _put(self, key: Key, entry: Entry, source: str = "") -> None:
         tier = self.tiers.get(key[2])
         if tier is None:
+            kind: Any
             kind, step, target = key
             wanted = Transfer(kind, step, source, target) if source else Save(kind, step, target)
             raise PolicyError(

@@ -32,12 +32,12 @@ from pullback.staging.operations import (
     RESULT,
     TAKE,
     WRITE,
-    Constant,
     Operation,
     Result,
+    agrees,
     entering,
+    entry_of,
     same,
-    same_params,
 )
 from pullback.staging.quick_operators import EAGER, Known
 from pullback.staging.twins import Twins, become, told
@@ -112,9 +112,9 @@ class ShadowRun(Following):
 
     def foreign(self, operand: Any) -> Any:
         """What a handle of another trace is to this one (``present``): at once where that trace is the one around."""
-        around = operand._tape
+        around: Any = self.tape.enclosing
         if (
-            around is self.tape.enclosing
+            operand._tape is around
             and around.mode == CAPTURED
             and around.inner is self.tape
             and type(operand) is not around.kinds.view
@@ -281,13 +281,13 @@ class ShadowRun(Following):
         following, at = self.following, self.at
         assert following is not None
         op = following.operations[at]
-        if _agrees(op, what, operands, params):
+        if agrees(op, what, operands, params):
             return op
         for other in self.known:
             if other is following or len(other.operations) <= at:
                 continue
             same_so_far = all(map(same, other.operations[:at], following.operations))
-            if same_so_far and _agrees(other.operations[at], what, operands, params):
+            if same_so_far and agrees(other.operations[at], what, operands, params):
                 self._lay_down()
                 self._follow(other, self.entering)
                 return other.operations[at]
@@ -355,7 +355,7 @@ class ShadowRun(Following):
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         tape = self.eager.opened()
         start, first = len(tape.records), self.n_values
-        entries = tuple(_entry(what, o) for o in operands)
+        entries = tuple(entry_of(what, o) for o in operands)
         if what is not CAPTURE:
             for operand in operands:
                 if not isinstance(operand, Handle):
@@ -389,24 +389,3 @@ class ShadowRun(Following):
         """A value of a trace around comes in that is no captured one: an ordinary call."""
         self.surrender()
         return call(prim, operands, params)
-
-
-def _agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
-    if op.what is not what or len(op.operands) != len(operands):
-        return False
-    for wanted, given in zip(op.operands, operands, strict=True):
-        if type(wanted) is int:
-            if not isinstance(given, Handle) or given._id != wanted:
-                return False
-        elif what is CAPTURE:
-            if not wanted.admits(given._value):
-                return False
-        elif isinstance(given, Handle) or not wanted.admits(given):
-            return False
-    return same_params(op.params, params)
-
-
-def _entry(what: Any, operand: Any) -> Any:
-    if what is CAPTURE:
-        return Constant.of(operand._value)
-    return operand._id if isinstance(operand, Handle) else Constant.of(operand)

@@ -3,16 +3,15 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import EllipsisType
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, Tape
 from pullback.rules.declaration import Primitive
-from pullback.staging.operations import ADD, ATOMS, TAKE, WRITE, Result, same_params
+from pullback.staging.operations import ADD, TAKE, WRITE, Result, is_like, likeness
 from pullback.staging.quick_operators import (
     EAGER,
     Known,
@@ -21,7 +20,6 @@ from pullback.staging.quick_operators import (
     getitem,
     in_place,
     increment,
-    is_stale,
     matmul,
     setitem,
     unary,
@@ -294,7 +292,8 @@ class Following:
             like = likeness((args, kwargs), tape)
             n = len(self.constants)
             given = ordinary()
-            if like is not None and pool is self.pool and len(self.constants) == n and given is pool.alone_at(at, self.at):
+            alone = pool is self.pool and len(self.constants) == n and given is pool.alone_at(at, self.at)
+            if alone and like is not None:
                 pool.repeats[at] = key, like, self.at
             return given
         if found[0] is key and self.holds and is_like(found[1], (args, kwargs), tape):
@@ -335,50 +334,3 @@ class Following:
         handle = handle_of(self.tape, number, result)
         self.alone.append(handle)
         return handle
-
-
-@frozen
-class Number:
-    """In a likeness: a handle of the value of that number."""
-
-    number: int
-
-
-@frozen
-class Fixed:
-    """In a likeness: a parameter."""
-
-    value: Any
-
-
-def likeness(given: Any, tape: Tape) -> Any:
-    """What is compared of the arguments of a call: the numbers of handles of a run, and parameters that cannot change;
-    None where there is anything else among them."""
-    kind = type(given)
-    if kind in KIND_OF:
-        return None if given._tape is not tape or (kind is ValuelessView and is_stale(given)) else Number(given._id)
-    if kind is tuple or kind is list:
-        parts = [likeness(part, tape) for part in given]
-        return None if any(part is None for part in parts) else kind(parts)
-    if kind is dict:
-        parts = [likeness(part, tape) for part in given.values()]
-        return None if any(part is None for part in parts) else dict(zip(given, parts, strict=True))
-    return Fixed(given) if kind in _FIXED or isinstance(given, type | np.dtype) else None
-
-
-def is_like(like: Any, given: Any, tape: Tape) -> bool:
-    """Whether arguments are those of a likeness, in type and content."""
-    kind = type(given)
-    if kind in KIND_OF:
-        own = type(like) is Number and given._id == like.number and given._tape is tape
-        return own and not (kind is ValuelessView and is_stale(given))
-    if kind is tuple or kind is list:
-        alike = type(like) is kind and len(like) == len(given)
-        return alike and all(is_like(*each, tape) for each in zip(like, given, strict=True))
-    if kind is dict:
-        alike = type(like) is dict and like.keys() == given.keys()
-        return alike and all(is_like(like[name], given[name], tape) for name in given)
-    return type(like) is Fixed and same_params(like.value, given)
-
-
-_FIXED = frozenset((*ATOMS, EllipsisType))
