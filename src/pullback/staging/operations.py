@@ -185,13 +185,16 @@ def is_like(like: Any, given: Any, tape: Tape) -> bool:
     kind = type(given)
     if isinstance(given, Handle):
         return type(like) is Number and given._id == like.number and _is_ready(given, tape)
-    if kind is tuple or kind is list:
-        alike = type(like) is kind and len(like) == len(given)
-        return alike and all(is_like(*each, tape) for each in zip(like, given, strict=True))
+    if kind is not type(like):
+        return type(like) is Fixed and same_params(like.value, given)
+    if len(like) != len(given):
+        return False
     if kind is dict:
-        alike = type(like) is dict and like.keys() == given.keys()
-        return alike and all(is_like(like[name], given[name], tape) for name in given)
-    return type(like) is Fixed and same_params(like.value, given)
+        return all(name in like and is_like(like[name], part, tape) for name, part in given.items())
+    for wanted, part in zip(like, given, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner
+        if not is_like(wanted, part, tape):
+            return False
+    return True
 
 
 def _is_ready(handle: Any, tape: Tape) -> bool:
