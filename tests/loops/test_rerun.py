@@ -184,3 +184,61 @@ def test_an_array_overwritten_between_two_calls_of_a_pull_is_found_out(loop, n, 
         with pytest.raises(pb.ReplayError, match=CHANGED):
             pull(1.0)
     pull.close()
+
+
+RETURNED = {
+    "the same array twice": lambda u, v: (u * 0.5,) * 2,
+    "what came": lambda u, v: (v, u),
+    "a view": lambda u, v: (u[::-1] * 1.0, v[::-1]),
+    "part of another": lambda u, v: (v, v[:]),
+    "other strides": lambda u, v: (u.reshape(2, 2).T.reshape(4) * 0.5, np.repeat(v, 2)[::2]),
+}
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(3), pb.Binomial(2)], ids=repr)
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+@pytest.mark.parametrize("name", RETURNED)
+def test_a_body_that_writes_to_leaves_which_share_memory(name, staging, policy):
+    def body(k, state):
+        u, v = state
+        u[0] += 0.1
+        v[1] *= 0.5
+        return RETURNED[name](u, v)
+
+    def by(loop):
+        def f(x):
+            u, v = loop(x * 1.0, x + 1.0)
+            return np.sum(u * v)
+
+        return f
+
+    def plainly(u, v):
+        for k in range(9):
+            u, v = (w * 1.0 for w in body(k, (u, v)))
+        return u, v
+
+    looped = by(lambda u, v: pb.fori_loop(0, 9, body, (u, v), staging=staging, policy=policy))
+    x = np.array([0.3, -0.7, 1.1, 0.2])
+    np.testing.assert_allclose(pb.grad(looped)(x), pb.grad(by(plainly))(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+def test_a_generator_that_takes_the_place_of_the_legacy_one_is_put_back(staging):
+    before = np.random.get_bit_generator()
+
+    def body(k, u):
+        return np.sin(u) * np.random.random(4)  # noqa: NPY002
+
+    def gradient(policy):
+        np.random.seed(7)  # noqa: NPY002
+        return pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, staging=staging, policy=policy)))(np.ones(4))
+
+    try:
+        found = []
+        for bits in (np.random.MT19937(3), np.random.MT19937(3), np.random.MT19937(3)):
+            np.random.set_bit_generator(bits)
+            found.append(gradient(pb.Binomial(2)).tobytes())
+            found.append(gradient(pb.SaveAll()).tobytes())
+        assert len(set(found)) == 1
+    finally:
+        np.random.set_bit_generator(before)

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from pullback.staging.operations import Constant, Operation, result_of, same, same_params
+from pullback.recording.tape import Tape
+from pullback.staging.operations import (
+    Constant,
+    Operation,
+    entering,
+    enters_as,
+    is_like,
+    likeness,
+    result_of,
+    same,
+    same_params,
+)
+from pullback.tracing.tracer import KINDS
+from pullback.words.specs import carries_derivative
 
 A = np.arange(6.0)
 
@@ -70,3 +83,34 @@ def test_the_result_is_part_of_an_operation():
     assert result_of(A, "tracer").dense
     assert not result_of(A[::2], "tracer").dense
     assert not result_of(A[0], "tracer").array
+
+
+LEAVES = (
+    np.zeros(3), np.zeros((3, 1)), np.zeros(3, "f4"), np.zeros(3, ">f8"), np.zeros(6)[::2], np.zeros(3, int), 1.0, 1,
+    1j, True, None, "a", np.float64(1), np.float32(1), np.int64(1), np.complex64(1), np.zeros(()), np.longdouble(1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", LEAVES, ids=repr)
+@pytest.mark.parametrize("after", LEAVES, ids=repr)
+def test_what_enters_again_is_told_as_what_enters(before, after):
+    result, found = (entering(leaf) if carries_derivative(leaf) else None for leaf in (before, after))
+    assert enters_as(result, after) == (result == found)
+
+
+@pytest.mark.parametrize("given", [(1, 1.0, "a", None), ([1, 2], {"axis": (0, 1)}), (np.float64, np.dtype("f4"), ...)])
+def test_a_likeness_is_like_its_own_alone(given):
+    like = likeness(given, TAPE)
+    assert is_like(like, given, TAPE)
+    assert not is_like(like, [*given], TAPE)
+    assert not is_like(like, (*given, 1), TAPE)
+    for other in (True, 1, 2.0, -0.0, None, np.array(1.0), np.int64(1), slice(None)):
+        assert not is_like(like, (other, *given[1:]), TAPE) or (type(other), other) == (type(given[0]), given[0])
+
+
+@pytest.mark.parametrize("given", [np.ones(2), [np.ones(2)], {"a": object()}, slice(1), {1, 2}, lambda: 0])
+def test_what_can_change_has_no_likeness(given):
+    assert likeness((1, given), TAPE) is None
+
+
+TAPE = Tape(1, KINDS)

@@ -4,6 +4,7 @@ import operator
 import pickle
 import subprocess
 import sys
+import weakref
 from importlib import import_module
 from textwrap import dedent
 
@@ -512,3 +513,31 @@ def test_quiet_goes_by_numpy_where_its_private_names_are_gone():
         print(np.geterr()["divide"])
     """)
     assert run(made) == ["ignore", "True", "warn"]
+
+
+def test_who_holds_a_thing_is_counted():
+    class Thing:
+        pass
+
+    things = [Thing(), Thing()]
+    alone = sniffs.holders(things)
+    assert sniffs.holders(things) == alone
+    kept = things[1]
+    assert sniffs.holders(things) != alone
+    del kept
+    assert sniffs.holders(things) == alone
+    kept = weakref.ref(things[0])
+    assert sniffs.holders(things) != alone
+    del kept
+    assert sniffs.holders(things) == alone
+
+
+def test_where_holders_cannot_be_counted_nothing_serves_again(monkeypatch):
+    monkeypatch.setattr(sniffs, "LISTED", 0)
+    assert sniffs.holders([]) != sniffs.holders([])
+
+    def gradient(staging):
+        body = lambda k, u: np.sin(u) * 0.5 + u[::-1]  # noqa: E731
+        return pb.grad(lambda x: np.sum(pb.fori_loop(0, 12, body, x, staging=staging)))(X)
+
+    assert gradient("off").tobytes() == gradient("numpy").tobytes()

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.words.structures import flatten, unflatten
+from pullback.words.structures import flatten, flattened, is_flat, unflatten
 
 
 @dataclass
@@ -168,3 +168,42 @@ def test_what_extends_a_named_tuple_keeps_its_items_and_attributes(nest, get, po
         assert type(get(gradient)) is type(made)
         np.testing.assert_allclose(get(gradient).x, slope)
     np.testing.assert_allclose(get(gradient).scale, 6 * np.sum(X**2))
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        (1.0, X),
+        (np.float32(1), 2),
+        (X, None),
+        (X, (X, X)),
+        (X, [X]),
+        [X, X],
+        (X,),
+        (X, X, X),
+        Pair(X, X),
+        X,
+        None,
+        (X, Pair(X, X)),
+        {"a": X, "b": X},
+        (X, np.ma.masked_array(X)),
+    ],
+    ids=repr,
+)
+def test_a_flat_structure_is_taken_apart_as_any(tree):
+    definition = flatten((0.0, 0.0))[1]
+    assert is_flat(definition)
+    found, wanted = flattened(tree, definition), flatten(tree)
+    assert found[1] == wanted[1]
+    assert len(found[0]) == len(wanted[0])
+    assert all(a is b for a, b in zip(found[0], wanted[0], strict=True))
+
+
+@pytest.mark.parametrize("tree", [X, None, [X, X], {"a": X}, (X, None), ((X,), X), Pair(X, X), (X, [X])])
+def test_what_is_no_tuple_of_leaves_is_not_flat(tree):
+    assert not is_flat(flatten(tree)[1])

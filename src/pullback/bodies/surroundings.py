@@ -10,6 +10,7 @@ import copy
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from operator import is_
 from typing import Any
 
@@ -188,20 +189,23 @@ class Randomness:
     generators: list[Any]
     seen: Any = field(default=None, init=False)
     """The legacy state when it was last saved or put back, and ``seen_bits`` its bits then."""
-    seen_bits: bytes | None = field(default=None, init=False)
+    seen_bits: bytearray | None = field(default=None, init=False)
+    bits: Any = field(default=None, init=False)
+    """The bit generator of the legacy generator when it was last looked at, and ``memory`` where its state lies."""
+    memory: Any = field(default=None, init=False)
 
     def save(self) -> tuple[Any, ...]:
         """The states now."""
         if not self._untouched():
             # Users of the legacy generator must be replayed too.
-            self.seen_bits, self.seen = _legacy_bits(), np.random.get_state(legacy=False)  # noqa: NPY002
+            self.seen_bits, self.seen = self._seen_now(), np.random.get_state(legacy=False)  # noqa: NPY002
         return (self.seen, *map(_state, self.generators))
 
     def restore(self, states: tuple[Any, ...]) -> None:
         """Put the states back."""
-        if states[0] is not self.seen or not self._untouched():
+        if not (states[0] is self.seen and self._untouched()):
             np.random.set_state(states[0])  # noqa: NPY002 - see save
-            self.seen_bits, self.seen = _legacy_bits(), states[0]
+            self.seen_bits, self.seen = self._seen_now(), states[0]
         for generator, state in zip(self.generators, states[1:], strict=True):
             if isinstance(generator, np.random.Generator):
                 generator.bit_generator.state = state
@@ -230,19 +234,30 @@ class Randomness:
             self.seen is not None
             and self.seen_bits is not None
             and not self.seen["has_gauss"]
-            and self.seen_bits == _legacy_bits()
+            and self.seen_bits == self._legacy_bits()
         )
+
+    def _seen_now(self) -> bytearray | None:
+        memory = self._legacy_bits()
+        return None if memory is None else bytearray(memory)
+
+    def _legacy_bits(self) -> Any:
+        """The memory of the legacy generator's state; None where the user has put another kind of generator in its
+        place, or where it is not found."""
+        bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
+        if bits is not self.bits:
+            known = type(bits) is np.random.MT19937 and legacy_bytes()
+            self.memory = _characters(known).from_address(bits.ctypes.state_address) if known else None
+            self.bits = bits  # which keeps the memory
+        return self.memory
+
+
+@cache
+def _characters(n: int) -> Any:
+    return ctypes.c_char * n
 
 
 def _state(generator: Any) -> Any:
     if isinstance(generator, np.random.Generator):
         return copy.deepcopy(generator.bit_generator.state)
     return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.getstate()
-
-
-def _legacy_bits() -> bytes | None:
-    """The bits of the legacy generator's state; None where the user has put another kind of generator in its place, or
-    where they are not found."""
-    bits = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
-    known = type(bits) is np.random.MT19937 and legacy_bytes()
-    return ctypes.string_at(bits.ctypes.state_address, known) if known else None

@@ -20,6 +20,7 @@ from pullback.policies.machine import Machine
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
+from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
 
 
@@ -123,9 +124,10 @@ class LoopChain(Storing):
     def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
         self.passes, store = passes, self.store
-        for k in range(n - 1, -1, -1):
-            self.work = store.take_out("tape", k, MEMORY)
-            self.reverse(k)
+        with quiet():  # as every sweep is
+            for k in range(n - 1, -1, -1):
+                self.work = store.take_out("tape", k, MEMORY)
+                self.reverse(k)
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
@@ -175,7 +177,8 @@ class LoopChain(Storing):
         if first < stop:
             with Enclosed(steps.enclosing, PAUSED), steps.on_values():
                 for k in range(first, stop):
-                    self._look_back(k)
+                    if self.looks_back:
+                        self._look_back(k)
                     if not self.owned:
                         self.state = [twin_of(leaf) for leaf in self.state]
                     self.state = steps.plain(k, self.state)
@@ -238,6 +241,12 @@ class LoopChain(Storing):
         steps = self.steps
         if steps.enclosing is None or bool(steps.enclosing.masks) != work.stage.masks or TRAPPED.get():
             return False
+        if len(self.passes) == 1:
+            [one] = self.passes
+            seed = one.seeds(work, step)
+            if seed is not None:
+                one.stepped(work, step, seed)
+            return seed is not None
         seeds = [each.seeds(work, step) for each in self.passes]
         if any(seed is None for seed in seeds):
             return False

@@ -91,15 +91,16 @@ class Pass:
 
     def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
         """The cotangents go back through a staged step."""
+        stage = work.stage
         cts, gathered = work.reverse(seeds, own=seeds is self.cts)
-        entered, x_entered = work.stage.places
+        entered, x_entered = stage.places
         if not x_entered and len(cts) == len(entered):
-            self.cts = cts
+            self.cts = cts  # type: ignore[assignment]  # a tuple serves as well
         else:
             found = iter(cts)
             self.cts = [None if ident is None else next(found) for ident in entered]
             self._rows([None if ident is None else next(found) for ident in x_entered], step)
-        self.after = work.stage
+        self.after = stage
         for ident, ct in gathered:
             self.sums.gather(ident, ct)
 

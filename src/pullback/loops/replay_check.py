@@ -49,6 +49,9 @@ class Verifier:
             self._note(step, state, ys)
         elif (step + 1) % self.stride == 0:
             at = ((step + 1) // self.stride - 1) * self.n_leaves
+            alone = not ys and len(state) == 1 == self.n_leaves and type(state[0]) is np.ndarray
+            if alone and short_digest(state[0]) == self.digests[at]:
+                return
             self._compare(self.digests[at : at + self.n_leaves], step, [*state, *ys], len(state))
         elif step + 1 in self.expected:
             self._compare(self.expected.pop(step + 1), step, state, len(state))

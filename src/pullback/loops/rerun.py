@@ -1,8 +1,7 @@
 """Where a step of a loop function is run, and run again: the user's body is called on plain arrays to advance, on
 tracers to record."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from types import CellType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -26,7 +25,7 @@ from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
 from pullback.words.specs import carries_derivative, native, spec_of
-from pullback.words.structures import flatten, unflatten
+from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 
 
 @define(eq=False)
@@ -63,9 +62,10 @@ class Outputs:
 
 def plain_leaves(leaves: list[Any]) -> list[Any]:
     """The leaves of a state as plain arrays where they are other arrays: tracers, and what is no array, as they are."""
-    if all(type(leaf) in ORDINARY or isinstance(leaf, Handle) for leaf in leaves):
-        return leaves
-    return [plain_parts(leaf) for leaf in leaves]
+    for leaf in leaves:
+        if type(leaf) not in ORDINARY and not isinstance(leaf, Handle):
+            return [plain_parts(leaf) for leaf in leaves]
+    return leaves
 
 
 @define(eq=False)
@@ -108,6 +108,8 @@ class Steps:
     xs: list[Any] | None = None
     x_active: list[bool] = field(factory=list)
     """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
+    flat: bool = field(init=False)
+    """Whether the carry is a tuple of leaves."""
     y_definition: Any = field(default=None, init=False)
     captured_values: dict[int, Any] = field(factory=dict, init=False)
     """Id in the enclosing trace to the value that step 0 captured."""
@@ -118,9 +120,17 @@ class Steps:
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
 
+    def __attrs_post_init__(self) -> None:
+        self.flat = is_flat(self.definition)
+
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
-        new, ys = self.call_body(k + self.lower, state, self.row(k))
+        given = self.called(k + self.lower, state, None if self.xs is None else self.row(k))
+        new, ys = self._one_leaf(*given) or self.leaves_of(k + self.lower, *given)
+        if not ys and goes_on(state, new):
+            if self.verifier.compares:
+                self.verifier.after(k, new, ys)
+            return new
         new = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in new]
         self.require_same_specs(state, new, k)
         ys = [by_value(leaf) if isinstance(leaf, Handle) else leaf for leaf in ys]
@@ -174,35 +184,43 @@ class Steps:
         self.verifier.recorded(k, tape.records)
         return step, values
 
-    @contextmanager
-    def on_values(self) -> Iterator[None]:
+    def on_values(self) -> "OnValues":
         """Within the block the cells of the closure hold values in the place of handles, so that the body runs at
         NumPy's own speed.
 
         Those of a trace that goes on meanwhile, around the one that the loop is an operation of, stay: it
         differentiates what is computed.
         """
-        handles = [(cell, cell.cell_contents) for cell in self.cells]
-        handles = [(cell, handle) for cell, handle in handles if handle._tape.mode in (PAUSED, CAPTURED)]
-        for cell, handle in handles:
-            value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
-        try:
-            yield
-        finally:
-            for cell, handle in handles:
-                cell.cell_contents = handle
+        return OnValues(self.cells)
 
     def call_body(self, k: int, leaves: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         """The leaves after a step, and those of its output. Raises :class:`StructureError` where a structure
         changes."""
-        carry, y = self.call(k, unflatten(self.definition, leaves), x)
-        new, definition = flatten(carry)
+        return self.leaves_of(k, *self.called(k, leaves, x))
+
+    def called(self, k: int, leaves: list[Any], x: Any) -> tuple[Any, Any]:
+        """What the user's body returns: the carry after a step, and its output."""
+        wanted = self.definition
+        if wanted is LEAF:
+            return self.call(k, leaves[0], x)
+        return self.call(k, tuple(leaves) if self.flat else unflatten(wanted, leaves), x)
+
+    def _one_leaf(self, carry: Any, y: Any) -> tuple[list[Any], list[Any]] | None:
+        """As ``leaves_of``, where the carry is a plain array and there is no output; else None."""
+        found = y is None and type(carry) is np.ndarray and self.definition is LEAF and self.y_definition is NOTHING
+        return ([carry], []) if found else None
+
+    def leaves_of(self, k: int, carry: Any, y: Any) -> tuple[list[Any], list[Any]]:
+        """The leaves of what it has returned from step ``k``. Raises :class:`StructureError` where a structure
+        changes."""
+        new, definition = flattened(carry, self.definition) if self.flat else flatten(carry)
         if definition is not self.definition and definition != self.definition:
             raise StructureError(
                 f"{self.name}: the carry had structure {self.definition} and step {k} returned {definition}; return "
                 f"what came in, same structure"
             )
+        if y is None and self.y_definition is NOTHING:
+            return plain_leaves(new), []
         ys, y_definition = flatten(y)
         if self.y_definition is None:
             self.y_definition = y_definition
@@ -283,6 +301,26 @@ class Steps:
         )
 
 
+class OnValues:
+    """The block of ``Steps.on_values``."""
+
+    __slots__ = ("_cells", "_handles")
+
+    def __init__(self, cells: list[CellType]) -> None:
+        self._cells = cells
+
+    def __enter__(self) -> None:
+        handles = [(cell, cell.cell_contents) for cell in self._cells]
+        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in self._handles:
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
+
+    def __exit__(self, *_: object) -> None:
+        for cell, handle in self._handles:
+            cell.cell_contents = handle
+
+
 def value_for(leaf: Any, tape: Tape | None) -> Any:
     """What a leaf is within the steps of a loop in the trace ``tape``."""
     if isinstance(leaf, Handle):
@@ -303,6 +341,23 @@ def separate(leaves: list[Any]) -> list[Any]:
         seen.add(id(leaf))
         apart.append(leaf)
     return apart
+
+
+def goes_on(before: list[Any], after: list[Any]) -> bool:
+    """Whether the leaves after a step are as the next one takes them: plain arrays that own their memory, each its own,
+    of the shape and dtype of those before, and NumPy's floats where such were before."""
+    if len(before) != len(after):
+        return False
+    for old, new in zip(before, after, strict=True):
+        kind = type(new)
+        if kind is not type(old):
+            return False
+        if kind is np.ndarray:
+            if new.base is not None or new.shape != old.shape or new.dtype != old.dtype:
+                return False
+        elif kind is not np.float64 and kind is not np.float32:
+            return False
+    return len(after) == 1 or len(set(map(id, after))) == len(after)
 
 
 def as_before(before: list[Any], after: list[Any]) -> list[Any]:

@@ -20,7 +20,8 @@ from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.staging.conditions import computed, errors_are_ordinary
-from pullback.staging.operations import entering
+from pullback.staging.operations import entering, enters_as
+from pullback.staging.quick_operators import Known
 from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
@@ -93,18 +94,18 @@ class StagedStep:
             seeds.append(ct)
         return seeds
 
-    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[list[Any], Any]:
+    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[Sequence[Any], Any]:
         """The cotangents of the inputs, and those of captured values with their ids. ``own`` says that the seeds are
         what this has returned for the step after."""
         stage = self.stage
         generated = stage.reverse_own if own else stage.reverse
-        buffers, fresh = self.work.of(generated)
         with quiet():
-            cts, gathered = generated.function(self.slots, seeds, buffers, fresh)
-        if not all(stage.entered):
+            cts, gathered = generated.function(self.slots, seeds, *self.work.of(generated))
+        if False in stage.entered:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]
-        return cts, zip(compress(self.captured, stage.gathered), gathered, strict=True)
+        ids = compress(self.captured, stage.gathered) if False in stage.gathered else self.captured
+        return cts, zip(ids, gathered, strict=True)
 
 
 @define(eq=False)
@@ -117,13 +118,18 @@ class StagedSteps:
     """The step from which on stages are looked for."""
     most_bytes: float = inf
     """Bytes of state and tape up to which steps are staged."""
-    works: dict[Stage, Workspace] = field(factory=dict, init=False)
-    run: ShadowRun | None = field(default=None, init=False)
-    """The shadow run of the last step, where the next can use it again."""
+    works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
+    """By list of operations: its stage, with the arrays that this works in here."""
+    checked: list[int] = field(factory=list, init=False)
+    """The ids of the captured values that were last seen to be those of step 0."""
+    run: tuple[ShadowRun, Enclosed] | None = field(default=None, init=False)
+    """The shadow run of the last step, where the next can use it again, and the block that it takes place in."""
     state: list[Any] | None = field(default=None, init=False)
     """What the last staged step has returned, of the kind that entered it."""
     entry: Any = field(default=None, init=False)
     """What kind of values entered it, with the stages that are known for these."""
+    kinds: list[Any] = field(factory=list, init=False)
+    """The types of the leaves of the state then."""
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
@@ -134,92 +140,115 @@ class StagedSteps:
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers."""
-        if self.most_bytes < inf or not self.takes(k) or self.entry is None:
+        if self.most_bytes < inf or self.entry is None:
             return False
-        return any(stage.advance.plan.buffers or stage.advance.plan.fresh for stage in self.entry[0].stages)
+        return any(stage.advance.works_in_place for stage in self.entry[0].stages) and self.takes(k)
 
     def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
-        row = self.steps.row(k)
-        if state is not self.state:
+        row = None if self.steps.xs is None else self.steps.row(k)
+        if state is not self.state and not self._enters_again(state, row):
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
-        run = self.run
-        if run is None or run.tape.thread != get_ident():
-            run = self._new_run(k)
-        self.run = None
-        run.begin([stage.known for stage in variants.stages])
+        if self.run is None or self.run[0].tape.thread != get_ident():
+            self.run = self._new_run(k)
+        (run, within), self.run = self.run, None
+        whole = False
+        run.begin([stage.known for stage in variants.stages], (*results, *x_results))
         try:
-            handles = _entered(run, state, results)
-            new, ys = self._called(k, run, handles, row and _entered(run, row, x_results))
+            parts = self._called(k, run, within, run.entered(state, results), row and run.entered(row, x_results))
             if run.following is not None:
-                return self._computed(k, state, run, len(new), keeps=keeps)
+                n = len(parts[0])
+                del parts  # the handles serve the next step if nobody has them
+                done = self._computed(k, state, run, n, keeps=keeps)
+                self.run, whole = (run, within), True
+                return done
             tape = run.eager.tape
             assert tape is not None  # an eager run has one
             with Releasing(tape):
-                return self._ordinary(k, state, run, new, ys)
+                return self._ordinary(k, state, run, *parts)
         except BaseException:
             if run.eager.tape is not None:
                 with Releasing(run.eager.tape):
                     raise
             raise
         finally:
-            run.end()
+            run.end(whole=whole)
 
     def _entry(self, state: list[Any], row: Any) -> Any:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
         active = self.steps.x_active if row else ()
         x_results = [entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
-        types = [type(leaf) for leaf, result in zip(state, results, strict=True) if result is None]
+        self.kinds = [type(leaf) for leaf in state]
+        types = [kind for kind, result in zip(self.kinds, results, strict=True) if result is None]
         return self.shelf.of((results, x_results, types)), results, x_results
 
-    def _new_run(self, k: int) -> ShadowRun:
+    def _enters_again(self, state: list[Any], row: Any) -> bool:
+        """Whether the leaves are of the kinds that entered last."""
+        if self.entry is None:
+            return False
+        _, results, x_results = self.entry
+        kinds = self.kinds
+        if not all(result is None or enters_as(result, x) for result, x in zip(x_results, row or (), strict=True)):
+            return False
+        return len(state) == len(kinds) and all(
+            enters_as(result, leaf) and type(leaf) is kind
+            for result, leaf, kind in zip(results, state, kinds, strict=True)
+        )
+
+    def _new_run(self, k: int) -> tuple[ShadowRun, Enclosed]:
         tape = Tape(next_level(), VALUELESS)
         tape.mode, tape.captures, tape.enclosing = DEFERRED, {}, self.steps.enclosing
         tape.constants = self.steps.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
-        return ShadowRun(tape, Twins(partial(self.steps.opened, k), tape.level))
+        run = ShadowRun(tape, Twins(partial(self.steps.opened, k), tape.level))
+        return run, Enclosed(self.steps.enclosing, CAPTURED, tape)
 
-    def _called(self, k: int, run: ShadowRun, handles: list[Any], xs: Any) -> tuple[list[Any], list[Any]]:
+    def _called(
+        self, k: int, run: ShadowRun, within: Enclosed, handles: list[Any], xs: Any
+    ) -> tuple[list[Any], list[Any]]:
         steps = self.steps
-        with Enclosed(steps.enclosing, CAPTURED, run.tape):
-            parts = steps.call_body(k + steps.lower, handles, xs)
+        with within:
+            new, ys = steps.call_body(k + steps.lower, handles, xs)
             if run.surrendered:
                 tape = run.eager.tape
                 assert tape is not None  # who has surrendered has one
-                new, ys = ([returned_by(leaf, tape) for leaf in part] for part in parts)
-            else:
-                new, ys = ([present(leaf, run.tape) for leaf in part] for part in parts)
+                return [returned_by(leaf, tape) for leaf in new], [returned_by(leaf, tape) for leaf in ys]
+            if not run.ends(new, ys):
+                new, ys = [present(leaf, run.tape) for leaf in new], [present(leaf, run.tape) for leaf in ys]
                 run.finish(new, ys)
         return new, ys
 
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
-        steps = self.steps
-        [stage] = [stage for stage in self.entry[0].stages if stage.known is run.following]
-        work = self.works.get(stage)
-        if work is None:
-            work = self.works[stage] = Workspace(steps)
-        captured = run.captured
-        if captured:
+        steps, captured = self.steps, run.captured
+        stage, work = self._work_of(run.following)
+        if captured != self.checked:
             steps.require_captures(captured, k)
+            self.checked = captured
         generated = stage.record if keeps else stage.advance
         returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
         step = StagedStep(stage, slots[0], captured, work, n, k) if keeps else None
-        self.run = run
-        if len(returned) == n:
-            after, ys = list(returned), []
-        else:
-            after, ys = list(returned[:n]), list(returned[n:])
+        after, ys = list(returned), []
+        if len(returned) != n:
+            after, ys = after[:n], after[n:]
             steps.outputs.write(k, ys)
         if step is not None and steps.ledger.heard:
             step.items = _items(stage, step.slots)
         if not stage.closed:
             after = as_before(state, after)
-        steps.verifier.after(k, after, ys)
+        if steps.verifier.compares:
+            steps.verifier.after(k, after, ys)
         if not keeps:
             after = separate(after)
         self.state = after if stage.repeats else None
         return step, after
+
+    def _work_of(self, known: Any) -> tuple[Stage, Workspace]:
+        found = self.works.get(known)
+        if found is None:
+            [stage] = [stage for stage in self.entry[0].stages if stage.known is known]
+            found = self.works[known] = stage, Workspace(self.steps)
+        return found
 
     def _ordinary(
         self, k: int, state: list[Any], run: ShadowRun, new: list[Any], ys: list[Any]
@@ -247,15 +276,6 @@ class StagedSteps:
             )  # fmt: skip
             variants.learn(recorded)
         return step, values
-
-
-def _entered(run: ShadowRun, leaves: list[Any], results: list[Any]) -> list[Any]:
-    """What the body gets for leaves: handles for those that carry a derivative."""
-    given = list(leaves)
-    for k, result in enumerate(results):
-        if result is not None:
-            given[k] = run.enter(leaves[k], result)
-    return given
 
 
 def _items(stage: Stage, slots: tuple[Any, ...]) -> list[Item]:

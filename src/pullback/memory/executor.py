@@ -65,17 +65,11 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
     """Carry out the rest of the actions, up to EndReverse."""
-    action = _next(schedule)
-    while type(action) is not EndReverse:
-        carry_out(action, machine, chain)
-        action = _next(schedule)
-    machine.apply(action)
-
-
-def _next(schedule: Any) -> Action:
     for action in schedule:
-        found: Action = action
-        return found
+        if type(action) is EndReverse:
+            machine.apply(action)
+            return
+        carry_out(action, machine, chain)
     raise ScheduleError(f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last")
 
 

@@ -105,15 +105,20 @@ def checked(policy: Any) -> MemoryPolicy:
 
 class Tracing:
     """Within the block the tapes are the innermost traces, the last of them the innermost. Every step of a loop
-    enters one."""
+    enters one, and may enter the same block again when it has been left."""
 
-    __slots__ = ("_tapes", "_token")
+    __slots__ = ("_all", "_around", "_tapes", "_token")
 
     def __init__(self, *tapes: Tape) -> None:
         self._tapes = tapes
+        self._around: tuple[Tape, ...] | None = None
+        self._all: tuple[Tape, ...] = ()
 
     def __enter__(self) -> None:
-        self._token = _TAPES.set((*_TAPES.get(), *self._tapes))
+        around = _TAPES.get()
+        if around is not self._around:
+            self._around, self._all = around, (*around, *self._tapes)
+        self._token = _TAPES.set(self._all)
 
     def __exit__(self, *_: object) -> None:
         _TAPES.reset(self._token)
@@ -127,7 +132,7 @@ class Enclosed(Tracing):
     __slots__ = ("_before", "_enclosing", "_inner", "_mode")
 
     def __init__(self, enclosing: Tape | None, mode: int, inner: Tape | None = None) -> None:
-        self._tapes = tuple(tape for tape in (enclosing, inner) if tape is not None)
+        super().__init__(*(tape for tape in (enclosing, inner) if tape is not None))
         self._enclosing, self._mode, self._inner = enclosing, mode, inner
 
     def __enter__(self) -> None:
@@ -137,10 +142,13 @@ class Enclosed(Tracing):
             self._before.append((tape, tape.mode, tape.inner))
             tape.mode, tape.inner = mode, below
             mode, below, tape = CAPTURED, tape, tape.enclosing
-        super().__enter__()
+        around = _TAPES.get()
+        if around is not self._around:
+            self._around, self._all = around, (*around, *self._tapes)
+        self._token = _TAPES.set(self._all)
 
     def __exit__(self, *_: object) -> None:
-        super().__exit__()
+        _TAPES.reset(self._token)
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from attrs import define, field, frozen
 
 from pullback.memory.ledger import Item, Ledger
-from pullback.policies.actions import MEMORY, Action, Save, Transfer
+from pullback.policies.actions import MEMORY, Save, Transfer
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]
@@ -77,7 +77,7 @@ class Store:
 
     def put(self, kind: Any, step: int, tier: str, entry: Entry) -> None:
         """Store an entry; raises :class:`PolicyError` for a tier that does not exist."""
-        self._put((kind, step, tier), entry, Save(kind, step, tier))
+        self._put((kind, step, tier), entry)
 
     def get(self, kind: str, step: int, tier: str) -> Any:
         """The entry, which stays stored."""
@@ -85,9 +85,10 @@ class Store:
 
     def take_out(self, kind: str, step: int, tier: str) -> Any:
         """The entry, which is stored no more, but stays booked: for whoever works with it now."""
-        entry = self.get(kind, step, tier)
-        key = kind, step, tier
-        self.tiers[tier].drop(self.entries.pop(key))
+        key, place = (kind, step, tier), self.tiers[tier]
+        entry = place.give(stored := self.entries[key])
+        place.drop(stored)
+        del self.entries[key]
         self.booked.pop(key, None)
         return entry
 
@@ -99,7 +100,7 @@ class Store:
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Store in ``target`` what is stored in ``source``, where it stays; raises :class:`PolicyError` as ``put``."""
-        self._put((kind, step, target), self.get(kind, step, source), Transfer(kind, step, source, target))
+        self._put((kind, step, target), self.get(kind, step, source), source)
 
     def holds(self, kind: str, step: int) -> bool:
         """Whether some tier holds this."""
@@ -114,11 +115,14 @@ class Store:
         for key in list(self.entries):
             self.drop(*key)
 
-    def _put(self, key: Key, entry: Entry, action: Action) -> None:
+    def _put(self, key: Key, entry: Entry, source: str = "") -> None:
         tier = self.tiers.get(key[2])
         if tier is None:
+            kind: Any
+            kind, step, target = key
+            wanted = Transfer(kind, step, source, target) if source else Save(kind, step, target)
             raise PolicyError(
-                f"{self.policy!r} wants {action!r}, and there is no tier {key[2]!r}: there is "
+                f"{self.policy!r} wants {wanted!r}, and there is no tier {key[2]!r}: there is "
                 f"{', '.join(map(repr, self.tiers))}. Name one of these in the action, or leave the tier out"
             )
         self.entries[key] = tier.take(entry)

@@ -105,6 +105,9 @@ class Shadow(Protocol):
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
 
+    def repeated(self, key: Any, args: Any, kwargs: Any, ordinary: Any) -> Any:
+        """A function of NumPy's is called: what ``ordinary`` says, sooner where it has said it before."""
+
     def resolve(self, view: Any) -> Any:
         """A view is used, which may be stale."""
 

@@ -47,19 +47,6 @@ def fails_as_a_number(prim: Any, results: tuple[Any, ...]) -> bool:
     return any(result.type in (float, complex) for result in results) and getattr(prim, "name", "") not in _TOTAL
 
 
-class Conditions:
-    """NumPy's error state and Python's warning filters at the start of a step."""
-
-    __slots__ = ("_filters", "_state")
-
-    def __init__(self) -> None:
-        self._state, self._filters = error_state(), warnings.filters
-
-    def hold(self) -> bool:
-        """Whether they are still the same."""
-        return error_state() is self._state and warnings.filters is self._filters
-
-
 def errors_are_ordinary() -> bool:
     """Whether NumPy's error state warns or ignores: what raises, or calls somebody, has to do so at its own place."""
     state = error_state()

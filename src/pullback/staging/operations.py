@@ -2,13 +2,16 @@
 parameters, and what kind of value came out."""
 
 from functools import cached_property
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+from pullback.recording.handles import Handle
+from pullback.recording.tape import Tape
 from pullback.words.digests import same_bits
-from pullback.words.specs import ArraySpec, shared_spec
+from pullback.words.specs import ArraySpec, carries_derivative, shared_spec
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
 
@@ -52,6 +55,26 @@ def result_of(value: Any, kind: str) -> Result:
 def entering(leaf: Any) -> Result:
     """Of a leaf that enters a step."""
     return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
+
+
+_NUMBERS = frozenset((float, complex, np.float32, np.float64, np.complex64, np.complex128))
+
+
+def enters_as(result: Result | None, leaf: Any) -> bool:
+    """Whether ``entering`` gives an equal result; None stands for that of a leaf without derivative."""
+    if result is None:
+        return not carries_derivative(leaf)
+    if type(leaf) is not result.type:
+        return False
+    if type(leaf) is np.ndarray:
+        spec = result.spec
+        return bool(
+            spec is not None
+            and leaf.shape == spec.shape
+            and leaf.dtype == spec.dtype
+            and leaf.strides == result.strides
+        )
+    return type(leaf) in _NUMBERS or result == entering(leaf)
 
 
 @frozen(slots=False)
@@ -125,6 +148,86 @@ def same_params(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+@frozen
+class Number:
+    """In a likeness: a handle of the value of that number."""
+
+    number: int
+
+
+@frozen
+class Fixed:
+    """In a likeness: a parameter."""
+
+    value: Any
+
+
+_FIXED = frozenset((*ATOMS, EllipsisType))
+
+
+def likeness(given: Any, tape: Tape) -> Any:
+    """What is compared of the arguments of a call: the numbers of handles of a trace without values, and parameters
+    that cannot change; None where there is anything else among them."""
+    kind = type(given)
+    if isinstance(given, Handle):
+        return Number(given._id) if _is_ready(given, tape) else None
+    if kind is tuple or kind is list:
+        parts = [likeness(part, tape) for part in given]
+        return None if any(part is None for part in parts) else kind(parts)
+    if kind is dict:
+        parts = [likeness(part, tape) for part in given.values()]
+        return None if any(part is None for part in parts) else dict(zip(given, parts, strict=True))
+    return Fixed(given) if kind in _FIXED or isinstance(given, type | np.dtype) else None
+
+
+def is_like(like: Any, given: Any, tape: Tape) -> bool:
+    """Whether arguments are those of a likeness, in type and content."""
+    kind = type(given)
+    if isinstance(given, Handle):
+        return type(like) is Number and given._id == like.number and _is_ready(given, tape)
+    if kind is not type(like):
+        return type(like) is Fixed and same_params(like.value, given)
+    if len(like) != len(given):
+        return False
+    if kind is dict:
+        return all(name in like and is_like(like[name], part, tape) for name, part in given.items())
+    for wanted, part in zip(like, given, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner
+        if not is_like(wanted, part, tape):
+            return False
+    return True
+
+
+def _is_ready(handle: Any, tape: Tape) -> bool:
+    """Whether a handle is one of the trace, and no stale view."""
+    if handle._tape is not tape:
+        return False
+    view = tape.kinds.view
+    return type(handle) is not view or (type(handle._parent) is not view and handle._parent._id == handle._parent_id)
+
+
 CREATE, WRITE, ADD, TAKE, CAPTURE, FROZEN, RESULT = "create", "write", "add", "take", "capture", "frozen", "result"
 """The operations that are no primitive: a new array like another, an assignment, an increment, a handle that becomes
 another, a value from around the step, one that depends on nothing, and what the step returns."""
+
+
+def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
+    """Whether an operation is the one of an entry."""
+    if op.what is not what or len(op.operands) != len(operands):
+        return False
+    for wanted, given in zip(op.operands, operands, strict=True):
+        if type(wanted) is int:
+            if not isinstance(given, Handle) or given._id != wanted:
+                return False
+        elif what is CAPTURE:
+            if not wanted.admits(given._value):
+                return False
+        elif isinstance(given, Handle) or not wanted.admits(given):
+            return False
+    return same_params(op.params, params)
+
+
+def entry_of(what: Any, operand: Any) -> Any:
+    """An operand as an entry has it."""
+    if what is CAPTURE:
+        return Constant.of(operand._value)
+    return operand._id if isinstance(operand, Handle) else Constant.of(operand)

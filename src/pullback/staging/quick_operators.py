@@ -4,6 +4,7 @@ What is not the expected one, or not of the common kinds, goes the way of an ord
 from there: nothing is decided here that is not decided there, too.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from sys import _getframe
@@ -13,45 +14,49 @@ import numpy as np
 from attrs import field, frozen
 
 from pullback.primitives.selecting.indexing import GETITEM
-from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.staging.operations import ADD, WRITE, Constant, Operation
+from pullback.staging.operations import ADD, TAKE, WRITE, Constant, Operation, same_params
 from pullback.tracing.tracer import Tracer, View
-from pullback.words.sniffs import by_assignment
+from pullback.words.sniffs import by_assignment, error_state
 
-EAGER: Final = ((None, None, None, None, None, None, None, None),)
+EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""
+FANCY: Final = "a read by arrays"
 
 
-@frozen
+@frozen(eq=False)
 class Known:
     """A list of operations that a step may turn out to be, with what the operators compare with."""
 
     operations: list[Operation]
-    classes: dict[str, Any] = field(repr=False)
-    """Kind to the class of handles without values."""
     quick: tuple[Any, ...] = field(init=False, repr=False)
-    """By place: ``(what, first, second, number, spec, result, class, name)``; see :func:`quick_entry`."""
+    """By place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
     ends: tuple[Any, ...] = field(init=False, repr=False)
     """The numbers of the values that it returns."""
+    n_leaves: int = field(init=False, repr=False)
+    """How many of these are leaves of the state."""
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "n_leaves", self.operations[-1].params[0])
         object.__setattr__(self, "ends", self.operations[-1].operands)
-        object.__setattr__(self, "quick", tuple(quick_entry(op, self.classes) for op in self.operations))
+        object.__setattr__(self, "quick", tuple(map(quick_entry, self.operations)))
 
 
-def quick_entry(op: Operation, classes: dict[str, Any]) -> tuple[Any, ...]:
+def quick_entry(op: Operation) -> tuple[Any, ...]:
     """What an operator compares with; nothing for an operation of another kind.
 
     ``first`` and ``second`` are the numbers of handles, the types of Python numbers, constants, or None; of a read by
     a basic key ``second`` is the key with the types of its parts; of a write ``second`` is the value, ``number`` the
     place in the array with the number that is made.
     """
+    if op.what is TAKE:
+        (result,) = op.results
+        return op.what, *op.operands, op.makes[0], None, result, None
     if op.what is ADD or op.what is WRITE:
         steps, key, fancy, _, _ = op.params
         (result,) = op.results
@@ -60,23 +65,30 @@ def quick_entry(op: Operation, classes: dict[str, Any]) -> tuple[Any, ...]:
         if steps and (key is not Ellipsis or not is_basic(steps[0][1]["key"])):
             return EAGER[0]
         place = _typed(steps[0][1]["key"] if steps else key)
-        made = classes[result.kind]
-        return op.what, op.operands[0], _end(op.operands[1]), (place, op.makes[0]), op.params, result, made, None
+        return op.what, op.operands[0], _end(op.operands[1]), (place, op.makes[0]), op.params, result, None
     if type(op.what) is not Primitive or len(op.makes) != 1 or op.several or len(op.operands) > 2:
         return EAGER[0]
     ends = [_end(o) for o in op.operands]
     (result,) = op.results
-    if result.kind == "plain":
+    if result.kind == "plain" or (result.kind == "view" and op.what is not GETITEM):
         return EAGER[0]
     if op.what is GETITEM:
         key = op.params["key"]
         if not is_basic(key):
-            return EAGER[0]
+            return (None, ends[0], None, None, key, result, FANCY) if _is_fancy(key) else EAGER[0]
         ends = [ends[0], _typed(key)]
     elif op.params:
         return EAGER[0]
-    second, made = ends[1] if len(ends) > 1 else None, classes[result.kind]
-    return op.what, ends[0], second, op.makes[0], result.spec, result, made, op.what.name
+    second = ends[1] if len(ends) > 1 else None
+    return op.what, ends[0], second, op.makes[0], None, result, op.what.name
+
+
+def _is_fancy(key: Any) -> bool:
+    """Whether a key holds arrays of integers beside what is basic."""
+    return all(
+        is_basic(k) if type(k) is not np.ndarray else k.dtype.kind in "iu" and k.ndim > 0
+        for k in (key if type(key) is tuple else (key,))
+    )
 
 
 def _end(operand: Any) -> Any:
@@ -91,22 +103,27 @@ def _is_key(run: Any, key: Any, wanted: Any) -> bool:
     """Whether a key is the one wanted, which is basic. To compare a handle within a slice reads its value, which ends
     the following: that key is left to the ordinary way, which refuses it."""
     expected, types = wanted
+    if key is expected:
+        return True
     alike = (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and bool(key == expected)
     return alike and run.following is not None
 
 
-def _is_stale(handle: Any) -> bool:
+def is_stale(handle: Any) -> bool:
     """Whether a view has to be looked at first."""
     parent = handle._parent
     return isinstance(parent, View) or parent._id != handle._parent_id
 
 
-def _made(run: Any, entry: tuple[Any, ...]) -> Any:
-    run.at += 1
-    handle = entry[6]()
-    handle._tape, handle._id, handle._spec, handle._flag = run.tape, entry[3], entry[4], entry[5]
-    run.made.append(handle)
-    return handle
+def _holds(run: Any) -> bool:
+    """Whether NumPy's error state and the warning filters are those of the start of the step."""
+    return error_state() is run.errors and warnings.filters is run.filters
+
+
+def _given(run: Any, at: int) -> Any:
+    """The handle of what the operation at a place gives."""
+    run.at = at + 1
+    return run.made[at]
 
 
 def _admits(run: Any, wanted: Any, other: Any) -> bool:
@@ -116,8 +133,8 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
         return (
             isinstance(other, Tracer)
             and other._tape is run.tape
-            and not (isinstance(other, View) and _is_stale(other))
             and other._id == wanted
+            and not (isinstance(other, View) and is_stale(other))
         )
     if kind is wanted:
         run.constants.append(other)
@@ -128,49 +145,64 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
     return False
 
 
-def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An operator and its reflection."""
-    return _of_two(f"operator_{name}", 1, 2), _of_two(f"operator_{name}", 2, 1)
+def binary(name: str, *, view: bool = False) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An operator and its reflection, of views or of others."""
+    return _of_two(f"operator_{name}", 1, 2, view=view), _of_two(f"operator_{name}", 2, 1, view=view)
 
 
-def _of_two(key: str, own: int, others: int) -> Callable[..., Any]:
+def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any]:
     """An operator of two operands. ``own`` and ``others`` are the places of these in an entry; a reflection has its own
     in the second."""
 
     def operator(self: Any, other: Any) -> Any:
-        run = self._tape.shadow
-        if isinstance(other, Handle) and other._tape is not self._tape:
-            other = present(other, self._tape)
-        entry = run.quick[run.at]
-        if _is_next(run, entry, own, self, key) and _admits(run, entry[others], other):
-            return _made(run, entry)
+        tape, kind = self._tape, type(other)
+        run = tape.shadow
+        if kind is not float and isinstance(other, Handle) and other._tape is not tape:
+            other = run.foreign(other)
+            kind = type(other)
+        at = run.at
+        entry = run.quick[at]
+        if (
+            entry[own] == self._id
+            and entry[6] == key
+            and error_state() is run.errors
+            and warnings.filters is run.filters
+            and not (view and is_stale(self))
+        ):
+            wanted = entry[others]
+            if kind is wanted:  # a number of Python's
+                run.constants.append(other)
+                run.at = at + 1
+                return run.made[at]
+            if not view and kind is type(self) and other._tape is tape:
+                if other._id == wanted:
+                    run.at = at + 1
+                    return run.made[at]
+            elif _admits(run, wanted, other):
+                run.at = at + 1
+                return run.made[at]
         return call(_primitive(key), (self, other) if own < others else (other, self), {})
 
     return operator
 
 
-def _is_next(run: Any, entry: tuple[Any, ...], own: int, handle: Any, key: str) -> bool:
-    """Whether the operation ``key`` on a handle, its operand at the place ``own``, is the one expected next."""
-    return (
-        entry[own] == handle._id
-        and entry[7] == key
-        and run.conditions.hold()
-        and not (isinstance(handle, View) and _is_stale(handle))
-    )
-
-
-def unary(name: str) -> Callable[..., Any]:
-    """An operator of one operand."""
+def unary(name: str, *, view: bool = False) -> Callable[..., Any]:
+    """An operator of one operand, of views or of others."""
     key = f"operator_{name}"
 
     def operator(self: Any) -> Any:
         run = self._tape.shadow
         entry = run.quick[run.at]
-        if _is_next(run, entry, 1, self, key):
-            return _made(run, entry)
+        if _is_next(run, entry, self, key) and not (view and is_stale(self)):
+            return _given(run, run.at)
         return call(_primitive(key), (self,), {})
 
     return operator
+
+
+def _is_next(run: Any, entry: tuple[Any, ...], handle: Any, key: str) -> bool:
+    """Whether the operation ``key`` with a handle first is the one expected next."""
+    return entry[1] == handle._id and entry[6] == key and _holds(run)
 
 
 @cache
@@ -178,22 +210,33 @@ def _primitive(key: str) -> Any:
     return registry.named(key)
 
 
+def matmul(self: Any, other: Any) -> Any:
+    """``self @ other``."""
+    run = self._tape.shadow
+    if isinstance(other, Handle) and other._tape is not self._tape:
+        other = run.foreign(other)
+    entry = run.quick[run.at]
+    if type(entry[0]) is Primitive and entry[0].forward is np.matmul and _holds(run) and _both(run, entry, self, other):
+        return _given(run, run.at)
+    return Tracer.__matmul__(self, other)
+
+
 def getitem(self: Any, key: Any) -> Any:
     """``self[key]``."""
     run = self._tape.shadow
-    entry = run.quick[run.at]
-    if (
-        entry[0] is GETITEM
-        and entry[1] == self._id
-        and _is_key(run, key, entry[2])
-        and run.conditions.hold()
-        and not (isinstance(self, View) and _is_stale(self))
-    ):
-        made = _made(run, entry)
-        if isinstance(made, View):
-            made._parent, made._parent_id, made._primitive = self, self._id, GETITEM
-            made._params, made._written_in = {"key": key}, None
-        return made
+    at = run.at
+    entry = run.quick[at]
+    if entry[1] == self._id and not (isinstance(self, View) and is_stale(self)):
+        if entry[0] is GETITEM:
+            if _is_key(run, key, entry[2]) and _holds(run):
+                run.at = at + 1
+                made = run.made[at]
+                if isinstance(made, View):
+                    made._id, made._parent, made._parent_id = entry[3], self, self._id
+                    made._params, made._written_in = {"key": key}, None
+                return made
+        elif entry[6] is FANCY and same_params(entry[4], key) and _holds(run):
+            return _given(run, at)
     return Tracer.__getitem__(self, key)
 
 
@@ -212,10 +255,10 @@ def setitem(self: Any, key: Any, new: Any) -> None:
         and not entry[4][0]
         and not isinstance(self, View)
         and _is_key(run, key, entry[3][0])
-        and run.conditions.hold()
+        and _holds(run)
         and _admits(run, entry[2], new)
     ):
-        _written(run, self, entry)
+        run.repoint(self, entry[3][1], entry[5])
         return
     Tracer.__setitem__(self, key, new)
 
@@ -226,53 +269,78 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
 
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
+        if isinstance(other, Handle) and other._tape is not self._tape:
+            return ordinary(self, other)
         entry = run.quick[run.at]
-        if entry[0] is ADD and entry[4][4] is subtracts and run.conditions.hold():
+        if entry[0] is ADD and entry[4][4] is subtracts and _holds(run):
             through, is_view = entry[4][0], isinstance(self, View)
             root = self._parent if is_view else self
             if (
                 is_view is bool(through)
                 and root._id == entry[1]
-                and not (is_view and (_is_stale(self) or self._primitive is not GETITEM))
+                and not (is_view and (is_stale(self) or self._primitive is not GETITEM))
                 and _is_key(run, self._params["key"] if is_view else Ellipsis, entry[3][0])
                 and _admits(run, entry[2], other)
             ):
-                _written(run, root, entry)
+                run.repoint(root, entry[3][1], entry[5])
                 if is_view:
                     self._written_in = (root._id, 0)
                 return self
-        elif _is_next(run, entry, 1, self, scalar) and _admits(run, entry[2], other):
-            return _made(run, entry)  # a scalar, which is rebound
+        elif (
+            _is_next(run, entry, self, scalar)
+            and not (isinstance(self, View) and is_stale(self))
+            and _admits(run, entry[2], other)
+        ):
+            return _given(run, run.at)  # a scalar, which is rebound
         return ordinary(self, other)
 
     return operator
 
 
-def _written(run: Any, root: Any, entry: tuple[Any, ...]) -> None:
-    run.at += 1
-    root._id, root._flag = entry[3][1], entry[5]
-    root.__class__ = entry[6]
+def in_place(name: str) -> Callable[..., Any]:
+    """``*=`` or ``/=``, where the handle comes to stand for the result: two operations, of which the list has the one
+    after the other."""
+    ordinary, keys = getattr(Tracer, f"__i{name}__"), _IN_PLACE[name]
+
+    def operator(self: Any, other: Any) -> Any:
+        run = self._tape.shadow
+        at = run.at
+        entry = run.quick[at]
+        if entry[6] in keys and entry[1] == self._id and not isinstance(self, View) and _holds(run):
+            then = run.quick[at + 1]
+            if then[0] is TAKE and then[1:3] == (self._id, entry[3]) and _admits(run, entry[2], other):
+                run.at = at + 1
+                run.repoint(self, then[3], then[5])
+                return self
+        return ordinary(self, other)
+
+    return operator
+
+
+_IN_PLACE: Final = {
+    "mul": ("operator_multiply", "in_place_multiply"),
+    "truediv": ("operator_divide",),
+}
 
 
 def array_ufunc(self: Any, func: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
     """A ufunc that meets a handle."""
     run = self._tape.shadow
-    entry = run.quick[run.at]
+    at = run.at
+    entry = run.quick[at]
     prim = entry[0]
-    if (
-        how == "__call__" and not kwargs and type(prim) is Primitive and prim.forward is func and run.conditions.hold()
-    ):  # fmt: skip
+    if how == "__call__" and not kwargs and type(prim) is Primitive and prim.forward is func and _holds(run):
         if len(inputs) == 1:
-            if entry[1] == self._id and entry[2] is None and not (isinstance(self, View) and _is_stale(self)):
-                return _made(run, entry)
-        elif len(inputs) == 2 and _both(run, entry, inputs):
-            return _made(run, entry)
+            if entry[1] == self._id and entry[2] is None and not (isinstance(self, View) and is_stale(self)):
+                return _given(run, at)
+        elif len(inputs) == 2 and _both(run, entry, *inputs):
+            return _given(run, at)
     return Tracer.__array_ufunc__(self, func, how, *inputs, **kwargs)
 
 
-def _both(run: Any, entry: tuple[Any, ...], inputs: tuple[Any, ...]) -> bool:
+def _both(run: Any, entry: tuple[Any, ...], one: Any, other: Any) -> bool:
     n = len(run.constants)
-    if _admits(run, entry[1], inputs[0]) and _admits(run, entry[2], inputs[1]):
+    if _admits(run, entry[1], one) and _admits(run, entry[2], other):
         return True
     del run.constants[n:]
     return False

@@ -7,6 +7,7 @@ body goes on, each operation carried out at once (the run is *eager* then). What
 to: every handle becomes its twin.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import takes_over, write_region
 from pullback.rules.declaration import Primitive
-from pullback.staging.conditions import Conditions, fails_as_a_number, may_wait
+from pullback.staging.conditions import fails_as_a_number, may_wait
 from pullback.staging.operations import (
     ADD,
     CAPTURE,
@@ -31,37 +32,30 @@ from pullback.staging.operations import (
     RESULT,
     TAKE,
     WRITE,
-    Constant,
     Operation,
     Result,
+    agrees,
     entering,
+    entry_of,
     same,
-    same_params,
 )
 from pullback.staging.quick_operators import EAGER, Known
 from pullback.staging.twins import Twins, become, told
-from pullback.staging.valueless import CLASSES, ENDED, KIND_OF, ValuelessTracer, ValuelessView
+from pullback.staging.valueless import CLASSES, KIND_OF, Following, ValuelessTracer, ValuelessView
 from pullback.words.foreign import ORDINARY
+from pullback.words.sniffs import error_state
 
 
 @define(eq=False)
-class ShadowRun:
+class ShadowRun(Following):
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
-    tape: Tape
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
-    following: Known | None = field(default=None, init=False)
-    quick: Sequence[Any] = field(default=EAGER, init=False)
-    """What the operators compare with, by place (``quick_entries``)."""
-    at: int = field(default=0, init=False)
-    """The place of the next operation while one list is followed."""
+    entering: Sequence[Result | None] = field(default=(), init=False)
+    """What kind of leaves enter."""
     inputs: list[Any] = field(factory=list, init=False)
-    """The values of the leaves that enter."""
-    made: list[Any] = field(factory=list, init=False)
-    """Every handle of the run: it ends them."""
-    constants: list[Any] = field(factory=list, init=False)
-    """The plain operands in the order in which they came, as they were then."""
+    """Their values."""
     outer: list[Any] = field(factory=list, init=False)
     """The handles of traces around that were captured."""
     captured: list[int] = field(factory=list, init=False)
@@ -78,18 +72,17 @@ class ShadowRun:
     why: str = field(default="", init=False)
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)
-    conditions: Conditions = field(factory=Conditions, init=False)
 
-    def begin(self, known: Sequence[Known]) -> None:
-        """A step begins."""
+    def begin(self, known: Sequence[Known], entering: Sequence[Result | None]) -> None:
+        """A step begins, which leaves of these kinds enter."""
         self.tape.shadow, self.tape.kept = self, NOTHING_KEPT
-        self.conditions = Conditions()
-        self.known = known
-        self.following, self.quick = (known[0], known[0].quick) if known else (None, EAGER)
-        self.at = 0
-        self.inputs, self.made, self.constants, self.outer, self.captured, self.values = [], [], [], [], [], []
-        self.stands = {}
-        if not known:
+        self.errors, self.filters = error_state(), warnings.filters
+        self.known, self.entering, self.at = known, entering, 0
+        self.inputs, self.constants, self.outer, self.captured, self.values = [], [], [], [], []
+        if known:
+            self._follow(known[0], entering)
+        else:
+            self.following, self.quick = None, EAGER
             self.eager.opened()
 
     @property
@@ -99,15 +92,35 @@ class ShadowRun:
         return len(self.inputs) + sum(len(op.makes) for op in done)
 
     # What enters.
+    def entered(self, leaves: list[Any], results: Sequence[Result | None]) -> list[Any]:
+        """What the body gets for leaves: handles for those that carry a derivative."""
+        pool = self.pool
+        if pool is not None and not self.inputs and None not in results:
+            self.inputs += leaves
+            return pool.entering[: len(leaves)]
+        pairs = zip(leaves, results, strict=True)
+        return [leaf if result is None else self.enter(leaf, result) for leaf, result in pairs]
+
     def enter(self, value: Any, result: Result | None = None) -> Any:
         """The handle of a leaf that enters the step."""
-        if result is None:
-            result = entering(value)
-        handle = self._made(len(self.inputs), result)
+        number = len(self.inputs)
         self.inputs.append(value)
-        if self.following is None:
-            self.eager.enter(len(self.inputs) - 1, value)
-        return handle
+        if self.pool is not None:
+            return self.pool.entering[number]
+        self.eager.enter(number, value)
+        return self._made(number, entering(value) if result is None else result)
+
+    def foreign(self, operand: Any) -> Any:
+        """What a handle of another trace is to this one (``present``): at once where that trace is the one around."""
+        around: Any = self.tape.enclosing
+        if (
+            operand._tape is around
+            and around.mode == CAPTURED
+            and around.inner is self.tape
+            and type(operand) is not around.kinds.view
+        ):
+            return self.capture(operand)
+        return present(operand, self.tape)
 
     def capture(self, operand: Any) -> Any:
         """What stands for a handle of a trace around."""
@@ -123,8 +136,8 @@ class ShadowRun:
             op = None if self.following is None else self.following.operations[self.at]
             if op is not None and op.what is CAPTURE and op.operands[0].admits(value):
                 self.outer.append(operand)
+                stands = self.made[self.at]
                 self.at += 1
-                stands = self._made(op.makes[0], op.results[0])
             else:
                 stands = self._made_of(CAPTURE, (operand,), None)
             self.stands[ident] = stands
@@ -198,18 +211,22 @@ class ShadowRun:
         self._go_eager()
         return resolve(self.eager.by_number[handle._id])._value
 
-    def finish(self, leaves: list[Any], ys: list[Any]) -> None:
-        """The step returns."""
+    def ends(self, leaves: list[Any], ys: list[Any]) -> bool:
+        """Whether the step returns what is expected: then it is over."""
         following = self.following
-        if following is not None and self.at == len(following.operations) - 1:
-            ends, tape = following.ends, self.tape
-            for leaf, end in zip((*leaves, *ys), ends, strict=False):
-                if type(leaf) is not ValuelessTracer or leaf._id != end or leaf._tape is not tape:
-                    break
-            else:
-                if len(ends) == len(leaves) + len(ys) and following.operations[-1].params[0] == len(leaves):
-                    self.at += 1
-                    return
+        if following is None or self.at != len(following.operations) - 1 or following.n_leaves != len(leaves):
+            return False
+        tape, returned = self.tape, leaves + ys if ys else leaves
+        if len(following.ends) != len(returned):
+            return False
+        for leaf, end in zip(returned, following.ends, strict=True):
+            if type(leaf) is not ValuelessTracer or leaf._id != end or leaf._tape is not tape:
+                return False
+        self.at += 1
+        return True
+
+    def finish(self, leaves: list[Any], ys: list[Any]) -> None:
+        """The step returns something else, which is no handle of a trace around."""
         for leaf in (*leaves, *ys):
             if isinstance(leaf, Handle):
                 if leaf._tape is not self.tape:
@@ -231,10 +248,10 @@ class ShadowRun:
         if self.surrendered:
             return tape
         self.surrendered = True
-        for handle in self.made:
+        for handle in self.alone:
             if type(handle) is ValuelessView:
                 self.resolve(handle)
-        for handle in self.made:
+        for handle in self.alone:
             if type(handle) in KIND_OF and isinstance(self.eager.by_number.get(handle._id), Handle):
                 become(handle, self.eager.by_number[handle._id])
         self.tape.mode, self.tape.inner = CAPTURED, tape
@@ -243,19 +260,18 @@ class ShadowRun:
         Tracing(tape).__enter__()  # until the step ends
         return tape
 
-    def end(self) -> None:
-        """No handle of the run can be used any more."""
-        for handle in self.made:
-            if type(handle) in KIND_OF:
-                handle._tape = ENDED
-        self.made, self.stands, self.outer = [], {}, []
+    def end(self, *, whole: bool) -> None:
+        """No handle of the run can be used any more; those of a ``whole`` one, of which nobody has kept any, serve the
+        next."""
+        self.stands, self.outer = {}, []
+        self._put_back(whole=whole)
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive
         self.eager.by_number = {}
 
     # How.
     def _made_of(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         if self.following is not None:
-            op = self._matching(what, operands, params) if self.conditions.hold() else None
+            op = self._matching(what, operands, params) if self.holds else None
             if op is not None:
                 return self._followed(op, operands, params)
             self._go_eager()
@@ -265,14 +281,15 @@ class ShadowRun:
         following, at = self.following, self.at
         assert following is not None
         op = following.operations[at]
-        if _agrees(op, what, operands, params):
+        if agrees(op, what, operands, params):
             return op
         for other in self.known:
             if other is following or len(other.operations) <= at:
                 continue
             same_so_far = all(map(same, other.operations[:at], following.operations))
-            if same_so_far and _agrees(other.operations[at], what, operands, params):
-                self.following, self.quick = other, other.quick
+            if same_so_far and agrees(other.operations[at], what, operands, params):
+                self._lay_down()
+                self._follow(other, self.entering)
                 return other.operations[at]
         return None
 
@@ -283,8 +300,16 @@ class ShadowRun:
             for given in operands:
                 if not isinstance(given, Handle):
                     self.constants.append(self._taken(op.what, given))
+        what, made = op.what, self.made[self.at]
+        if what is WRITE or what is ADD or what is TAKE:
+            self.repoint(operands[0], op.makes[0], op.results[0])
+            return None
         self.at += 1
-        return self._handed_out(op, operands, params)
+        for number, handle in zip(op.makes, made if op.several else (made,), strict=False):
+            if type(handle) is ValuelessView:
+                handle._id, handle._parent, handle._parent_id = number, operands[0], operands[0]._id
+                handle._params, handle._written_in = params, None
+        return made
 
     def _taken(self, what: Any, given: Any) -> Any:
         """A plain operand with the content of this moment; what is returned is the user's own array."""
@@ -305,12 +330,6 @@ class ShadowRun:
                 handle._primitive, handle._params, handle._written_in = what, params, None
         return made if op.several else made[0] if made else None
 
-    def _made(self, number: int, result: Result) -> Any:
-        handle = CLASSES[result.kind]()
-        handle._tape, handle._id, handle._spec, handle._flag = self.tape, number, result.spec, result
-        self.made.append(handle)
-        return handle
-
     # The eager run.
     def _go_eager(self) -> None:
         """Carry out what was followed so far, on twins; what comes is carried out at once."""
@@ -318,6 +337,7 @@ class ShadowRun:
         if followed is None:
             return
         self.operations = followed.operations[: self.at]
+        self._lay_down()
         self.following, self.quick, self.at = None, EAGER, 0
         tape = self.eager.opened()
         for number, value in enumerate(self.inputs):
@@ -335,7 +355,7 @@ class ShadowRun:
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         tape = self.eager.opened()
         start, first = len(tape.records), self.n_values
-        entries = tuple(_entry(what, o) for o in operands)
+        entries = tuple(entry_of(what, o) for o in operands)
         if what is not CAPTURE:
             for operand in operands:
                 if not isinstance(operand, Handle):
@@ -349,7 +369,7 @@ class ShadowRun:
         results = tuple(map(told, parts))
         if not may_wait(what) or (type(what) is Primitive and fails_as_a_number(what, results)):
             self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
-        if not self.conditions.hold():
+        if not self.holds:
             self.why = self.why or "NumPy's error state, or Python's warning filters, are changed within the step"
         op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
@@ -369,24 +389,3 @@ class ShadowRun:
         """A value of a trace around comes in that is no captured one: an ordinary call."""
         self.surrender()
         return call(prim, operands, params)
-
-
-def _agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
-    if op.what is not what or len(op.operands) != len(operands):
-        return False
-    for wanted, given in zip(op.operands, operands, strict=True):
-        if type(wanted) is int:
-            if not isinstance(given, Handle) or given._id != wanted:
-                return False
-        elif what is CAPTURE:
-            if not wanted.admits(given._value):
-                return False
-        elif isinstance(given, Handle) or not wanted.admits(given):
-            return False
-    return same_params(op.params, params)
-
-
-def _entry(what: Any, operand: Any) -> Any:
-    if what is CAPTURE:
-        return Constant.of(operand._value)
-    return operand._id if isinstance(operand, Handle) else Constant.of(operand)

@@ -17,7 +17,6 @@ from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Fresh, Generated, generate
-from pullback.staging.valueless import CLASSES
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 
@@ -240,7 +239,7 @@ def _generated(
         parts,
     )
     return Stage(
-        Known(step.operations, CLASSES), record, advance, backward, own, slots, held, step.tape.n_inputs,
+        Known(step.operations), record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,

@@ -30,6 +30,11 @@ class Generated:
     plan: Plan = field(repr=False)
     sites: dict[int, tuple[int, str]] = field(repr=False)
 
+    @property
+    def works_in_place(self) -> bool:
+        """Whether it computes into arrays that it has."""
+        return bool(self.plan.buffers or self.plan.fresh)
+
 
 _FILES: WeakValueDictionary[str, Generated] = WeakValueDictionary()
 

@@ -1,16 +1,34 @@
 """Handles without values: what a body is called on where its step is compared with one that is known."""
 
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from attrs import define, field
 
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, Tape
-from pullback.staging.quick_operators import array_ufunc, binary, getitem, increment, setitem, unary
+from pullback.rules.declaration import Primitive
+from pullback.staging.operations import ADD, TAKE, WRITE, Result, is_like, likeness
+from pullback.staging.quick_operators import (
+    EAGER,
+    Known,
+    array_ufunc,
+    binary,
+    getitem,
+    in_place,
+    increment,
+    matmul,
+    setitem,
+    unary,
+)
 from pullback.tracing.dispatch import function
 from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
+from pullback.words.sniffs import error_state, holders
 
 _OF_SHAPE = (np.shape, np.ndim, np.size)
 
@@ -65,7 +83,7 @@ class Valueless:
     def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in _OF_SHAPE and args and args[0] is self:
             return func(np.broadcast_to(False, self.shape), *args[1:], **kwargs)
-        return function(self, func, args, kwargs)
+        return self._tape.shadow.repeated(func, args, kwargs, partial(function, self, func, args, kwargs))
 
     def __len__(self: Any) -> int:
         if not self._spec.shape:
@@ -78,10 +96,13 @@ class Valueless:
     __truediv__, __rtruediv__ = binary("divide")
     __pow__, __rpow__ = binary("power")
     __neg__ = unary("negative")
+    __matmul__ = matmul
     __getitem__ = getitem
     __setitem__ = setitem
     __iadd__ = increment("__iadd__", subtracts=False)
     __isub__ = increment("__isub__", subtracts=True)
+    __imul__ = in_place("mul")
+    __itruediv__ = in_place("truediv")
     __array_ufunc__ = array_ufunc
 
 
@@ -95,6 +116,12 @@ class ValuelessView(Valueless, View):
     """A view of another."""
 
     __slots__ = ()
+    __add__, __radd__ = binary("add", view=True)
+    __sub__, __rsub__ = binary("subtract", view=True)
+    __mul__, __rmul__ = binary("multiply", view=True)
+    __truediv__, __rtruediv__ = binary("divide", view=True)
+    __pow__, __rpow__ = binary("power", view=True)
+    __neg__ = unary("negative", view=True)
 
 
 class ValuelessBuffer(Valueless, Buffer):
@@ -136,3 +163,174 @@ class _Ended:
 ENDED: Final = Tape(0, KINDS)
 ENDED.mode = CLOSED
 ENDED.shadow = _Ended()
+
+
+def handle_of(tape: Tape, number: int, result: Result) -> Any:
+    """A new handle for the value of a number."""
+    handle = CLASSES[result.kind]()
+    handle._tape, handle._id, handle._spec, handle._flag = tape, number, result.spec, result
+    return handle
+
+
+@define(eq=False)
+class Pool:
+    """The handles of a step that is known. They are made once, and serve every run of it, as long as none of them is
+    kept by somebody when the step is over."""
+
+    known: Known
+    tape: Tape
+    entering: list[Any]
+    """Of the leaves that enter."""
+    made: list[Any] = field(factory=list, init=False)
+    """By place: what the operation there gives."""
+    repeats: dict[int, Any] = field(factory=dict, init=False)
+    """By place: a call that gives what the operations from there on give (``ShadowRun.repeated``)."""
+    handles: list[Any] = field(init=False)
+    holders: list[int] = field(init=False)
+    """How many hold each of these while no step is under way."""
+    origins: dict[int, tuple[int, Result]] = field(init=False)
+    """What each handle stands for before it is written to, by its place in memory."""
+
+    def __attrs_post_init__(self) -> None:
+        self._make({handle._id: handle for handle in self.entering})
+        self.handles = list(self.given(len(self.made)))
+        self.origins = {id(handle): (handle._id, handle._flag) for handle in self.handles}
+        self.holders = holders(self.handles)
+
+    def _make(self, by_number: dict[int, Any]) -> None:
+        for op in self.known.operations:
+            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+                by_number[op.makes[0]] = by_number[op.operands[0]]
+                self.made.append(None)
+                continue
+            given = [handle_of(self.tape, *each) for each in zip(op.makes, op.results, strict=True)]
+            for handle in given:
+                by_number[handle._id] = handle
+                if type(handle) is ValuelessView:
+                    parent = by_number[op.operands[0]]
+                    handle._parent, handle._parent_id = parent, parent._id
+                    handle._primitive, handle._params, handle._written_in = op.what, op.params, None
+            self.made.append(tuple(given) if op.several else given[0] if given else None)
+
+    def given(self, at: int) -> Iterator[Any]:
+        """The handles that have been handed out when the operation at a place comes."""
+        yield from self.entering
+        for made in self.made[:at]:
+            yield from made if type(made) is tuple else () if made is None else (made,)
+
+    def alone_at(self, start: int, stop: int) -> Any:
+        """The handle that stretch of operations gives in the end; None where they do more than to compute it."""
+        operations = self.known.operations[start:stop]
+        if not operations or not all(type(op.what) is Primitive and not op.several for op in operations):
+            return None
+        return self.made[stop - 1] if type(self.made[stop - 1]) is ValuelessTracer else None
+
+    def serves_again(self, written: list[Any]) -> bool:
+        """Whether nobody has kept a handle of the step that is over; those that were ``written`` to stand for their
+        first values again."""
+        while written:
+            handle = written.pop()
+            origin = self.origins.get(id(handle))
+            if origin is None:
+                return False
+            handle._id, handle._flag = origin
+            handle.__class__ = CLASSES[origin[1].kind]
+            del handle  # it would be one more who holds it
+        return holders(self.handles) == self.holders
+
+
+@define(eq=False)
+class Following:
+    """Which list a step is compared with, how far it has come, and the handles that it hands out."""
+
+    tape: Tape
+    following: Known | None = field(default=None, init=False)
+    quick: Sequence[Any] = field(default=EAGER, init=False)
+    """What the operators compare with, by place (``quick_entry``)."""
+    at: int = field(default=0, init=False)
+    """The place of the next operation while one list is followed."""
+    made: Sequence[Any] = field(default=(), init=False)
+    """The handles that its operations give, by place."""
+    pool: Pool | None = field(default=None, init=False)
+    """All of its handles."""
+    pools: dict[Known, Pool] = field(factory=dict, init=False)
+    """Those of lists that have been followed."""
+    written: list[Any] = field(factory=list, init=False)
+    """The handles of the pool that stand for another value by now."""
+    alone: list[Any] = field(factory=list, init=False)
+    """Every handle that is in no pool, or no more."""
+    constants: list[Any] = field(factory=list, init=False)
+    """The plain operands in the order in which they came, as they were then."""
+    errors: Any = field(default=None, init=False)
+    """NumPy's error state at the start of the step."""
+    filters: Any = field(default=None, init=False)
+    """Python's warning filters then."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether NumPy's error state and the warning filters are still the same."""
+        return error_state() is self.errors and warnings.filters is self.filters
+
+    def repoint(self, root: Any, number: int, result: Result) -> None:
+        """The next operation makes a handle stand for another value."""
+        self.at += 1
+        self.written.append(root)
+        root._id, root._flag = number, result
+        root.__class__ = CLASSES[result.kind]
+
+    def repeated(self, key: Any, args: Any, kwargs: Any, ordinary: Callable[[], Any]) -> Any:
+        """What a function of NumPy's gives, which ``ordinary`` would say: at once where the same function met the same
+        values and parameters here before, and gave what the next operations of the list give."""
+        pool, at, tape = self.pool, self.at, self.tape
+        if pool is None:
+            return ordinary()
+        found = pool.repeats.get(at)
+        if found is None:
+            if at in pool.repeats:
+                return ordinary()
+            pool.repeats[at] = None  # whatever comes of it, it is looked at once
+            like = likeness((args, kwargs), tape)
+            n = len(self.constants)
+            given = ordinary()
+            alone = pool is self.pool and len(self.constants) == n and given is pool.alone_at(at, self.at)
+            if alone and like is not None:
+                pool.repeats[at] = key, like, self.at
+            return given
+        if found[0] is key and self.holds and is_like(found[1], (args, kwargs), tape):
+            self.at = found[2]
+            return pool.made[found[2] - 1]
+        return ordinary()
+
+    def _follow(self, known: Known, entering: Sequence[Result | None]) -> None:
+        """A list is followed from now on, which leaves of these kinds enter."""
+        pool = self.pools.get(known)
+        if pool is None:
+            results = [result for result in entering if result is not None]
+            handles = [handle_of(self.tape, k, result) for k, result in enumerate(results)]
+            pool = self.pools[known] = Pool(known, self.tape, handles)
+        self.following, self.quick, self.pool, self.made = known, known.quick, pool, pool.made
+
+    def _lay_down(self) -> None:
+        """The handles of the list are those of this step alone."""
+        pool = self.pool
+        if pool is not None:
+            self.alone += pool.given(self.at)
+            del self.pools[pool.known]
+            self.pool, self.made = None, ()
+            self.written.clear()
+
+    def _put_back(self, *, whole: bool) -> None:
+        """The handles of a ``whole`` step, of which nobody has kept any, serve the next; others cannot be used any
+        more."""
+        if self.alone or not whole or self.pool is None or not self.pool.serves_again(self.written):
+            self._lay_down()
+            for handle in self.alone:
+                if type(handle) in KIND_OF:
+                    handle._tape = ENDED
+            self.alone = []
+        self.pool, self.made = None, ()
+
+    def _made(self, number: int, result: Result) -> Any:
+        handle = handle_of(self.tape, number, result)
+        self.alone.append(handle)
+        return handle

@@ -141,6 +141,13 @@ def _handles_in(tree: Any) -> list[Any]:
 def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a
     scalar, it gives scalars."""
+    if handle._tape.mode == DEFERRED:
+        ordinary = partial(_method, name, handle, args, kwargs)
+        return handle._tape.shadow.repeated(name, (handle, *args), kwargs, ordinary)
+    return _method(name, handle, args, kwargs)
+
+
+def _method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
     if handle._tape.mode == DEFERRED:
         kind = handle._tape.shadow.result(handle)

@@ -22,11 +22,12 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import count, islice
 from os import sep
 from sys import getrefcount
 from types import CodeType, FrameType
 from typing import Any
+from weakref import getweakrefcount
 
 import numpy as np
 
@@ -85,6 +86,15 @@ HELD = _limit(_in_hand, 2)
 """For a local that nothing but its own function has."""
 LISTED = _limit(_in_list, 3)
 """For what :func:`references` is asked about, where only the list has it."""
+
+
+def holders(things: list[Any]) -> list[int]:
+    """How many hold each of these, weak references among them: compared with what was found when nobody else had any.
+    Where that cannot be told, another list at each call. Test: test_who_holds_a_thing_is_counted."""
+    return [*map(getrefcount, things), *map(getweakrefcount, things)] if LISTED else [next(_CALLS)]
+
+
+_CALLS = count()
 
 
 # -------------------------------------------------------------------------------------------------------- instructions
@@ -283,10 +293,11 @@ class _Quiet:
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _STATE.set(_IGNORING)
+        self._token = None if _STATE.get() is _IGNORING else _STATE.set(_IGNORING)
 
     def __exit__(self, *_: object) -> None:
-        _STATE.reset(self._token)
+        if self._token is not None:
+            _STATE.reset(self._token)
 
 
 class _Told:
@@ -322,11 +333,12 @@ def _told_by_numpy(tell: Any) -> Any:
     return np.errstate(call=tell, **_calling())
 
 
-def error_state() -> Any:
-    """NumPy's error state: the same object until somebody changes it."""
-    return _STATE.get() if _STATE is not None else tuple(np.geterr().values())
+def _state_by_numpy() -> Any:
+    return tuple(np.geterr().values())
 
 
+error_state: Any = _state_by_numpy
+"""NumPy's error state: the same object until somebody changes it."""
 _STATE: Any = None
 _TELLING: dict[Any, Any] = {}
 quiet: Any = _quiet_by_numpy
@@ -335,6 +347,6 @@ try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
     _STATE, _IGNORING = _extobj_contextvar, _make_extobj(all="ignore")
-    quiet, under_error_state = _Quiet, _Told
+    quiet, under_error_state, error_state = _Quiet, _Told, _STATE.get
 except ImportError:
     pass

@@ -41,6 +41,22 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     return list(leaves), definition
 
 
+def is_flat(definition: Any) -> bool:
+    """Whether a structure is a tuple of leaves."""
+    return bool(definition == optree.tree_structure((0,) * definition.num_leaves, namespace=NAMESPACE))
+
+
+def flattened(tree: Any, definition: Any) -> tuple[list[Any], Any]:
+    """As :func:`flatten`, sooner where the structure is that of ``definition``, which is flat."""
+    if type(tree) is tuple and len(tree) == definition.num_leaves:
+        for leaf in tree:
+            if type(leaf) not in LEAVES and not hasattr(type(leaf), "__pullback_record__"):
+                break
+        else:
+            return list(tree), definition
+    return flatten(tree)
+
+
 def matched(tree: Any, definition: Any) -> list[Any] | None:
     """The parts of a structure at the leaves of ``definition``, where a part may be None; None in the place of the list
     where the structure is another one."""
