@@ -10,7 +10,7 @@ from attrs import frozen
 
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Tape
-from pullback.words.digests import same_bits
+from pullback.words.sameness import same_content
 from pullback.words.specs import ArraySpec, carries_derivative, shared_spec
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
@@ -125,27 +125,7 @@ def same(a: Operation, b: Operation) -> bool:
     if a is b:
         return True
     alike = a.what is b.what and a.operands == b.operands and a.makes == b.makes and a.results == b.results
-    return alike and same_params(a.params, b.params)
-
-
-def same_params(a: Any, b: Any) -> bool:
-    """Whether two parameters, or structures of them, are the same in type and content; arrays by their bits."""
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return False
-    if kind is slice:
-        return bool(a == b)
-    if kind is tuple or kind is list:
-        return len(a) == len(b) and all(map(same_params, a, b))
-    if kind is dict:
-        return a.keys() == b.keys() and all(same_params(a[name], b[name]) for name in a)
-    if kind is np.ndarray:
-        return bool(a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and same_bits(a, b))
-    if kind is float or kind is complex or isinstance(a, np.generic):
-        return repr(a) == repr(b)
-    return bool(a == b)
+    return alike and same_content(a.params, b.params)
 
 
 @frozen
@@ -186,7 +166,7 @@ def is_like(like: Any, given: Any, tape: Tape) -> bool:
     if isinstance(given, Handle):
         return type(like) is Number and given._id == like.number and _is_ready(given, tape)
     if kind is not type(like):
-        return type(like) is Fixed and same_params(like.value, given)
+        return type(like) is Fixed and same_content(like.value, given)
     if len(like) != len(given):
         return False
     if kind is dict:
@@ -223,7 +203,7 @@ def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> 
                 return False
         elif isinstance(given, Handle) or not wanted.admits(given):
             return False
-    return same_params(op.params, params)
+    return same_content(op.params, params)
 
 
 def entry_of(what: Any, operand: Any) -> Any:

@@ -20,8 +20,9 @@ from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.staging.operations import ADD, TAKE, WRITE, Constant, Operation, same_params
+from pullback.staging.operations import ADD, TAKE, WRITE, Constant, Operation
 from pullback.tracing.tracer import Tracer, View
+from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state
 
 EAGER: Final = ((None, None, None, None, None, None, None),)
@@ -235,7 +236,7 @@ def getitem(self: Any, key: Any) -> Any:
                     made._id, made._parent, made._parent_id = entry[3], self, self._id
                     made._params, made._written_in = {"key": key}, None
                 return made
-        elif entry[6] is FANCY and same_params(entry[4], key) and _holds(run):
+        elif entry[6] is FANCY and same_content(entry[4], key) and _holds(run):
             return _given(run, at)
     return Tracer.__getitem__(self, key)
 
