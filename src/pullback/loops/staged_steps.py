@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
-from pullback.memory.in_force import Enclosed, next_level, planned
+from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import present
@@ -280,7 +280,7 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
         return None
     if planned() is not None:
         return None
-    shelf = shelf_of(body)
+    shelf = shelf_of(body, "" if staging in STAGINGS else staging)
     new = staging == "auto" and shelf.new
     if new and n is not None and n < FEWEST:
         return None

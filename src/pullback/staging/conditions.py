@@ -20,6 +20,8 @@ _TOTAL = frozenset(("operator_add", "operator_subtract", "operator_multiply", "o
 _MASKS = frozenset(("where", "condition"))
 """Operands without derivative that say which elements, but not how many."""
 _ALLOWED: dict[Any, bool] = {}
+_DEFAULTS: dict[Any, bool] = {}
+_DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
 
 
@@ -71,8 +73,22 @@ def errors_are_ordinary() -> bool:
     return found
 
 
+def errors_are_default() -> bool:
+    """Whether NumPy's error state is its default: kernels tell of what NumPy then warns of, and of nothing else."""
+    state = error_state()
+    found = _DEFAULTS.get(state)
+    if found is None:
+        if len(_DEFAULTS) > 100:
+            _DEFAULTS.clear()
+        found = _DEFAULTS[state] = np.geterr() == _DEFAULT
+    return found
+
+
 def computed(generated: Generated, *arguments: Any) -> Any:
-    """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines."""
+    """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines. Kernels are for
+    NumPy's default error state."""
+    if generated.plain is not None and not errors_are_default():
+        generated = generated.plain
     try:
         with under_error_state(_warn):
             return generated.function(*arguments)
