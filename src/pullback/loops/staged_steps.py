@@ -135,7 +135,8 @@ class StagedSteps:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers."""
         if self.most_bytes < inf or not self.takes(k) or self.entry is None:
-            return False
+            # what enters is not known yet: with kernels it is worth a look at the first step that could be staged
+            return self.entry is None and self.shelf.backend is not None and not self.shelf.new and self.takes(k)
         return any(stage.advance.plan.buffers or stage.advance.plan.fresh for stage in self.entry[0].stages)
 
     def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:

@@ -327,7 +327,13 @@ def error_state() -> Any:
     return _STATE.get() if _STATE is not None else tuple(np.geterr().values())
 
 
+def is_quiet(state: Any) -> bool:
+    """Whether an error state is that of :data:`quiet`; no other that ignores everything is."""
+    return _STATE is not None and state is _IGNORING
+
+
 _STATE: Any = None
+_IGNORING: Any = None
 _TELLING: dict[Any, Any] = {}
 quiet: Any = _quiet_by_numpy
 under_error_state: Any = _told_by_numpy

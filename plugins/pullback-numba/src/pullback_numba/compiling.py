@@ -72,7 +72,7 @@ def _made(text: str) -> Callable[..., Any]:
     names: dict[str, Any] = {
         "FLAGS": flags(), "clear": types.ExternalFunction("feclearexcept", word(word)),
         "test": types.ExternalFunction("fetestexcept", word(word)), "__name__": name,
-        **{dtype: getattr(np, dtype) for dtype in ("float32", "float64", "complex64", "complex128")},
+        **{dtype: getattr(np, dtype) for dtype in ("float32", "float64", "complex64", "complex128", "int64", "uintp")},
     }  # fmt: skip
     exec(compile(text, filename, "exec"), names)  # noqa: S102 - generated from a plan
     if "edge" in names:

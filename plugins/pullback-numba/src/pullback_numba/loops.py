@@ -23,6 +23,9 @@ class NestText:
     """Name of a value and dtype to the name of a parameter."""
     bounds: dict[tuple[int, int], str] = field(factory=dict)
     """Axis and upper bound to a name."""
+    units: set[int] = field(factory=set)
+    """The integers in the text. All are unsigned: numba looks whether a signed index is negative, and then no loop
+    becomes one of vectors."""
 
     @property
     def n_axes(self) -> int:
@@ -35,20 +38,23 @@ class NestText:
         inner, outer = nest.interior, nest.union
         body = self._inner()
         edge = self._edge() if inner != outer else []
-        loops = _loops([(str(a), self._bound(k, b)) for k, (a, b) in enumerate(inner)], body)
+        loops = _loops([(self._unit(a), self._bound(k, b)) for k, (a, b) in enumerate(inner)], body)
         arguments = [*self.arrays.values(), *(f"c{n[1:]}" for n in self.numbers.values())]
         calls = [f"edge({', '.join((*arguments, 'bounds'))})"] if edge else []
+        notes = ["nans = int64(0)"] if self.warns else []
         around = self._around(edge)
-        bounds = [f"{', '.join(self.bounds.values())}, = bounds"]
+        bounds = [f"u{unit} = uintp({unit})" for unit in sorted(self.units)]
+        bounds += [f"{name} = uintp(bounds[{k}])" for k, name in enumerate(self.bounds.values())]
         numbers = [f"c{name[1:]} = {dtype}({name})" for (_, dtype), name in self.numbers.items()]
         lines = [
-            *bounds, *(["clear(FLAGS)"] if self.warns else []), *numbers, *loops, *calls,
-            *(["return test(FLAGS)"] if self.warns else []),
+            *bounds, *(["clear(FLAGS)"] if self.warns else []), *numbers, *notes, *loops,
+            *(f"nans |= {call}" if self.warns else call for call in calls),
+            *(["return test(FLAGS) | nans"] if self.warns else []),
         ]  # fmt: skip
         parts = []
         if edge:
             head = f"def edge({', '.join((*arguments, 'bounds'))}):"
-            parts.append("\n    ".join((head, *bounds, *around)))
+            parts.append("\n    ".join((head, *bounds, *notes, *around, *(["return nans"] if self.warns else []))))
         head = f"def nest({', '.join((*self.arrays.values(), *self.numbers.values(), 'bounds'))}):"
         parts.append("\n    ".join((head, *lines)))
         return "\n\n\n".join(parts) + "\n"
@@ -56,17 +62,24 @@ class NestText:
     def _around(self, body: list[str]) -> list[str]:
         """Loops over the points at which some operations do not work; the last passes over those at which all do."""
         inner, outer, last = self.nest.interior, self.nest.union, self.n_axes - 1
-        lines = _loops([(str(a), self._bound(k, b)) for k, (a, b) in enumerate(outer[:last])], [])
-        within = [f"{a} <= p{k} < {self._bound(k, b)}" for k, (a, b) in enumerate(inner[:last])]
+        lines = _loops([(self._unit(a), self._bound(k, b)) for k, (a, b) in enumerate(outer[:last])], [])
+        within = [f"{self._unit(a)} <= p{k} < {self._bound(k, b)}" for k, (a, b) in enumerate(inner[:last])]
         (a, b), (c, d) = inner[last], outer[last]
-        jump = " and ".join((*within, f"p{last} == {a}"))
+        jump = " and ".join((*within, f"p{last} == {self._unit(a)}"))
         text = [
-            f"p{last} = {c}", f"while p{last} < {self._bound(last, d)}:",
+            f"p{last} = {self._unit(c)}", f"while p{last} < {self._bound(last, d)}:",
             f"    if {jump}:", f"        p{last} = {self._bound(last, b)}",
             *([f"        if p{last} == {self._bound(last, d)}:", "            break"] if b == d else []),
-            *(f"    {line}" for line in body), f"    p{last} += 1",
+            *(f"    {line}" for line in body), f"    p{last} += {self._unit(1)}",
         ]  # fmt: skip
         return [*lines, *("    " * last + line for line in text)]
+
+    def _unit(self, value: int) -> str:
+        self.units.add(value)
+        return f"u{value}"
+
+    def _index(self, axis: int, offset: int) -> str:
+        return f"p{axis}" + (f" {'+' if offset > 0 else '-'} {self._unit(abs(offset))}" if offset else "")
 
     def _bound(self, axis: int, value: int) -> str:
         return self.bounds.setdefault((axis, value), f"n{len(self.bounds)}")
@@ -75,7 +88,7 @@ class NestText:
         return self.arrays.setdefault(memory, f"a{len(self.arrays)}")
 
     def _element(self, memory: str, at: Shift) -> str:
-        return f"{self._array(memory)}[{', '.join(_index(k, x) for k, x in enumerate(at))}]"
+        return f"{self._array(memory)}[{', '.join(self._index(k, x) for k, x in enumerate(at))}]"
 
     def _operand(self, op: Operation, shift: Shift, operand: Access | Spread | Number, now: dict[str, str]) -> str:
         if isinstance(operand, Number):
@@ -84,7 +97,7 @@ class NestText:
             return "c" + self.numbers.setdefault((operand.text, op.dtype), f"s{len(self.numbers)}")[1:]
         if isinstance(operand, Spread):
             at = [
-                str(start) if axis is None else _index(axis, shift[axis] + start)
+                self._unit(start) if axis is None else self._index(axis, shift[axis] + start)
                 for axis, start in zip(operand.axes, operand.starts, strict=True)
             ]
             return f"{self._array(operand.memory)}[{', '.join(at)}]"
@@ -101,7 +114,8 @@ class NestText:
             lines.append(f"x{k} = {_FORMS[op.symbol].format(*operands)}")
             now[op.target.memory] = f"x{k}"
         ends = [memory for memory in now if memory in self.stored]
-        return [*lines, *(f"{self._at(memory)} = {now[memory]}" for memory in ends)]
+        lines += [f"{self._at(memory)} = {now[memory]}" for memory in ends]
+        return [*lines, *(_noted(now[memory]) for memory in ends if self.warns)]
 
     def _edge(self) -> list[str]:
         """One point at which some do; each array that is written has a name."""
@@ -121,7 +135,10 @@ class NestText:
             told.append((self._within(nest.box(k)), what))
         for memory, name in names.items():
             if memory in self.stored:
-                told.append((self._within(nest.extents(memory)), f"{self._at(memory)} = {name}"))
+                where = self._within(nest.extents(memory))
+                told.append((where, f"{self._at(memory)} = {name}"))
+                if self.warns:
+                    told.append((where, _noted(name)))
         lines, before = list[str](), ""
         for where, what in told:
             if where and where != before:
@@ -135,7 +152,7 @@ class NestText:
 
     def _within(self, box: tuple[tuple[int, int], ...]) -> str:
         told = [
-            f"{a} <= p{k} < {self._bound(k, b)}"
+            f"{self._unit(max(a, 0))} <= p{k} < {self._bound(k, b)}"
             for k, ((a, b), whole) in enumerate(zip(box, self.nest.union, strict=True))
             if (a, b) != whole
         ]
@@ -146,8 +163,9 @@ def _sum(a: Shift, b: Shift) -> Shift:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _index(axis: int, offset: int) -> str:
-    return f"p{axis}" + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset else "")
+def _noted(value: str) -> str:
+    """NumPy's bits of a NaN that is made of two depend on their order, which a compiler may change."""
+    return f"nans |= int64({value} != {value})"
 
 
 def _loops(ranges: list[tuple[str, str]], body: list[str]) -> list[str]:
