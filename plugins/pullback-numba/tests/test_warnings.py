@@ -121,7 +121,8 @@ def test_under_another_error_state_there_are_no_nests(kind, monkeypatch):
 def test_the_flags_are_those_of_this_processor():
     if not compiling.flags():
         pytest.skip("the flags of this processor are not known")
-    text = "def nest(x, y):\n    clear(FLAGS)\n    for k in range(1):\n        x[k] = x[k] {} y[k]\n    return test(FLAGS)\n"
-    for sign, x, y, raised in (("/", 1.0, 0.0, 1), ("*", 1e300, 1e300, 1), ("-", np.inf, np.inf, 1), ("/", 1.0, 3.0, 0)):
-        found = compiling.compiled(text.format(sign))(np.array([x]), np.array([y]))
+    head, tail = "def nest(x, y):\n    clear(FLAGS)\n    for k in range(1):\n", "    return test(FLAGS)\n"
+    huge, inf = 1e300, np.inf
+    for sign, x, y, raised in (("/", 1.0, 0.0, 1), ("*", huge, huge, 1), ("-", inf, inf, 1), ("/", 1.0, 3.0, 0)):
+        found = compiling.compiled(f"{head}        x[k] = x[k] {sign} y[k]\n{tail}")(np.array([x]), np.array([y]))
         assert bool(found) == bool(raised), sign

@@ -1,12 +1,12 @@
 """The plan of a generated function, and the kernels by which a backend computes parts of it.
 
-May import: words.
-May be imported by: staging.
-
 A backend is a function ``arrange(plan)``, found through the entry-point group ``pullback.backends`` under the name that
 ``staging=`` takes. It gets a :class:`Plan` and returns the order in which the function does its work: places of calls,
 which are made as NumPy makes them, and :class:`Kernel` objects, each in the place of several calls.
 docs/backends.md shows one.
+
+May import: words.
+May be imported by: staging.
 """
 
 from pullback.backends.plans import Backend as Backend

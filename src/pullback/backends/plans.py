@@ -56,8 +56,8 @@ class Write:
 
 @frozen
 class Call:
-    """One statement of the function: ``values[makes] = function(*args, **kwargs)``, or a write. What it writes to is the
-    memory of the value that it makes; a view writes nothing."""
+    """One statement of the function: ``values[makes] = function(*args, **kwargs)``, or a write. What it writes to is
+    the memory of the value that it makes; a view writes nothing."""
 
     kind: Literal["ufunc", "copy", "zeros", "view", "write", "other"]
     """What it does: one ufunc on ``args``; a copy of ``args[0]`` with the same strides; a new array of zeros; a view,
@@ -90,15 +90,23 @@ class Plan:
     warns: bool
     """Whether NumPy's warnings have to come: the kernels then say when there would be one."""
 
+    def checked(self, order: "Sequence[int | Kernel]") -> "list[int | Kernel]":
+        """The answer of a backend, if each call stands in it once, views at least once; else ValueError."""
+        places = [k for item in order for k in (item.calls if isinstance(item, Kernel) else (item,))]
+        done = sorted(k for k in places if self.calls[k].kind != "view")
+        if done != [k for k, call in enumerate(self.calls) if call.kind != "view"]:
+            raise ValueError(f"a backend has to do each of the calls of {self.name} once, and has done those at {done}")
+        return list(order)
+
 
 @frozen(eq=False)
 class Kernel:
     """One call of ``function`` in the place of several calls of the plan.
 
     ``function(*arguments)`` has to leave in memory what these would leave, bit for bit, for every value that is read
-    outside the kernel; ``untouched`` are the values that it keeps to itself. Where the plan ``warns`` it returns whether
-    NumPy would have warned; then the calls are made after all, on the same memory. So such a kernel may not overwrite
-    what its own calls have yet to read.
+    outside the kernel; ``untouched`` are the values that it keeps to itself. Where the plan ``warns`` it returns
+    whether NumPy would have warned; then the calls are made after all, on the same memory. So such a kernel may not
+    overwrite what its own calls have yet to read.
     """
 
     calls: tuple[int, ...]

@@ -253,8 +253,9 @@ def _generated(
 ) -> Stage:
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
+    record, advance, backward, own = (draft.generated() for draft in drafts)
     return Stage(
-        Known(step.operations, CLASSES), *(draft.generated() for draft in drafts), slots, held, step.tape.n_inputs,
+        Known(step.operations, CLASSES), record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,
@@ -266,7 +267,8 @@ def _take_kernels(stage: Stage, draft: Draft, backend: Backend, given: tuple[Any
     step and on drawn ones."""
     plain: Generated = getattr(stage, draft.name)
     try:
-        order = backend(Description(draft).told())
+        told = Description(draft).told()
+        order = told.checked(backend(told))
         if not any(isinstance(item, Kernel) for item in order):
             return
         made = draft.generated(order)

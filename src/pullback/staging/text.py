@@ -161,7 +161,8 @@ class _Writer:
         if line.into:
             return f"v{statement.makes} = {self._place(line.into)}"
         sample = self.program.samples[statement.makes]
-        return f"v{statement.makes} = {self.name(np.empty)}({self.argument(sample.shape)}, {self.argument(sample.dtype)})"
+        kind = f"{self.argument(sample.shape)}, {self.argument(sample.dtype)}"
+        return f"v{statement.makes} = {self.name(np.empty)}({kind})"
 
     def _given(self, argument: Any) -> str:
         return argument if type(argument) is str else self.argument(argument)
@@ -305,8 +306,8 @@ class Description:
             return self.values[statement.reads[0]]
         if line.into:
             kind, number = line.into.split()
-            memory = {"buffer": f"b{number}", "value": self.values.get(int(number))}.get(kind, f"v{call.makes}")
-            return self._own(call.makes, memory if isinstance(memory, str) or memory is None else str(memory.memory))
+            taken = f"b{number}" if kind == "buffer" else f"v{call.makes}"
+            return self._own(call.makes, str(self.values[int(number)].memory) if kind == "value" else taken)
         own = self._own(call.makes, f"v{call.makes}")
         if not own.is_array or statement.writes or not statement.aliases:
             return own

@@ -1,12 +1,13 @@
 """The order in which a function does its work: which calls go into nests, and where these stand."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from attrs import define, field
 
 from pullback.backends import Kernel, Plan, Value
-from pullback_numba.compiling import kernel_of
+from pullback_numba.compiling import flags, kernel_of
 from pullback_numba.nests import Nest, loaded, nests_of, touch
 from pullback_numba.operations import Operation, operations_of
 
@@ -32,10 +33,12 @@ class _Group:
 
 
 def arrange(plan: Plan) -> Sequence[int | Kernel]:
-    """The backend: sums, products, quotients and in-place sums of large arrays on slices with steps of one, in loop nests
-    that numba compiles."""
+    """The backend: sums, products, quotients and in-place sums of large arrays on slices with steps of one, in loop
+    nests that numba compiles."""
+    if plan.warns and not flags():  # nobody could say when NumPy would warn
+        return range(len(plan.calls))
     items = _grouped(plan)
-    for before, after in zip(items, items[1:], strict=False):
+    for before, after in pairwise(items):
         if isinstance(before, _Group) and isinstance(after, _Group):
             _sink(before, after, plan)
     order: list[int | Nest] = []
@@ -110,7 +113,8 @@ class _Written:
     makers: dict[int, int] = field(factory=dict)
 
     def all(self, order: list[int | Nest]) -> list[int | Kernel]:
-        plan, items = self.plan, []
+        plan = self.plan
+        items: list[int | Kernel] = []
         self.makers = {call.makes: place for place, call in enumerate(plan.calls)}
         for item in order:
             if isinstance(item, Nest):

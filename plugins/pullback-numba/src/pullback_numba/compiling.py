@@ -64,7 +64,8 @@ def _made(text: str) -> Callable[..., Any]:
     if folder:
         path = Path(folder, f"{name}.py")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        if not path.exists():  # numba asks when it was written
+            path.write_text(text, "utf-8")
         filename, on_disk = str(path), True
     else:
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

@@ -19,6 +19,9 @@ from pullback_numba.operations import Access, Operation, Spread
 
 Shift = tuple[int, ...]
 
+MOSTLY = 0.5
+"""The part of a nest's points at which all operations have to work: the others are slow."""
+
 
 def _plus(a: Shift, b: Shift) -> Shift:
     return tuple(x + y for x, y in zip(a, b, strict=True))
@@ -146,12 +149,12 @@ def nests_of(operations: Iterable[Operation]) -> list[Nest] | None:
 
 
 def _mostly_inner(nest: Nest) -> bool:
-    """Whether all operations work at half of the points or more: the others are slow."""
+    """Whether all operations work at most of the points."""
     inner = outer = 1
     for (a, b), (c, d) in zip(nest.interior, nest.union, strict=True):
         inner *= max(b - a, 0)
         outer *= d - c
-    return 2 * inner >= outer
+    return inner > 0 and inner >= MOSTLY * outer
 
 
 def _at_zero(nest: Nest) -> Nest:
