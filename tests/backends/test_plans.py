@@ -31,7 +31,7 @@ def products(plan, function=times):
     for place, call in enumerate(plan.calls):
         values = [plan.values[n] for n in (*call.reads, call.makes)]
         ours = call.function is np.multiply and all(isinstance(x, Ref) for x in call.args)
-        if ours and all(v.is_array and v.shape == v.whole == X.shape for v in values):
+        if ours and all(v.is_array and v.dense and v.shape == v.whole == X.shape for v in values):
             order.append(Kernel((place,), function, tuple(v.memory for v in values), text="out = a * b"))
         else:
             order.append(place)

@@ -24,13 +24,16 @@ class Value:
     type: Any
     """``np.ndarray``, a scalar type of NumPy's, ``float``, ``int``, ``complex``, ..."""
     memory: str | None
-    """The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known. Two names are two
-    arrays that do not overlap, if at least one of them is written."""
+    """The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known, since it depends on
+    what other values hold: then it may be any of those that were read. Two names are two arrays that do not overlap, if
+    at least one of them is written."""
     starts: tuple[int, ...] | None
     """Where it begins along each axis of that array, if it is a slice of it with steps of one and as many axes; else
     None."""
     whole: tuple[int, ...]
     """The shape of that array."""
+    dense: bool
+    """Whether it lies in C order without gaps, as each array does that is made for a kernel."""
 
     @property
     def is_array(self) -> bool:

@@ -66,6 +66,8 @@ class Fresh:
         return made
 
 
+_VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
+_VIEWS = frozenset((np.broadcast_to, np.reshape, np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.moveaxis))
 _RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "_")
 MOST_FRESH = 4
 """How many arrays of a kind are looked through."""
@@ -269,6 +271,12 @@ class _Writer:
         return ", ".join((*map(self.argument, args), *(f"{name}={self.argument(x)}" for name, x in kwargs.items())))
 
 
+def _is_view(statement: Statement) -> bool:
+    """Whether a statement is a view whatever its operand holds. Others hand on an operand, or make a new array, as its
+    values are."""
+    return statement.symbol in _VIEWING or statement.function in _VIEWS
+
+
 @define(eq=False)
 class Description:
     """What a backend is told of a function that is to be generated."""
@@ -296,8 +304,9 @@ class Description:
         sample = self.draft.program.samples[number]
         dtype = getattr(sample, "dtype", None)
         if not isinstance(sample, np.ndarray):
-            return Value((), dtype, type(sample), None, None, ())
-        return Value(sample.shape, dtype, type(sample), memory, (0,) * sample.ndim, sample.shape)
+            return Value((), dtype, type(sample), None, None, (), True)
+        dense = sample.flags.c_contiguous
+        return Value(sample.shape, dtype, type(sample), memory, (0,) * sample.ndim, sample.shape, dense)
 
     def _made(self, line: Line, call: Call) -> Value:
         """The value that a call makes: in memory of its own, or in that of another."""
@@ -313,7 +322,7 @@ class Description:
             return own
         sources = [self.values[n] for n in statement.aliases]
         source, samples = sources[0], self.draft.program.samples
-        if len(sources) > 1 or source.memory is None:
+        if len(sources) > 1 or source.memory is None or call.kind != "view":
             return evolve(own, memory=None, starts=None)
         starts = starts_in(samples[call.makes], samples[statement.aliases[0]])
         if starts is not None and source.starts is not None:
@@ -331,7 +340,7 @@ class Description:
             write = self._write(line)
             kind = "write" if write else "other"
         elif statement.aliases:
-            kind = "view"
+            kind = "view" if _is_view(statement) else "other"
         elif ufunc is not None:
             kind, function = "ufunc", ufunc
         elif function is np.zeros:

@@ -85,6 +85,8 @@ def operations_of(plan: Plan, place: int) -> tuple[Operation, ...]:
         return ()
     if made.memory is None or made.starts is None or made.type is not np.ndarray:
         return ()
+    if not made.dense and not (call.write and call.write.in_place):
+        return ()
     try:
         return _written(plan, place, call, made) if call.write else _computed(plan, place, call, made)
     except _Other:
