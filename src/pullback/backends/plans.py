@@ -24,9 +24,9 @@ class Value:
     type: Any
     """``np.ndarray``, a scalar type of NumPy's, ``float``, ``int``, ``complex``, ..."""
     memory: str | None
-    """The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known, since it depends on
-    what other values hold: then it may be any of those that were read. Two names are two arrays that do not overlap, if
-    at least one of them is written."""
+    """The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known, since it
+    depends on what other values hold: then it may be any of those that were read. Two names are two arrays that do not
+    overlap, if at least one of them is written."""
     starts: tuple[int, ...] | None
     """Where it begins along each axis of that array, if it is a slice of it with steps of one and as many axes; else
     None."""

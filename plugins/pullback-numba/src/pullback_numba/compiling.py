@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Any, Final
 
 import numba
@@ -75,6 +76,10 @@ def _made(text: str) -> Callable[..., Any]:
         "test": types.ExternalFunction("fetestexcept", word(word)), "__name__": name,
         **{dtype: getattr(np, dtype) for dtype in ("float32", "float64", "complex64", "complex128", "int64", "uintp")},
     }  # fmt: skip
+    if on_disk:  # numba imports the module of what it finds there
+        module = sys.modules[name] = ModuleType(name)
+        module.__dict__.update(names)
+        names = module.__dict__
     exec(compile(text, filename, "exec"), names)  # noqa: S102 - generated from a plan
     if "edge" in names:
         names["edge"] = numba.njit(names["edge"], **_OPTIONS)
