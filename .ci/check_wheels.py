@@ -21,6 +21,7 @@ NEEDED = {
     "pullback_autograd-": ("pullback_autograd/scipy/stats/norm.py", "pullback_autograd/py.typed", "points.txt"),
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
+    "pullback_numba-": ("pullback_numba/__init__.py", "pullback_numba/py.typed", "points.txt"),
 }
 
 
@@ -64,6 +65,13 @@ def gradients() -> None:
     got = pb.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(x)
     print("gradient of sum(abs(fft(x))**2) at", x, "is", got)
     np.testing.assert_allclose(got, 2 * x.size * x, atol=1e-13)
+
+    def loss(u: np.ndarray, staging: str) -> object:
+        return np.sum(pb.fori_loop(0, 5, lambda k, u: (u * 0.5 + u / 3.0) * u, u, staging=staging))
+
+    many = np.linspace(0.0, 1.0, 2000)
+    np.testing.assert_array_equal(pb.grad(loss)(many, "numba"), pb.grad(loss)(many, "off"))
+    print("gradient of a loop staged by numba: the same bits")
 
     import pullback_autograd.numpy as anp  # noqa: PLC0415 - as above
     from pullback_autograd import elementwise_grad  # noqa: PLC0415 - as above

@@ -18,6 +18,7 @@ PLUGINS = {
     "autograd": ("pullback.namespaces", "autograd"),
     "fft": ("pullback.primitives", "fft"),
     "linalg": ("pullback.primitives", "linalg"),
+    "numba": ("pullback.backends", "numba"),
 }
 """The group and the name of each plugin's entry point."""
 

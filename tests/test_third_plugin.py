@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -55,7 +56,7 @@ other.inner = strange_rules.deep
 FILES = {
     "strange_rules/__init__.py": RULES,
     "strange_rules/helpers.py": "def logarithm(x):\n    import numpy as np\n    return np.log(x)\n",
-    "strange_rules/running.py": "BACKEND = 'runs steps'\n",
+    "strange_rules/running.py": "def BACKEND(plan):\n    print('for', plan.name)\n    return range(len(plan.calls))\n",
     "strange_rules/instead/__init__.py": "",
     "strange_rules/instead/part.py": "WHO = 'part'\n",
     "strange_rules/deep.py": "WHO = 'deep'\n",
@@ -195,14 +196,21 @@ def test_its_backend_is_found_and_another_is_named_with_the_line_that_installs_i
     said = ran(folder, """
         import pullback as pb
         from pullback.words.plugins import backend
-        print(backend("strange"))
+        print(backend("strange").__name__)
+        import numpy as np
+        f = lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: u * 0.5, x, staging="strange"))
+        print(pb.grad(f)(np.ones(2)))
         try:
-            backend("numba")
+            backend("absent")
         except pb.PluginError as error:
             print(error)
     """)  # fmt: skip
-    assert said.splitlines()[0] == "runs steps"
-    assert "no backend 'numba' is installed (there is: strange); pip install pullback-numba" in said
+    lines = said.splitlines()
+    assert lines[0] == "BACKEND"
+    assert lines[1:5] == [f"for {name}" for name in ("record", "advance", "reverse", "reverse_own")]
+    assert lines[5] == "[0.00195312 0.00195312]"
+    there = ", ".join(sorted({"strange", *(point.name for point in entry_points(group="pullback.backends"))}))
+    assert f"no backend 'absent' is installed (there is: {there}); pip install pullback-absent" in said
 
 
 def test_its_modules_stand_for_others(folder):

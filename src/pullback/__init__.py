@@ -52,8 +52,8 @@ __version__ = "0.1.0"
 registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
+    from pullback import backends, schedules, testing
     from pullback import numpy as numpy
-    from pullback import schedules, testing
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
     from pullback.inspect.plan_forecast import plan
@@ -77,6 +77,7 @@ else:
     LATER = {
         "Binomial": "pullback.policies.binomial",
         "Recompute": "pullback.policies.recompute",
+        "backends": "pullback.backends",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
         "dependencies": "pullback.inspect.dependency_table",
@@ -150,6 +151,7 @@ __all__ = [
     "TracerError",
     "UnknownFunctionError",
     "WriteError",
+    "backends",
     "checkpoint",
     "composite",
     "custom_linear_solve",

@@ -49,13 +49,23 @@ def test_every_loop_function_takes_the_switch(loop):
     assert same_bits(gradients["off"], gradients["auto"])
 
 
-@pytest.mark.parametrize("staging", ["fast", "", True, "NumPy", 1])
+@pytest.mark.parametrize("staging", ["no-name", "", True, "1", 1])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_switch_that_is_none_names_those_there_are(loop, staging):
-    with pytest.raises(pb.PolicyError, match=r"staging= takes one of 'auto', 'off', 'numpy', got"):
+    said = r"staging= takes one of 'auto', 'off', 'numpy' or the name of a backend, got"
+    with pytest.raises(pb.PolicyError, match=said):
         pb.grad(lambda x: np.sum(LOOPS[loop](sines, x, staging=staging)))(X)
-    with pytest.raises(pb.PolicyError, match=r"staging= takes one of 'auto', 'off', 'numpy', got"):
+    with pytest.raises(pb.PolicyError, match=said):
         pb.using(staging=staging)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_backend_that_is_not_installed_is_named_with_the_line_that_installs_it(loop):
+    said = r"no backend 'fast' is installed \(there is: .*\); pip install pullback-fast"
+    with pytest.raises(pb.PluginError, match=said):
+        pb.grad(lambda x: np.sum(LOOPS[loop](sines, x, staging="fast")))(X)
+    with pytest.raises(pb.PluginError, match=said):
+        pb.using(staging="fast")
 
 
 def test_using_is_what_none_means_and_an_argument_wins():

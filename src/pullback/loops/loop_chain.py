@@ -167,7 +167,7 @@ class LoopChain(Storing):
         staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
             self._look_back(first)
-            step, self.state = staging.recorded(first, self._writable(), keeps=False)
+            step, self.state = staging.recorded(first, separate(self._writable()), keeps=False)
             if step is not None:
                 step.release()
                 self.state = separate(self.state)

@@ -6,8 +6,9 @@ from typing import Any
 from attrs import field, frozen
 
 from pullback.memory.ledger import mib
-from pullback.staging.shelf import shelf_of
+from pullback.staging.shelf import shelves_of
 from pullback.staging.stages import Stage
+from pullback.staging.text import Generated
 from pullback.words.errors import StructureError
 
 
@@ -48,11 +49,22 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
             f"explain_stage takes the body of a loop, a function, got {type(body).__name__}; stages of other callables "
             "live as long as their loop"
         )
-    known = shelf_of(body).variants
+    known = [each for shelf in shelves_of(body) for each in shelf.variants]
     texts = [_text(stage) for each in known for stage in each.stages]
     return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why for each in known for why in each.why)))
 
 
 def _text(stage: Stage) -> str:
-    lines = [f"{each.text}# works in {mib(each.plan.nbytes)}" for each in (stage.record, stage.reverse)]
-    return "\n".join(lines)
+    lines = [f"{_with_kernels(each)}# works in {mib(each.plan.nbytes)}" for each in (stage.record, stage.reverse)]
+    return "\n".join((*lines, *(f"# {note}" for note in stage.notes)))
+
+
+def _with_kernels(generated: Generated) -> str:
+    """The text of a function, and of each kernel that it calls, with the statements in whose place it stands."""
+    if generated.plain is None:
+        return generated.text
+    texts = []
+    for kernel in generated.kernels:
+        ours = [generated.plan.lines[place].statement.makes for place in kernel.calls]
+        texts.append(f"# {', '.join(f'v{n}' for n in ours)} of {generated.name}:\n{kernel.text}")
+    return "\n".join((generated.text, *texts))

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
-from pullback.memory.in_force import Enclosed, next_level, planned
+from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import present
@@ -140,8 +140,10 @@ class StagedSteps:
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers."""
-        if self.most_bytes < inf or self.entry is None:
+        if self.most_bytes < inf:
             return False
+        if self.entry is None:  # what enters is not known yet: with kernels it is worth a look
+            return self.shelf.backend is not None and not self.shelf.new and self.takes(k)
         return any(stage.advance.works_in_place for stage in self.entry[0].stages) and self.takes(k)
 
     def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:
@@ -300,7 +302,7 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
         return None
     if planned() is not None:
         return None
-    shelf = shelf_of(body)
+    shelf = shelf_of(body, "" if staging in STAGINGS else staging)
     new = staging == "auto" and shelf.new
     if new and n is not None and n < FEWEST:
         return None

@@ -9,6 +9,7 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
+from pullback.words.plugins import backend
 
 _POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
@@ -20,7 +21,7 @@ _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
 STAGINGS: Final = ("auto", "off", "numpy")
-"""What ``staging`` may be: where it pays, nowhere, from the first step that repeats."""
+"""What ``staging`` may be: where it pays, nowhere, from the first step that repeats; or else the name of a backend."""
 
 
 def using(
@@ -73,11 +74,14 @@ def verify_in_force(verify: Any = None) -> str:
 
 def staging_in_force(staging: Any = None) -> str:
     """``staging`` itself, or for None the one of ``using``, else ``"auto"``; raises :class:`PolicyError` for anything
-    else than ``"auto"``, ``"off"`` or the name of a backend."""
+    else than ``"auto"``, ``"off"`` or the name of a backend, :class:`PluginError` for one that is not installed."""
     if staging is None:
         return _STAGING.get() or "auto"
     if staging not in STAGINGS:
-        raise PolicyError(f"staging= takes one of {', '.join(map(repr, STAGINGS))}, got {staging!r}")
+        words = ", ".join(map(repr, STAGINGS))
+        if not isinstance(staging, str) or not staging.isidentifier():
+            raise PolicyError(f"staging= takes one of {words} or the name of a backend, got {staging!r}")
+        backend(staging)
     return str(staging)
 
 

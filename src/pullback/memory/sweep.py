@@ -21,7 +21,7 @@ from pullback.recording.traps import TRAPPED, Watched
 from pullback.rules.forms import FORMS, PULLS, TOGETHER
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
-from pullback.words.sniffs import HELD
+from pullback.words.sniffs import HELD, quiet
 
 
 @define(eq=False)
@@ -101,7 +101,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
         pulls = Watched(kinds, tape, one.place, pulls)
     i = stop
     try:
-        with np.errstate(all="ignore"):
+        with quiet():
             for i in range(stop - 1, start - 1, -1):
                 ct = cts[i]
                 if ct is not None:
@@ -130,7 +130,7 @@ def _meet(tape: Tape, i: int, sweeps: Sequence[Sweep]) -> None:
         cts.append(ct if ct is None or one.outer is None else raised(ct, one.outer))
     try:
         if any(ct is not None for ct in cts):
-            with np.errstate(all="ignore"):
+            with quiet():
                 TOGETHER[record[0]](record, cts, sweeps)
         elif sweeps[-1].frees:
             release_records((record,))

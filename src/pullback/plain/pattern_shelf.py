@@ -50,11 +50,11 @@ _SHELF: OrderedDict[Any, list[Known]] = OrderedDict()
 _CHANGING = Lock()
 
 
-def known_of(needs: StepNeeds) -> Known:
-    """What is known of the steps with these needs."""
+def known_of(needs: StepNeeds, backend: str) -> Known:
+    """What is known of the steps with these needs, for NumPy's functions or those of a backend."""
     pattern = needs.pattern
     first = next((entry for entry in pattern.entries if entry is not None), None)
-    key = len(pattern.entries), None if first is None else first.skeleton[-1], len(needs.after)
+    key = backend, len(pattern.entries), None if first is None else first.skeleton[-1], len(needs.after)
     with _CHANGING:
         shelf = _SHELF.setdefault(key, [])
         _SHELF.move_to_end(key)

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.backends.plans import Backend
 from pullback.memory.ledger import Item
 from pullback.plain.pattern_statements import PatternStatements
 from pullback.rules.forms import FORMS
 from pullback.staging.operations import Constant
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import Workspace, numbers_held, require_equal, valued
+from pullback.staging.stages import Workspace, numbers_held, require_equal, valued, with_kernels
 from pullback.staging.symbols import Symbol
-from pullback.staging.text import Generated, generate
+from pullback.staging.text import Draft, Generated
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
 
@@ -44,6 +45,8 @@ class PatternStage:
     """With symbols in the place of values."""
     n_inputs: int
     reverses: dict[Seeded, "PatternReverse"] = field(factory=dict)
+    notes: list[str] = field(factory=list)
+    """Why functions are not those of the backend that was asked for."""
     made: PatternStatements | None = None
     """What a reverse is made of; kept until there is one, since it holds copies of all values of a step."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
@@ -69,6 +72,13 @@ class PatternStage:
                 buffer = buffer_of(value)
                 items.setdefault(id(buffer), (id(buffer), buffer.nbytes, reason))
         return list(items.values())
+
+    def take_kernels(self, drafts: Sequence[Draft], backend: Backend, given: tuple[Any, ...]) -> None:
+        """The functions become those of a backend where these give the same bytes."""
+        advance, record = drafts
+        self.advance, why = with_kernels(advance, self.advance, backend, given)
+        self.record, also = with_kernels(record, self.record, backend, given)
+        self.notes += [text for text in (why, also) if text]
 
     def fits(self, entering: Sequence[Any], operands: Sequence[Any]) -> bool:
         """Whether the functions are for these values."""
@@ -101,8 +111,8 @@ class PatternReverse:
 
 def reverse_of_pattern(
     stage: PatternStage, made: PatternStatements, key: Seeded, seeds_given: list[Any]
-) -> PatternReverse:
-    """The reverse for cotangents of these kinds."""
+) -> tuple[PatternReverse, Draft]:
+    """The reverse for cotangents of these kinds, and what it is generated from."""
     program, (places, before, masks) = made.program, key
     n_inputs, n_forward = len(made.inputs), len(program.statements)
     idents = [n_inputs + place for place in places] + [made.local(k) for k in before]
@@ -111,7 +121,7 @@ def reverse_of_pattern(
     found = [(k, ct) for k, ct in zip(made.inputs, swept.cts[:n_inputs], strict=True) if ct is not None]
     leaving = [ct.number for _, ct in found]
     reverses = stage.reverses
-    generated = generate(
+    draft = Draft(
         program,
         f"reverse_{len(reverses) + 1}" if reverses else "reverse",
         plan_of(program, program.statements[n_forward:], leaving),
@@ -119,13 +129,13 @@ def reverse_of_pattern(
         [leaving],
     )
     specs = tuple((type(ct), ct.shape, ct.dtype) for ct in seeds_given)
-    return PatternReverse(generated, specs, tuple(k for k, _ in found))
+    return PatternReverse(draft.generated(), specs, tuple(k for k, _ in found)), draft
 
 
 def stage_of_pattern(
     made: PatternStatements, returned: tuple[int, ...], entering: dict[int, Any], operands: Sequence[Any]
-) -> PatternStage:
-    """The stage of a step that was entered so, without a reverse."""
+) -> tuple[PatternStage, list[Draft]]:
+    """The stage of a step that was entered so, without a reverse, and what its functions are generated from."""
     program, forward = made.program, made.forward
     slots = tuple(dict.fromkeys(n for record in made.records[len(made.inputs) :] for n in numbers_held(record)))
     leaving = tuple(made.known[place].number for place in returned)
@@ -134,25 +144,38 @@ def stage_of_pattern(
         ("constants", [x.number for x in forward.constants]),
     ]
     inputs = tuple(k for k in made.inputs if k in entering)
-    return PatternStage(
+    drafts = []
+    for name, values in (("advance", leaving), ("record", slots)):
+        plan = plan_of(program, program.statements, values)
+        plan.warns = True  # so kernels look for NaNs, and leave these to NumPy
+        drafts.append(Draft(program, name, plan, arguments, [values]))
+    stage = PatternStage(
         inputs=inputs,
         entering=made.inputs,
         kinds=tuple(Constant.of(entering[k]) for k in inputs),
         operands=tuple(map(Constant.of, operands)),
         returned=returned,
-        advance=generate(program, "advance", plan_of(program, program.statements, leaving), arguments, [leaving]),
-        record=generate(program, "record", plan_of(program, program.statements, slots), arguments, [slots]),
+        advance=drafts[0].generated(),
+        record=drafts[1].generated(),
         slots=slots,
         records=made.records,
         n_inputs=len(made.inputs),
     )
+    return stage, drafts
+
+
+def given_to(made: PatternStatements) -> tuple[list[Any], list[Any]]:
+    """What the functions were written down from: what entered, and the plain operands."""
+    entered, constants = (
+        [made.program.samples[x.number] for x in part] for part in (made.forward.inputs, made.forward.constants)
+    )
+    return entered, constants
 
 
 def checked_slots(stage: PatternStage, made: PatternStatements, wanted: list[Any], work: Workspace) -> Sequence[Any]:
     """The slots of a step; raises :class:`NotStageableError` where the functions do not give the bytes of the step that
     was executed."""
-    program, forward = made.program, made.forward
-    given = [[program.samples[x.number] for x in part] for part in (forward.inputs, forward.constants)]
+    given = given_to(made)
     with quiet():
         (returned,) = stage.advance.function(*given, *work.of(stage.advance))
         require_equal(returned, wanted, "what is needed after the step")

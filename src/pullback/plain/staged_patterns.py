@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.backends.plans import Backend
+from pullback.memory.in_force import STAGINGS
 from pullback.memory.ledger import Item, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
 from pullback.plain.needs import Needs, StepNeeds
@@ -22,6 +24,7 @@ from pullback.plain.pattern_stages import (
     PatternStage,
     Seeded,
     checked_slots,
+    given_to,
     reverse_of_pattern,
     stage_of_pattern,
 )
@@ -30,7 +33,8 @@ from pullback.plain.step_entries import StepEntries, decoded
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.stages import Workspace, require_equal
+from pullback.staging.stages import Workspace, require_equal, with_kernels
+from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
 FEWEST = 24
@@ -49,6 +53,8 @@ class StagedPatterns:
     needs: Needs
     fewest: int
     most_bytes: float
+    staging: str
+    backend: Backend | None
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
@@ -67,7 +73,7 @@ class StagedPatterns:
         needs = self.needs.steps[step]
         known = self.known.get(needs)
         if known is None:
-            known = self.known[needs] = known_of(needs) if self.count[needs] >= self.fewest else NOTHING
+            known = self.known[needs] = known_of(needs, self.staging) if self.count[needs] >= self.fewest else NOTHING
         return known
 
     def work(self, stage: PatternStage) -> Workspace:
@@ -157,8 +163,10 @@ class StagedPatterns:
         try:
             made = statements_of(pattern, needs, entering, operands, records)
             returned = tuple(k for k in sorted(needs.values) if needs.last_use.get(k, -1) > stop - start)
-            stage = stage_of_pattern(made, returned, entering, operands)
+            stage, drafts = stage_of_pattern(made, returned, entering, operands)
             slots = checked_slots(stage, made, [env[start + place] for place in returned], Workspace())
+            if self.backend is not None:
+                stage.take_kernels(drafts, self.backend, given_to(made))
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: no stage is made of it
             known.failed(error)
             return
@@ -229,7 +237,8 @@ def staged_patterns(tape: Tape, entries: StepEntries, needs: Needs, staging: str
     if staging == "off":
         return None
     fewest, most = (FEWEST, MOST_BYTES) if staging == "auto" else (2, inf)
-    return StagedPatterns(tape, entries, needs, fewest, most)
+    by = "" if staging in STAGINGS else staging
+    return StagedPatterns(tape, entries, needs, fewest, most, by, backend(by) if by else None)
 
 
 @define(eq=False)
@@ -251,12 +260,16 @@ class Learning:
         if made is None:
             return
         try:
-            reverse = reverse_of_pattern(stage, made, self.key, self.seeds)
+            reverse, draft = reverse_of_pattern(stage, made, self.key, self.seeds)
             with quiet():
                 (cts,) = reverse.generated.function(self.slots, self.seeds, *Workspace().of(reverse.generated))
             swept = [(k, sweep.cts[decoded(k, start)]) for k in stage.entering]
             require_equal(cts, [ct for _, ct in swept if ct is not None], "the cotangents")
             require_equal(reverse.gives, [k for k, ct in swept if ct is not None], "what gets a cotangent")
+            if patterns.backend is not None:
+                given = self.slots, self.seeds
+                reverse.generated, why = with_kernels(draft, reverse.generated, patterns.backend, given)
+                stage.notes += [why] if why else []
         except Exception as error:  # noqa: BLE001 - as in learning the forward
             known.failed(error)
             return

@@ -11,7 +11,7 @@ from pullback.rules.declaration import Primitive
 from pullback.staging.text import Generated, of_file
 from pullback.words.call_sites import site_line, site_text
 from pullback.words.errors import say_where
-from pullback.words.sniffs import error_state, under_error_state
+from pullback.words.sniffs import error_state, is_quiet, under_error_state
 
 _BY_VALUE = (".curves.", ".sets")
 """Modules of the core whose primitives look at what they are given."""
@@ -20,6 +20,8 @@ _TOTAL = frozenset(("operator_add", "operator_subtract", "operator_multiply", "o
 _MASKS = frozenset(("where", "condition"))
 """Operands without derivative that say which elements, but not how many."""
 _ALLOWED: dict[Any, bool] = {}
+_DEFAULTS: dict[Any, bool] = {}
+_DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
 
 
@@ -58,8 +60,23 @@ def errors_are_ordinary() -> bool:
     return found
 
 
+def kernels_may_run() -> bool:
+    """Whether NumPy's error state is its default, or that of a step which is run again and has warned before: kernels
+    tell of what NumPy warns of by default, and of nothing else."""
+    state = error_state()
+    found = _DEFAULTS.get(state)
+    if found is None:
+        if len(_DEFAULTS) > 100:
+            _DEFAULTS.clear()
+        found = _DEFAULTS[state] = is_quiet(state) or np.geterr() == _DEFAULT
+    return found
+
+
 def computed(generated: Generated, *arguments: Any) -> Any:
-    """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines."""
+    """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines. Kernels are for
+    NumPy's default error state."""
+    if generated.plain is not None and not kernels_may_run():
+        generated = generated.plain
     try:
         with under_error_state(_warn):
             return generated.function(*arguments)

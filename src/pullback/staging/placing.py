@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from pullback.backends.plans import Ref
 from pullback.staging.forward_statements import ELEMENTWISE_WRITES
-from pullback.staging.symbols import Program, Ref, Statement, mapped
+from pullback.staging.symbols import Program, Statement, mapped
 
 LARGE = 16_384
 """Bytes from which results are computed into buffers; what is smaller NumPy keeps in a cache of its own."""
@@ -42,6 +43,8 @@ class Plan:
     """Shape and dtype of each buffer, which is used in every call."""
     fresh: list[tuple[tuple[int, ...], Any]] = field(factory=list)
     """The same of results that leave: used again as soon as nobody has them."""
+    warns: bool = False
+    """Whether what NumPy warns of is told."""
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +64,9 @@ def plan_of(
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it."""
     kept = frozenset(leaving)
     live = _without_copies(program, _live(statements, kept, all_of=all_of), kept)
-    return _Planner(program, live, kept, ours=set(given)).plan()
+    made = _Planner(program, live, kept, ours=set(given)).plan()
+    made.warns = all_of
+    return made
 
 
 def _without_copies(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from attrs import define, field
 
+from pullback.backends.plans import Backend
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.operations import Operation, same
 from pullback.staging.stages import Recorded, Stage, stage_of
+from pullback.words import plugins
 
 MOST_VARIANTS = 8
 """After so many different steps a body is recorded for good."""
@@ -23,6 +25,7 @@ class Variants:
 
     entry: Any
     """What enters: the kinds of the leaves."""
+    backend: Backend | None = None
     stages: list[Stage] = field(factory=list)
     seen: list[list[Operation]] = field(factory=list)
     """The operations of steps that have come once."""
@@ -54,7 +57,7 @@ class Variants:
             self.seen.append(step.operations)
             return None
         try:
-            stage = stage_of(step)
+            stage = stage_of(step, self.backend)
         except NotStageableError as error:
             self.failed(str(error))
             return None
@@ -69,6 +72,7 @@ class Variants:
 class Shelf:
     """What is known of one body's steps, by what enters them."""
 
+    backend: Backend | None = None
     variants: list[Variants] = field(factory=list)
 
     @property
@@ -81,29 +85,37 @@ class Shelf:
         for found in self.variants:
             if found.entry == entry:
                 return found
-        made = Variants(entry)
+        made = Variants(entry, self.backend)
         self.variants = [*self.variants[-MOST_KINDS:], made]
         return made
 
 
-_SHELVES: OrderedDict[int, tuple[Any, Shelf]] = OrderedDict()
+_SHELVES: OrderedDict[tuple[int, str], tuple[Any, Shelf]] = OrderedDict()
 _CHANGING = Lock()
 
 
-def shelf_of(body: Any) -> Shelf:
-    """The shelf of a function's code, shared by all loops over it; a new one for anything else that is called."""
+def shelf_of(body: Any, backend: str = "") -> Shelf:
+    """The shelf of a function's code, for NumPy's functions or those of a backend, shared by all loops over it; a new
+    one for anything else that is called."""
     code = getattr(body, "__code__", None)
+    arrange = plugins.backend(backend) if backend else None
     if code is None:
-        return Shelf()
+        return Shelf(arrange)
     with _CHANGING:
-        found = _SHELVES.get(id(code))
+        found = _SHELVES.get((id(code), backend))
         if found is None:
-            found = _SHELVES[id(code)] = code, Shelf()
+            found = _SHELVES[id(code), backend] = code, Shelf(arrange)
             if len(_SHELVES) > MOST_BODIES:
                 _SHELVES.popitem(last=False)
         else:
-            _SHELVES.move_to_end(id(code))
+            _SHELVES.move_to_end((id(code), backend))
         return found[1]
+
+
+def shelves_of(body: Any) -> list[Shelf]:
+    """The shelves of a function's code, whatever computes its stages."""
+    with _CHANGING:
+        return [shelf for (ident, _), (_, shelf) in _SHELVES.items() if ident == id(body.__code__)]
 
 
 def forget() -> None:

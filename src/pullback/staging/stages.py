@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.backends.plans import Backend, Kernel
 from pullback.memory.sweep import Sweep, sweep
+from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
@@ -15,8 +17,8 @@ from pullback.staging.operations import Operation, Result, entering
 from pullback.staging.placing import plan_of
 from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
-from pullback.staging.symbols import Program, Symbol
-from pullback.staging.text import Fresh, Generated, generate
+from pullback.staging.symbols import Program, Symbol, mapped
+from pullback.staging.text import Description, Draft, Fresh, Generated
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 
@@ -92,6 +94,8 @@ class Stage:
     gathered: tuple[bool, ...]
     """Which captured values get one."""
     masks: bool
+    notes: list[str] = field(factory=list, init=False)
+    """Why functions are not those of the backend that was asked for."""
     places: tuple[list[int | None], list[int | None]] = field(default=([], []), init=False)
     """Record ids of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None] = field(factory=list, init=False)
@@ -127,8 +131,9 @@ def valued(x: Any, by_number: dict[int, Any]) -> Any:
     return by_number[x.number] if type(x) is Symbol else x
 
 
-def stage_of(step: Recorded) -> Stage:
-    """The stage of a recorded step, compared with it byte for byte. Raises :class:`NotStageableError`."""
+def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
+    """The stage of a recorded step, compared with it byte for byte, with the kernels of a backend where these give the
+    same. Raises :class:`NotStageableError`."""
     records, ranges = step.tape.records, step.ranges
     covered = {k for start, stop in ranges for k in range(start, stop)}
     if covered != set(range(step.tape.n_inputs, len(records))):
@@ -141,8 +146,13 @@ def stage_of(step: Recorded) -> Stage:
     slots = tuple(dict.fromkeys(n for record in held for n in numbers_held(record)))
     seeds, given = _seeds(forward, step)
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
-    stage = _generated(step, forward, n_forward, reverse, held, slots, given)
-    _require_same(stage, step)
+    drafts = _drafts(step, forward, n_forward, reverse, slots, given)
+    stage = _generated(step, drafts, reverse, held, slots)
+    read, seeded = _require_same(stage, step)
+    if backend is not None:
+        forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
+        for draft in drafts:
+            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -150,7 +160,10 @@ def stage_of(step: Recorded) -> Stage:
         not step.places[1]
         and len(samples) == len(step.left) == len(stage.specs) == len(step.places[0])
         and all(
-            type(x) is np.ndarray and x.flags.c_contiguous and x.shape == spec.shape and x.dtype == spec.dtype
+            isinstance(x, np.ndarray if spec.shape else np.generic)
+            and x.flags.c_contiguous
+            and x.shape == spec.shape
+            and x.dtype == spec.dtype
             for x, spec in zip(samples, stage.specs, strict=True)
         )
     )
@@ -203,15 +216,15 @@ def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Sy
     return seeds, given
 
 
-def _generated(
+def _drafts(
     step: Recorded,
     forward: Forward,
     n_forward: int,
     swept: SymbolSweep,
-    held: list[Any],
     slots: tuple[int, ...],
     given: list[Symbol],
-) -> Stage:
+) -> list[Draft]:
+    """The functions ``record``, ``advance``, ``reverse`` and ``reverse_own``."""
     program = forward.program
     returned = [x.number for x in forward.returned]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
@@ -221,23 +234,27 @@ def _generated(
         (name, [x.number for x in part])
         for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
     ]
-    record = generate(
-        program, "record", plan_of(program, before, (*returned, *slots), all_of=True), arguments, (returned, slots)
-    )
-    advance = generate(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
+    recording = plan_of(program, before, (*returned, *slots), all_of=True)
+    record = Draft(program, "record", recording, arguments, (returned, slots))
+    advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
     arguments = [("slots", list(slots)), ("seeds", [x.number for x in given])]
     leaving = (*parts[0], *parts[1])
-    backward = generate(program, "reverse", plan_of(program, after, leaving), arguments, parts)
-    own = generate(
-        program,
-        "reverse_own",
-        plan_of(program, after, leaving, _apart(program, parts, given)),
-        arguments,
-        parts,
+    backward = Draft(program, "reverse", plan_of(program, after, leaving), arguments, parts)
+    own = Draft(
+        program, "reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts
     )
+    return [record, advance, backward, own]
+
+
+def _generated(
+    step: Recorded, drafts: list[Draft], swept: SymbolSweep, held: list[Any], slots: tuple[int, ...]
+) -> Stage:
+    cts = [swept.cts[ident] for ident in step.entered]
+    gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
+    record, advance, backward, own = (draft.generated() for draft in drafts)
     return Stage(
         Known(step.operations), record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
@@ -246,8 +263,58 @@ def _generated(
     )  # fmt: skip
 
 
-def _require_same(stage: Stage, step: Recorded) -> None:
-    """Run the functions on what the recorded step was run on: all that leaves must have the same bytes."""
+def _take_kernels(stage: Stage, draft: Draft, backend: Backend, given: tuple[Any, ...]) -> None:
+    made, why = with_kernels(draft, getattr(stage, draft.name), backend, given)
+    setattr(stage, draft.name, made)
+    stage.notes += [why] if why else []
+
+
+def with_kernels(draft: Draft, plain: Generated, backend: Backend, given: tuple[Any, ...]) -> tuple[Generated, str]:
+    """The function of a draft by the kernels of a backend, if it gives the bytes of the ``plain`` one, on the values
+    ``given`` and on drawn ones; else the plain one, and why."""
+    try:
+        told = Description(draft).told()
+        order = told.checked(backend(told))
+        if not any(isinstance(item, Kernel) for item in order):
+            return plain, ""
+        made = draft.generated(order)
+        random = np.random.default_rng(1)
+        for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
+            with quiet():
+                wanted = plain.function(*mapped(arguments, _copied), *Workspace().of(plain))
+                found = made.function(*mapped(arguments, _copied), *Workspace().of(made))
+            for one, other in zip(found, wanted, strict=True):
+                require_equal(one, other, f"{draft.name} by kernels", nans_alike=not draft.plan.warns)
+    except Exception as error:  # noqa: BLE001 - whatever a backend does: NumPy's functions are there
+        said = str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}"
+        return plain, f"{draft.name} is NumPy's, since {said}"
+    made.plain = plain
+    return made, ""
+
+
+def _like(random: np.random.Generator, leaf: Any) -> Any:
+    """Another value of the same kind, drawn, with zeros of both signs; what holds no floating numbers as it is."""
+    if type(leaf) is float:
+        return float(random.standard_normal())
+    if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "fc":
+        return leaf
+    drawn = np.asarray(_drawn(random, leaf))
+    drawn[random.random(drawn.shape) < 0.05] = 0.0
+    drawn[random.random(drawn.shape) < 0.05] = -0.0
+    if not isinstance(leaf, np.ndarray):
+        return drawn[()]
+    made = faithful_copy(leaf)
+    made[...] = drawn
+    return made
+
+
+def _copied(leaf: Any) -> Any:
+    return faithful_copy(leaf) if type(leaf) is np.ndarray else leaf
+
+
+def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
+    """Run the functions on what the recorded step was run on: all that leaves must have the same bytes. The slots, and
+    the seeds that were drawn."""
     work = Workspace()
     captured = [value for _, value in step.captured]
     with quiet():  # what there is to be warned of has been warned of by the recorded step
@@ -269,6 +336,7 @@ def _require_same(stage: Stage, step: Recorded) -> None:
         require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
         wanted = [one.gathered.get(ident) for ident, _ in step.captured]
         require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+    return slots, seeds
 
 
 def _drawn(random: np.random.Generator, spec: Any) -> Any:
@@ -278,11 +346,16 @@ def _drawn(random: np.random.Generator, spec: Any) -> Any:
     return drawn.astype(spec.dtype)[()]
 
 
-def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
-    """Raise :class:`NotStageableError` where values have not the bytes and strides of those that were recorded."""
+def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str, *, nans_alike: bool = False) -> None:
+    """Raise :class:`NotStageableError` where values have not the bytes and strides of those that were recorded; where
+    NaNs are alike, NaNs of any bits are the same."""
     if len(found) != len(wanted):
         raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
     for a, b in zip(found, wanted, strict=True):
         a, b = np.asarray(a), np.asarray(b)  # noqa: PLW2901
+        if nans_alike and a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and a.dtype.kind in "fc":
+            b = np.where(np.isnan(a) & np.isnan(b), a, b)  # noqa: PLW2901
+            if same_bits(a, b):
+                continue
         if a.shape != b.shape or a.dtype != b.dtype or a.strides != b.strides or not same_bits(a, b):
             raise NotStageableError(f"{what}: other bytes than were recorded")

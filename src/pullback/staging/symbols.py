@@ -11,20 +11,14 @@ from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
+from pullback.backends.plans import Ref
 from pullback.recording.copies import faithful_copy
 
 
 class NotTraceableError(Exception):
     """A function asks a symbol for its value."""
-
-
-@frozen
-class Ref:
-    """The value of a number, among the arguments of a statement."""
-
-    number: int
 
 
 @define(eq=False)

@@ -7,13 +7,17 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
+from pullback.backends.geometry import starts_in
+from pullback.backends.plans import Call, Kernel, Ref, Value, Write
+from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
+from pullback.recording.regions import Region
 from pullback.rules.generated_code import compile_function
 from pullback.staging.forward_statements import BASIC_WRITES
 from pullback.staging.placing import Line, Plan, ufunc_of
-from pullback.staging.symbols import Program, Ref, Statement
+from pullback.staging.symbols import Program, Statement
 
 _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
@@ -29,6 +33,9 @@ class Generated:
     function: Callable[..., Any] = field(repr=False)
     plan: Plan = field(repr=False)
     sites: dict[int, tuple[int, str]] = field(repr=False)
+    kernels: tuple[Kernel, ...] = field(default=(), repr=False)
+    plain: "Generated | None" = field(default=None, repr=False)
+    """The same by NumPy alone, in the same buffers; None where there are no kernels."""
 
     @property
     def works_in_place(self) -> bool:
@@ -64,6 +71,8 @@ class Fresh:
         return made
 
 
+_VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
+_VIEWS = frozenset((np.broadcast_to, np.reshape, np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.moveaxis))
 _RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "_")
 MOST_FRESH = 4
 """How many arrays of a kind are looked through."""
@@ -78,37 +87,42 @@ def _count_unused() -> int:
 UNUSED = _count_unused()
 
 
-def generate(
-    program: Program,
-    name: str,
-    plan: Plan,
-    arguments: Sequence[tuple[str, Sequence[int]]],
-    results: Sequence[Sequence[int]],
-) -> Generated:
-    """The function ``name(*arguments, buffers, fresh)``: each argument is a sequence of the values named, and so is
-    each of the results."""
-    writer = _Writer()
-    lines = []
-    used = {n for line in plan.lines for n in line.statement.reads} | {n for part in results for n in part}
-    for argument, numbers in arguments:
-        names = [f"v{n}" if n in used else "_" for n in numbers]
-        if any(n != "_" for n in names):
-            lines.append((f"{', '.join(names)}, = {argument}", (0, "")))
-    for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
-        if kinds:
-            lines.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", (0, "")))
-    for line in plan.lines:
-        told = line.statement.site, name_of(program, line.statement)
-        lines += [(text, told) for text in writer.lines(line)]
-    values = "".join("(" + "".join(f"v{n}, " for n in part) + "), " for part in results)
-    lines.append((f"return {values}", (0, "")))
-    head = f"def {name}({', '.join(a for a, _ in arguments)}, buffers, fresh):"
-    text = "\n    ".join((head, *(line for line, _ in lines))) + "\n"
-    sites = {k: site for k, (_, site) in enumerate(lines, 2)}
-    function = compile_function(name, text, writer.names)
-    del writer.names[name]  # or the function would hold itself
-    made = _FILES[function.__code__.co_filename] = Generated(name, text, function, plan, sites)
-    return made
+@define(eq=False)
+class Draft:
+    """What a function is generated from: ``name(*arguments, buffers, fresh)``. Each argument is a sequence of the
+    values named, and so is each of the results."""
+
+    program: Program
+    name: str
+    plan: Plan
+    arguments: Sequence[tuple[str, Sequence[int]]]
+    results: Sequence[Sequence[int]]
+
+    def generated(self, order: Sequence[int | Kernel] | None = None) -> Generated:
+        """The function, whose lines come in their own order, or in that of a backend, with its kernels."""
+        plan, writer = self.plan, _Writer(self.program, self.plan)
+        told: list[tuple[str, tuple[int, str]]] = []
+        used = {n for line in plan.lines for n in line.statement.reads} | {n for part in self.results for n in part}
+        for argument, numbers in self.arguments:
+            names = [f"v{n}" if n in used else "_" for n in numbers]
+            if any(n != "_" for n in names):
+                told.append((f"{', '.join(names)}, = {argument}", (0, "")))
+        for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
+            if kinds:
+                told.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", (0, "")))
+        order = range(len(plan.lines)) if order is None else order
+        for item in order:
+            told += writer.kernel(item) if isinstance(item, Kernel) else writer.told(item)
+        values = "".join("(" + "".join(f"v{n}, " for n in part) + "), " for part in self.results)
+        told.append((f"return {values}", (0, "")))
+        head = f"def {self.name}({', '.join(a for a, _ in self.arguments)}, buffers, fresh):"
+        text = "\n    ".join((head, *(line for line, _ in told))) + "\n"
+        sites = {k: site for k, (_, site) in enumerate(told, 2)}
+        function = compile_function(self.name, text, writer.names)
+        del writer.names[self.name]  # or the function would hold itself
+        kernels = tuple(item for item in order if isinstance(item, Kernel))
+        made = _FILES[function.__code__.co_filename] = Generated(self.name, text, function, plan, sites, kernels)
+        return made
 
 
 def name_of(program: Program, statement: Statement) -> str:
@@ -121,8 +135,44 @@ def name_of(program: Program, statement: Statement) -> str:
 
 @define(eq=False)
 class _Writer:
+    program: Program
+    plan: Plan
     names: dict[str, Any] = field(factory=lambda: {"copy_of": faithful_copy, **dict.fromkeys(_RESERVED)})
     """What the text refers to."""
+
+    def told(self, place: int) -> list[tuple[str, tuple[int, str]]]:
+        """The text of a statement, with what is told of it."""
+        line = self.plan.lines[place]
+        site = line.statement.site, name_of(self.program, line.statement)
+        return [(text, site) for text in self.lines(line)]
+
+    def kernel(self, kernel: Kernel) -> list[tuple[str, tuple[int, str]]]:
+        """The call of a kernel: the arrays that it computes into, the call, and the statements that it stands for where
+        NumPy has to warn."""
+        lines = [self.plan.lines[place] for place in kernel.calls]
+        made = [self._bound(line) for line in lines if line.statement.makes not in kernel.untouched]
+        call = f"{self.name(kernel.function)}({', '.join(map(self._given, kernel.arguments))})"
+        site = lines[0].statement.site, "a kernel"
+        if not self.plan.warns:
+            return [(text, site) for text in (*filter(None, made), call)]
+        slow = [(f"    {text}", told) for place in kernel.calls for text, told in self.told(place)]
+        return [*((text, site) for text in (*filter(None, made), f"if {call}:")), *slow]
+
+    def _bound(self, line: Line) -> str:
+        """The line that gives the array a name that a kernel computes into."""
+        statement = line.statement
+        if statement.aliases and not statement.writes:
+            return ""
+        if line.in_place:
+            return f"v{statement.makes} = v{statement.reads[0]}"
+        if line.into:
+            return f"v{statement.makes} = {self._place(line.into)}"
+        sample = self.program.samples[statement.makes]
+        kind = f"{self.argument(sample.shape)}, {self.argument(sample.dtype)}"
+        return f"v{statement.makes} = {self.name(np.empty)}({kind})"
+
+    def _given(self, argument: Any) -> str:
+        return argument if type(argument) is str else self.argument(argument)
 
     def name(self, thing: Any) -> str:
         """The name of an object in the text."""
@@ -224,3 +274,103 @@ class _Writer:
 
     def _arguments(self, args: Any, kwargs: dict[str, Any]) -> str:
         return ", ".join((*map(self.argument, args), *(f"{name}={self.argument(x)}" for name, x in kwargs.items())))
+
+
+def _is_view(statement: Statement) -> bool:
+    """Whether a statement is a view whatever its operand holds. Others hand on an operand, or make a new array, as its
+    values are."""
+    return statement.symbol in _VIEWING or statement.function in _VIEWS
+
+
+@define(eq=False)
+class Description:
+    """What a backend is told of a function that is to be generated."""
+
+    draft: Draft
+    values: dict[int, Value] = field(factory=dict)
+
+    def told(self) -> BackendPlan:
+        """The plan."""
+        draft, calls = self.draft, []
+        for _, numbers in draft.arguments:
+            for n in numbers:
+                self.values[n] = self._own(n, f"v{n}")
+        writer = _Writer(draft.program, draft.plan)
+        for line in draft.plan.lines:
+            call = self._call(line, tuple(writer.lines(line)))
+            self.values[call.makes] = self._made(line, call)
+            for n in line.detached:
+                self.values[n] = evolve(self.values[n], starts=None)
+            calls.append(call)
+        leaves = tuple(n for part in draft.results for n in part)
+        return BackendPlan(draft.name, tuple(calls), self.values, leaves, draft.plan.warns)
+
+    def _own(self, number: int, memory: str) -> Value:
+        sample = self.draft.program.samples[number]
+        dtype = getattr(sample, "dtype", None)
+        if not isinstance(sample, np.ndarray):
+            return Value((), dtype, type(sample), None, None, (), True)
+        dense = sample.flags.c_contiguous
+        return Value(sample.shape, dtype, type(sample), memory, (0,) * sample.ndim, sample.shape, dense)
+
+    def _made(self, line: Line, call: Call) -> Value:
+        """The value that a call makes: in memory of its own, or in that of another."""
+        statement = line.statement
+        if statement.writes and line.in_place:
+            return self.values[statement.reads[0]]
+        if line.into:
+            kind, number = line.into.split()
+            taken = f"b{number}" if kind == "buffer" else f"v{call.makes}"
+            return self._own(call.makes, str(self.values[int(number)].memory) if kind == "value" else taken)
+        own = self._own(call.makes, f"v{call.makes}")
+        if not own.is_array or statement.writes or not statement.aliases:
+            return own
+        sources = [self.values[n] for n in statement.aliases]
+        source, samples = sources[0], self.draft.program.samples
+        if len(sources) > 1 or source.memory is None or call.kind != "view":
+            return evolve(own, memory=None, starts=None)
+        starts = starts_in(samples[call.makes], samples[statement.aliases[0]])
+        if starts is not None and source.starts is not None:
+            starts = tuple(a + b for a, b in zip(starts, source.starts, strict=True))
+        else:
+            starts = None
+        return evolve(own, memory=source.memory, starts=starts, whole=source.whole)
+
+    def _call(self, line: Line, text: tuple[str, ...]) -> Call:
+        statement = line.statement
+        function, args, write = statement.function, statement.args, None
+        ufunc = ufunc_of(statement)
+        kind: Any = "other"
+        if statement.writes:
+            write = self._write(line)
+            kind = "write" if write else "other"
+        elif statement.aliases:
+            kind = "view" if _is_view(statement) else "other"
+        elif ufunc is not None:
+            kind, function = "ufunc", ufunc
+        elif function is np.zeros:
+            kind = "zeros"
+        elif statement.symbol == ".copy()" or function is faithful_copy:
+            kind = "copy"
+        return Call(
+            kind, function, args, statement.kwargs, statement.makes, statement.reads, write, line.detached, text
+        )
+
+    def _write(self, line: Line) -> Write | None:
+        """Where a write goes; None for one that is no assignment and no sum."""
+        function, (target, *args) = line.statement.function, line.statement.args
+        whole = self.draft.program.samples[target.number]
+        if function in BASIC_WRITES:
+            sign, part, value = BASIC_WRITES[function], whole[args[0]], args[1]
+        else:
+            region = getattr(function, "__self__", None)
+            if type(region) is not Region or region.fancy or region.repeats:
+                return None
+            sign = "=" if function.__name__ == "write" else "-=" if region.subtracts else "+="
+            part, value = region.view(whole)[region.key], args[0]
+        starts, around = starts_in(part, whole), self.values[target.number]
+        if starts is not None and line.in_place and around.starts is not None:
+            starts = tuple(a + b for a, b in zip(starts, around.starts, strict=True))
+        elif line.in_place and around.starts is None:
+            starts = None
+        return Write(target.number, sign, starts, np.shape(part), value, line.in_place)  # type: ignore[arg-type]

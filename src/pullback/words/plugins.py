@@ -48,15 +48,20 @@ def _only(points: list[Any]) -> Any:
     return points[0] if points else None
 
 
+@cache
 def backend(name: str) -> Any:
-    """What the backend of that name hands over; raises :class:`PluginError` with the line that installs it."""
+    """The function that the backend of that name hands over; raises :class:`PluginError` with the line that installs
+    it."""
     points = entry_points(BACKENDS)
     point = _only([p for p in points if p.name == name])
     if point is None:
         known = ", ".join(sorted(p.name for p in points)) or "none"
         raise PluginError(f"no backend {name!r} is installed (there is: {known}); pip install pullback-{name}")
     with loading(point):
-        return point.load()
+        found = point.load()
+        if not callable(found):
+            raise TypeError(f"a backend is a function of a plan, not {type(found).__name__}")
+    return found
 
 
 def stand_in(module: str) -> Any:

@@ -339,7 +339,15 @@ def _state_by_numpy() -> Any:
 
 error_state: Any = _state_by_numpy
 """NumPy's error state: the same object until somebody changes it."""
+
+
+def is_quiet(state: Any) -> bool:
+    """Whether an error state is that of :data:`quiet`; no other that ignores everything is."""
+    return _STATE is not None and state is _IGNORING
+
+
 _STATE: Any = None
+_IGNORING: Any = None
 _TELLING: dict[Any, Any] = {}
 quiet: Any = _quiet_by_numpy
 under_error_state: Any = _told_by_numpy
