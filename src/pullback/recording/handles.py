@@ -257,7 +257,8 @@ def value(x: Any) -> Any:
 def value_now(x: Any) -> Any:
     """The concrete value behind a handle; whoever writes to it, or to what it looks at, copies first from now on."""
     while isinstance(x, Handle):
-        x = freeze(x)._value
+        kept = x._tape.mode == DEFERRED and x._tape.shadow.inlines
+        x = x._tape.shadow.value_kept(x) if kept else freeze(x)._value
     return x
 
 

@@ -8,7 +8,7 @@ walk, and never a handle of its own tape (a cycle would keep every tape alive).
 from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from attrs import define
@@ -100,6 +100,13 @@ class Shadow(Protocol):
     def write(self, handle: Any, region: Any, value: Any, *, add: bool) -> None:
         """Part of a handle's array is written."""
 
+    inlines: ClassVar[bool]
+    """Whether what is carried out is recorded by the trace around itself: then ``meet`` and ``value_kept`` are asked,
+    too."""
+
+    def meet(self, operand: Any) -> None:
+        """A handle of a trace around this one is about to be used, which may be a stale view."""
+
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
 
@@ -111,6 +118,9 @@ class Shadow(Protocol):
 
     def value(self, handle: Any) -> Any:
         """The value of a handle is asked for."""
+
+    def value_kept(self, handle: Any) -> Any:
+        """The same for somebody who keeps it: no later write reaches it."""
 
     def result(self, handle: Any) -> Any:
         """What kind of value a handle has: its ``spec``, ``strides``, and whether it is an ``array``."""

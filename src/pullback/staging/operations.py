@@ -1,6 +1,7 @@
 """What a step does, as a list of operations that can be compared: which primitive, on which values, with which
 parameters, and what kind of value came out."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -111,7 +112,7 @@ def same_params(a: Any, b: Any) -> bool:
         return True
     kind = type(a)
     if kind is not type(b):
-        return False
+        return isinstance(a, Mapping) and isinstance(b, Mapping) and not a and not b  # none, in one form or the other
     if kind is slice:
         return bool(a == b)
     if kind is tuple or kind is list:

@@ -8,7 +8,7 @@ to: every handle becomes its twin.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field
@@ -48,6 +48,7 @@ from pullback.words.foreign import ORDINARY
 class ShadowRun:
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
+    inlines: ClassVar[bool] = False
     tape: Tape
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)

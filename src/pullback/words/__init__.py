@@ -2,7 +2,7 @@
 
 May import: NumPy, attrs, optree and xxhash alone.
 May be imported by: rules, policies, recording, primitives.shared, primitives.shaping, primitives.elementwise,
-primitives.reducing, primitives.selecting, primitives.curves, memory, tracing, bodies, staging, loops, transforms,
-sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies, inspect, demos, the
-public faces.
+primitives.reducing, primitives.selecting, primitives.curves, memory, tracing, bodies, staging, calls, loops,
+transforms, sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies, inspect,
+demos, the public faces.
 """
