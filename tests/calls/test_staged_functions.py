@@ -19,15 +19,18 @@ def nothing_is_known():
     shelf.forget()
 
 
-def require_same(f, program, *inputs, n_stages=None, policies=(pb.SaveAll(), pb.Recompute(2), pb.Binomial(2))):
+POLICIES = pb.SaveAll(), pb.Recompute(2), pb.Binomial(2)
+
+
+def require_same(f, program, *inputs, n_stages=None, policies=POLICIES):
     """``program(f, x)`` has the same value and gradient with ``f`` staged and as it is, at every input; asked thrice,
     since stages are there from the second time on."""
     staged = pb.staged(f)
     for policy in policies:
         for x in inputs:
-            wanted = pb.value_and_grad(lambda x: program(f, x), policy=policy)(x)  # noqa: B023
+            wanted = pb.value_and_grad(lambda x: program(f, x), policy=policy)(x)
             for _ in range(3):
-                found = pb.value_and_grad(lambda x: program(staged, x), policy=policy)(x)  # noqa: B023
+                found = pb.value_and_grad(lambda x: program(staged, x), policy=policy)(x)
                 assert same_bits(found, wanted), policy
     if n_stages is not None:
         assert len(pb.explain_stage(staged).stages) == n_stages, str(pb.explain_stage(staged))
@@ -306,10 +309,9 @@ def test_pulls_of_a_record_may_be_called_again():
 def test_a_second_derivative_through_a_pull():
     staged = pb.staged(lambda x: np.sin(x) * x)
     for _ in range(3):
-        for f in (staged,):
-            _, pull = pb.vjp(f, X)
-            _, again = pb.vjp(lambda ct: pull(ct)[0], Y)  # noqa: B023
-            assert np.allclose(again(X)[0], (np.sin(X) + X * np.cos(X)) * X)
+        _, pull = pb.vjp(staged, X)
+        _, again = pb.vjp(pull, Y)
+        assert np.allclose(again((X,))[0], (np.sin(X) + X * np.cos(X)) * X)
 
 
 def test_dtypes_shapes_and_layouts_each_have_their_stage():

@@ -101,11 +101,8 @@ class Shadow(Protocol):
         """Part of a handle's array is written."""
 
     inlines: ClassVar[bool]
-    """Whether what is carried out is recorded by the trace around itself: then ``meet`` and ``value_kept`` are asked,
-    too."""
-
-    def meet(self, operand: Any) -> None:
-        """A handle of a trace around this one is about to be used, which may be a stale view."""
+    """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
+    ``meet`` and ``value_kept``."""
 
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
@@ -118,9 +115,6 @@ class Shadow(Protocol):
 
     def value(self, handle: Any) -> Any:
         """The value of a handle is asked for."""
-
-    def value_kept(self, handle: Any) -> Any:
-        """The same for somebody who keeps it: no later write reaches it."""
 
     def result(self, handle: Any) -> Any:
         """What kind of value a handle has: its ``spec``, ``strides``, and whether it is an ``array``."""

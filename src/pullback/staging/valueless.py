@@ -1,6 +1,6 @@
 """Handles without values: what a body is called on where its step is compared with one that is known."""
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -125,6 +125,8 @@ def kind_name(handle: Any) -> str:
 
 class _Ended:
     """The shadow of a step that is over."""
+
+    inlines: ClassVar[bool] = False
 
     def __getattr__(self, name: str) -> Any:
         raise TracerError(
