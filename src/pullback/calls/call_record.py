@@ -89,6 +89,15 @@ class Exits:
                 found.append(by_place.setdefault(place, handle))
         return found
 
+    def recorded(
+        self, tape: Tape, ids: Sequence[int], values: Sequence[Any], slots: Any, given: Sequence[Any], site: int = 0
+    ) -> list[Any]:
+        """The handles of a call that is appended to ``tape`` as one record."""
+        ident = len(tape.records)
+        if self.n_outputs:
+            tape.records.append((CALL.opcode, slots, Call(self, ids), site))
+        return self.handed_out(tape, ident, values, given)
+
     def accepts(self, seeds: Sequence[Any]) -> bool:
         """Whether the reverse function was made for such cotangents."""
         for ct, spec in zip(seeds, self.stage.specs, strict=True):

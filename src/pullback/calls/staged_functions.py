@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
-from pullback.calls.call_record import CALL, MOST_IDLE, Call, Exits
+from pullback.calls.call_record import MOST_IDLE, Exits
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
 from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force
 from pullback.recording.crossing import CAPTURE, present
@@ -69,7 +69,7 @@ def staged(f: F | None = None, *, staging: str | None = None) -> Any:
     def called(*args: Any, **kwargs: Any) -> Any:
         return known.call(args, kwargs)
 
-    called.__pullback_staged__ = f  # type: ignore[attr-defined]
+    called.__pullback_staged__ = known  # type: ignore[attr-defined]
     return called
 
 
@@ -98,18 +98,51 @@ class StagedFunction:
             leaves: Sequence[Any] = args
         else:
             leaves, definition = flatten((args, kwargs))
-        found = _traced(leaves, tape)
+        found = traced_among(leaves, tape)
         if found is None or not errors_are_ordinary() or planned() is not None:
             return self.f(*args, **kwargs)
         given, key = found
-        variants = self.entries.get(key)
-        if variants is None:
-            if len(self.entries) >= MOST_ENTRIES:
-                self.entries.clear()
-            variants = self.entries[key] = self.shelf.of(("function", key))
+        variants = self.variants(key)
         if variants.over:
             return self.f(*args, **kwargs)
         return self._run(tape, leaves, definition, given, variants)
+
+    def variants(self, key: Any) -> Variants:
+        """What is known of calls that values of these kinds enter."""
+        found = self.entries.get(key)
+        if found is None:
+            if len(self.entries) >= MOST_ENTRIES:
+                self.entries.clear()
+            found = self.entries[key] = self.shelf.of(("function", key))
+        return found
+
+    def followed(self, tape: Tape, taken: Sequence[Any], given: list[Any], variants: Variants) -> Any:
+        """One call on bare leaves, in the trace ``tape`` that was made for it: exits, slots and values where it was
+        followed, else what the function has returned in that trace, and None."""
+        try:
+            run, works = self.idle.pop()
+        except IndexError:
+            run, works = self._new_run(), {}
+        run.tape.thread = get_ident()
+        run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        try:
+            own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
+            for handle in given:
+                run.stands[handle._id] = own[id(handle)]
+            with Tracing(tape, run.tape):
+                returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
+            if run.following is not None and definition is None:
+                return self._values(run, works, variants)
+            ids = [handle._id for handle in given]
+            if run.following is not None:
+                found = self._computed(tape, run, works, variants, ids, returned)
+            else:
+                found = self._recorded(tape, run, variants, ids, len(given), returned)
+        finally:
+            self._ended(run, variants)
+            if len(self.idle) < MOST_IDLE:
+                self.idle.append((run, works))
+        return None, found[0] if definition is None else unflatten(definition, found), None
 
     def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
         try:
@@ -171,6 +204,12 @@ class StagedFunction:
         leaves: list[Any],
     ) -> list[Any]:  # fmt: skip
         """The call has done what is known: it is computed, and is one record."""
+        exits, values, slots = self._values(run, works, variants)
+        tape.mode, site = RECORDING, find_site(tape, _getframe(3))
+        found = exits.recorded(tape, [*ids, *run.captured], values, slots, run.outside, site)
+        return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
+
+    def _values(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants) -> tuple[Exits, Any, Any]:
         for stage in variants.stages:
             if stage.known is run.following:
                 break
@@ -180,14 +219,7 @@ class StagedFunction:
         exits = self.exits.get(stage)
         if exits is None:
             exits = self.exits[stage] = Exits(stage)
-        values, slots = computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
-        tape.mode = RECORDING
-        ident = len(tape.records)
-        if exits.n_outputs:
-            tape.records.append((CALL.opcode, slots, Call(exits, [*ids, *run.captured]), find_site(tape, _getframe(3))))
-        given = run.outside
-        found = exits.handed_out(tape, ident, values, given)
-        return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
+        return exits, *computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
 
     def _recorded(
         self, tape: Tape, run: InlinedRun, variants: Variants, ids: list[int], start: int, leaves: list[Any]
@@ -213,7 +245,7 @@ def _no_tape() -> Tape:
     raise AssertionError("the twins of a function are in the trace around")
 
 
-def _traced(leaves: Sequence[Any], tape: Tape) -> tuple[list[Any], Any] | None:
+def traced_among(leaves: Sequence[Any], tape: Tape) -> tuple[list[Any], Any] | None:
     """The handles among the arguments, each once, and the kinds of their values; None where the function has to be
     called as it is."""
     given: list[Any] = []

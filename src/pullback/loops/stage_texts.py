@@ -44,7 +44,8 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     >>> print(pb.explain_stage(body).stages[0].splitlines()[0])
     def record(inputs, captured, constants, buffers, fresh):
     """
-    body = getattr(body, "__pullback_staged__", body)
+    staged = getattr(body, "__pullback_staged__", None)
+    body = body if staged is None else staged.f
     if getattr(body, "__code__", None) is None:
         raise StructureError(
             f"explain_stage takes the body of a loop, a function, got {type(body).__name__}; stages of other callables "

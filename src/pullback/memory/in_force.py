@@ -161,6 +161,11 @@ def recording_alone() -> Tape | None:
     return None
 
 
+def nothing_in_force() -> bool:
+    """Whether there is no trace, save-all is the policy, and nobody watches: what a call of ``grad`` mostly meets."""
+    return not _TAPES.get() and _POLICY.get() is None and not _WATCHERS.get() and _PLANNED.get() is None
+
+
 def recorded(tape: Tape | None) -> bool:
     """Whether what a trace computes is recorded by ``tape``, whose handles are its values, or by one around that, to be
     reversed there.
