@@ -8,7 +8,7 @@ from tests.staging.both_ways import POLICIES, loop_over, the_stage
 import pullback as pb
 from pullback.memory.in_force import innermost
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.stages import Workspace, _require_equal
+from pullback.staging.stages import Workspace, require_equal
 from pullback.testing.comparing.bits import same_bits
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
@@ -57,10 +57,10 @@ def test_record_and_advance_give_one_state():
 
 def test_other_bytes_strides_or_counts_are_no_stage():
     a = np.arange(6.0)
-    _require_equal([a], [a.copy()], "it")
+    require_equal([a], [a.copy()], "it")
     for other in ([a * (1 + 1e-16) + 1e-15], [a.astype("f4")], [np.arange(12.0)[::2]], [a, a], [-np.zeros(6)]):
         with pytest.raises(NotStageableError):
-            _require_equal([a if other[0].any() else np.zeros(6)], other, "it")
+            require_equal([a if other[0].any() else np.zeros(6)], other, "it")
 
 
 def test_the_tape_that_a_stage_becomes_has_the_records_of_a_recorded_step():

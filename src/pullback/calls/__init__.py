@@ -1,5 +1,5 @@
-"""Calls that repeat: functions that are staged, as generated functions; each is checked by a shadow run.
+"""Calls that repeat, as generated functions: functions that are staged, pulls of one record.
 
-May import: words, rules, recording, memory, tracing, staging.
+May import: words, rules, recording, primitives.selecting, memory, tracing, staging.
 May be imported by: transforms, the public faces.
 """

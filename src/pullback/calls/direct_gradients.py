@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.calls.call_record import Exits
 from pullback.calls.staged_functions import StagedFunction, traced_among
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.ledger import Ledger
+from pullback.memory.sweep import Releasing
 from pullback.recording.handles import SHARED, make
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
@@ -40,6 +42,46 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         if type(arg) not in LEAVES:
             return None
     tape = Tape(1, KINDS)
+    opened = _opened(tape, args, where)
+    if opened is None:
+        return None
+    taken, given, before = opened
+    found = traced_among(taken, tape)
+    if found is None:
+        return None
+    variants = known.variants(found[1])
+    if variants.over or not variants.stages:
+        return None
+    tape.n_inputs = len(given)
+    if len(args) > 1:
+        labelled = [(f"argument {k}", arg) for k, arg in enumerate(args)]
+        tape.overlapping = overlapping(
+            [labelled[k] for k in where], [x for k, x in enumerate(labelled) if k not in where]
+        )
+    try:
+        with Releasing(tape):
+            exits, values, slots = known.followed(tape, taken, given, variants)
+    except Exception as error:
+        tell(known.f, error)
+        raise
+    finally:
+        tape.close()
+    if exits is None:
+        out = something(known.f, values)
+    elif _at_once(exits, values) and all(map(_unchanged, given, before)):
+        with quiet():
+            entered, _ = exits.pulled(slots, (ONE,))
+        parts = iter(entered)
+        cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
+        return values[0], list(map(_given_out, cts, [args[number] for number in where]))
+    else:
+        out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
+    return _as_traced(tape, args, where, before, given, out)
+
+
+def _opened(tape: Tape, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+    """The arguments with handles at ``where``, these, and what their arrays held; None where one is of no common
+    kind."""
     taken: list[Any] = list(args)
     given: list[Any] = []
     before: list[bytes | None] = []
@@ -58,43 +100,12 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         taken[number] = handle = make(kind, arg, len(given), tape, SHARED)
         tape.records.append((INPUT.opcode, 0))
         given.append(handle)
-    found = traced_among(taken, tape)
-    if found is None:
-        return None
-    variants = known.variants(found[1])
-    if variants.over or not variants.stages:
-        return None
-    tape.n_inputs = len(given)
-    if len(args) > 1:
-        labelled = [(f"argument {k}", arg) for k, arg in enumerate(args)]
-        tape.overlapping = overlapping(
-            [labelled[k] for k in where], [x for k, x in enumerate(labelled) if k not in where]
-        )
-    try:
-        exits, values, slots = known.followed(tape, taken, given, variants)
-    except Exception as error:
-        tell(known.f, error)
-        raise
-    finally:
-        tape.close()
-    unchanged = all(map(_unchanged, given, before))
-    if exits is None:
-        out = something(known.f, values)
-    elif unchanged and exits.n_outputs == len(values) == 1 and type(values[0]) in FLOATS and not exits.stage.masks:
-        with quiet():
-            entered, _ = exits.pulled(slots, (ONE,))
-        parts = iter(entered)
-        return values[0], [
-            _given_out(next(parts) if wanted else None, arg)
-            for wanted, arg in zip(exits.stage.entered, _of(args, where), strict=True)
-        ]
-    else:
-        out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
-    return _as_traced(tape, args, where, before, given, out)
+    return taken, given, before
 
 
-def _of(args: tuple[Any, ...], where: Sequence[int]) -> list[Any]:
-    return [args[number] for number in where]
+def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
+    """Whether a number is returned, of which the reverse function can be asked."""
+    return exits.n_outputs == len(values) == 1 and type(values[0]) in FLOATS
 
 
 def _unchanged(handle: Any, before: bytes | None) -> bool:

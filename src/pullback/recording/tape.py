@@ -45,12 +45,14 @@ SMALL = 512
 @define
 class Kept:
     """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again
-    and again shares it."""
+    and again, or two in turn, shares it."""
 
     array: Any
     spec: Any
     data: bytes
     copy: Any
+    before: "Kept | None" = None
+    """The one before it."""
 
 
 NOTHING_KEPT: Final = Kept(None, None, b"", None)
@@ -204,10 +206,13 @@ class Tape:
         first, where it is still equal."""
         if array.nbytes <= SMALL:
             last = self.kept
+            if last.array is not array and last.before is not None:
+                last = last.before
             if last.array is array and last.copy.shape == array.shape and last.data == array.tobytes():
                 return last.copy
             copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
-            self.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
+            last, last.before = self.kept, None
+            self.kept = Kept(array, shared_spec(array), array.tobytes(), copy, last)
             return copy
         lately = id(array), array.strides  # another array may have got the id since: shape, dtype and bits tell
         found: Any = self.constants.get(lately)

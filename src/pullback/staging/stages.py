@@ -252,10 +252,10 @@ def _require_same(stage: Stage, step: Recorded) -> None:
     with quiet():  # what there is to be warned of has been warned of by the recorded step
         returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
         (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
-    _require_equal(returned, step.returned, "what the step returns")
-    _require_equal(advanced, step.returned, "what the step returns")
+    require_equal(returned, step.returned, "what the step returns")
+    require_equal(advanced, step.returned, "what the step returns")
     random = np.random.default_rng(0)
-    seeds = [_drawn(random, spec) for spec in stage.specs]
+    seeds = [draw(random, spec) for spec in stage.specs]
     cts: list[Any] = [None] * len(step.tape.records)
     one = Sweep(cts, masks=step.masks)
     for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
@@ -265,19 +265,21 @@ def _require_same(stage: Stage, step: Recorded) -> None:
         with quiet():
             entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
         wanted = [cts[ident] for ident in step.entered]
-        _require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
+        require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
         wanted = [one.gathered.get(ident) for ident, _ in step.captured]
-        _require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+        require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
 
 
-def _drawn(random: np.random.Generator, spec: Any) -> Any:
+def draw(random: np.random.Generator, spec: Any) -> Any:
+    """A drawn cotangent."""
     drawn = np.asarray(random.standard_normal(spec.shape))
     if spec.dtype.kind == "c":
         drawn = drawn + 1j * random.standard_normal(spec.shape)
     return drawn.astype(spec.dtype)[()]
 
 
-def _require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+    """Raise :class:`NotStageableError` unless two lists of values have the same bytes and strides."""
     if len(found) != len(wanted):
         raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
     for a, b in zip(found, wanted, strict=True):
