@@ -1,5 +1,6 @@
 """``staged``: what a function may do, in which the bits are those without the decorator."""
 
+import gc
 import threading
 import warnings
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.recording.tape import CLOSED, DEFERRED, Tape
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.errors import PolicyError
@@ -348,6 +350,25 @@ def test_exceptions_leave_nothing():
     assert not f.__closure__[0].cell_contents.idle or all(
         not run.made and run.tape.enclosing is None for run, _ in f.__closure__[0].cell_contents.idle
     )
+
+
+def test_nothing_is_left_with_the_collector_off():
+    f = pb.staged(lambda x, fails: np.sum(np.sin(x) * x) if not fails else np.sum(x).missing)
+    around = pb.grad(lambda x, fails: f(x, fails) * np.sum(x))
+    gc.collect()
+    gc.disable()
+    try:
+        for fails in (False, False, False, True, False):
+            for g in (pb.grad(f), around):
+                tapes = []
+                try:
+                    g(X * 2, fails)
+                except AttributeError as error:
+                    tapes.append(type(error))
+                assert len(tapes) == fails
+        assert not [one for one in gc.get_objects() if type(one) is Tape and one.mode not in (CLOSED, DEFERRED)]
+    finally:
+        gc.enable()
 
 
 def test_a_value_that_leaks_raises_by_name():

@@ -46,6 +46,7 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
     if opened is None:
         return None
     taken, given, before = opened
+    plain = [args[number] for number in where]
     found = traced_among(taken, tape)
     if found is None:
         return None
@@ -68,15 +69,15 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         tape.close()
     if exits is None:
         out = something(known.f, values)
-    elif _at_once(exits, values) and all(map(_unchanged, given, before)):
+    elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
         with quiet():
             entered, _ = exits.pulled(slots, (ONE,))
         parts = iter(entered)
         cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
-        return values[0], list(map(_given_out, cts, [args[number] for number in where]))
+        return values[0], list(map(_given_out, cts, plain))
     else:
         out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
-    return _as_traced(tape, args, where, before, given, out)
+    return _as_traced(tape, plain, where, before, out)
 
 
 def _opened(tape: Tape, args: tuple[Any, ...], where: Sequence[int]) -> Any:
@@ -108,9 +109,8 @@ def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
     return exits.n_outputs == len(values) == 1 and type(values[0]) in FLOATS
 
 
-def _unchanged(handle: Any, before: bytes | None) -> bool:
+def _unchanged(value: Any, before: bytes | None) -> bool:
     """Whether an argument still holds the bits that it held."""
-    value = handle._value
     return before is None or before == (value.tobytes() if value.nbytes <= SMALL else digest(value))
 
 
@@ -122,15 +122,13 @@ def _given_out(ct: Any, arg: Any) -> Any:
 
 
 def _as_traced(
-    tape: Tape, args: tuple[Any, ...], where: Sequence[int], before: list[Any], given: list[Any], out: Any
+    tape: Tape, plain: list[Any], where: Sequence[int], before: list[Any], out: Any
 ) -> tuple[Traced, Ledger]:
     """The trace as the ordinary way would have left it."""
     site, ledger = site_here(), Ledger()
     inputs = []
-    for k, number in enumerate(where):
+    for k, (number, arg) in enumerate(zip(where, plain, strict=True)):
         tape.records[k] = (INPUT.opcode, site)
-        same = digest(args[number]) if type(args[number]) is np.ndarray and _unchanged(given[k], before[k]) else b""
-        inputs.append(
-            Input(f"argument {number}", spec_of(args[number]), args[number], None if before[k] is None else same)
-        )
+        same = None if before[k] is None else digest(arg) if _unchanged(arg, before[k]) else b""
+        inputs.append(Input(f"argument {number}", spec_of(arg), arg, same))
     return Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, None), ledger
