@@ -295,8 +295,7 @@ def test_plugins_import_only_public_names() -> None:
                 faults.append(f"{at(path, line)} uses {module}{f'.{name}' if name else ''}")
     report(
         faults,
-        "a plugin uses pullback.__all__ and the public modules only: use one of them, or make the "
-        "name public",
+        "a plugin uses pullback.__all__ and the public modules only: use one of them, or make the name public",
     )
 
 

@@ -54,6 +54,7 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import backends, schedules, testing
     from pullback import numpy as numpy
+    from pullback.calls.staged_functions import staged
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
     from pullback.inspect.plan_forecast import plan
@@ -102,6 +103,7 @@ else:
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
+        "staged": "pullback.calls.staged_functions",
         "testing": "pullback.testing",
         "while_loop": "pullback.loops.loop_functions",
     }
@@ -183,6 +185,7 @@ __all__ = [
     "scan",
     "schedules",
     "sparse_jacobian",
+    "staged",
     "steps",
     "stop_gradient",
     "testing",

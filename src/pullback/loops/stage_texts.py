@@ -32,8 +32,9 @@ class StageTexts:
 
 
 def explain_stage(body: Callable[..., Any]) -> StageTexts:
-    """What is known of the steps of ``body``, the function that was given to ``fori_loop``, ``scan`` or ``while_loop``:
-    the generated functions, the bytes they work in, and why steps are recorded.
+    """What is known of the steps of ``body``, the function that was given to ``fori_loop``, ``scan`` or ``while_loop``,
+    or of the calls of a function under ``staged``: the generated functions, the bytes they work in, and why steps are
+    recorded.
 
     Asked after a gradient; functions with the same code share what is known. Raises :class:`StructureError` for what is
     no function.
@@ -44,6 +45,8 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     >>> print(pb.explain_stage(body).stages[0].splitlines()[0])
     def record(inputs, captured, constants, buffers, fresh):
     """
+    staged = getattr(body, "__pullback_staged__", None)
+    body = body if staged is None else staged.f
     if getattr(body, "__code__", None) is None:
         raise StructureError(
             f"explain_stage takes the body of a loop, a function, got {type(body).__name__}; stages of other callables "

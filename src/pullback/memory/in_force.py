@@ -164,6 +164,20 @@ def innermost() -> Tape | None:
     return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
 
 
+def recording_alone() -> Tape | None:
+    """The innermost trace, where it records under save-all, for itself: no step of a loop, and in no other trace."""
+    for tape in reversed(_TAPES.get()):
+        if tape.mode not in (PAUSED, CAPTURED):
+            alone = tape.mode == RECORDING and tape.captures is None and tape.outer is None
+            return tape if alone else None
+    return None
+
+
+def nothing_in_force() -> bool:
+    """Whether there is no trace, save-all is the policy, and nobody watches: what a call of ``grad`` mostly meets."""
+    return not _TAPES.get() and _POLICY.get() is None and not _WATCHERS.get() and _PLANNED.get() is None
+
+
 def recorded(tape: Tape | None) -> bool:
     """Whether what a trace computes is recorded by ``tape``, whose handles are its values, or by one around that, to be
     reversed there.

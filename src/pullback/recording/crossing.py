@@ -122,6 +122,8 @@ def _stand_in(operand: Any) -> Any:
     it has not yet."""
     outer = operand._tape
     inner: Any = outer.inner
+    if inner.mode == DEFERRED and inner.shadow.inlines:
+        inner.shadow.meet(operand)
     outer.mode = RECORDING  # a stale view derives itself again on its own tape
     try:
         resolve(operand)

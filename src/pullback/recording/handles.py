@@ -257,7 +257,8 @@ def value(x: Any) -> Any:
 def value_now(x: Any) -> Any:
     """The concrete value behind a handle; whoever writes to it, or to what it looks at, copies first from now on."""
     while isinstance(x, Handle):
-        x = freeze(x)._value
+        shadow: Any = x._tape.shadow if x._tape.mode == DEFERRED else None
+        x = shadow.value_kept(x) if shadow is not None and shadow.inlines else freeze(x)._value
     return x
 
 

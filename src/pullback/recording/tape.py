@@ -8,7 +8,7 @@ walk, and never a handle of its own tape (a cycle would keep every tape alive).
 from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from attrs import define
@@ -47,12 +47,14 @@ SMALL = 512
 @define
 class Kept:
     """The small plain array that was copied last, as it was then, and its copy: a loop that reads one array again
-    and again shares it."""
+    and again, or two in turn, shares it."""
 
     array: Any
     spec: Any
     data: bytes
     copy: Any
+    before: "Kept | None" = None
+    """The one before it."""
 
 
 NOTHING_KEPT: Final = Kept(None, None, b"", None)
@@ -101,6 +103,10 @@ class Shadow(Protocol):
 
     def write(self, handle: Any, region: Any, value: Any, *, add: bool) -> None:
         """Part of a handle's array is written."""
+
+    inlines: ClassVar[bool]
+    """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
+    ``meet`` and ``value_kept``."""
 
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
@@ -205,10 +211,13 @@ class Tape:
         first, where it is still equal."""
         if array.nbytes <= SMALL:
             last = self.kept
+            if last.array is not array and last.before is not None:
+                last = last.before
             if last.array is array and last.copy.shape == array.shape and last.data == array.tobytes():
                 return last.copy
             copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
-            self.kept = Kept(array, shared_spec(array), array.tobytes(), copy)
+            last, last.before = self.kept, None
+            self.kept = Kept(array, shared_spec(array), array.tobytes(), copy, last)
             return copy
         lately = id(array), array.strides  # another array may have got the id since: shape, dtype and bits tell
         found: Any = self.constants.get(lately)

@@ -9,7 +9,7 @@ to: every handle becomes its twin.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field
@@ -50,6 +50,7 @@ from pullback.words.sniffs import error_state
 class ShadowRun(Following):
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
+    inlines: ClassVar[bool] = False
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
     entering: Sequence[Result | None] = field(default=(), init=False)

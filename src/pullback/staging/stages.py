@@ -298,7 +298,7 @@ def _like(random: np.random.Generator, leaf: Any) -> Any:
         return float(random.standard_normal())
     if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "fc":
         return leaf
-    drawn = np.asarray(_drawn(random, leaf))
+    drawn = np.asarray(draw(random, leaf))
     drawn[random.random(drawn.shape) < 0.05] = 0.0
     drawn[random.random(drawn.shape) < 0.05] = -0.0
     if not isinstance(leaf, np.ndarray):
@@ -323,7 +323,7 @@ def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
     require_equal(returned, step.returned, "what the step returns")
     require_equal(advanced, step.returned, "what the step returns")
     random = np.random.default_rng(0)
-    seeds = [_drawn(random, spec) for spec in stage.specs]
+    seeds = [draw(random, spec) for spec in stage.specs]
     cts: list[Any] = [None] * len(step.tape.records)
     one = Sweep(cts, masks=step.masks)
     for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
@@ -339,7 +339,8 @@ def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
     return slots, seeds
 
 
-def _drawn(random: np.random.Generator, spec: Any) -> Any:
+def draw(random: np.random.Generator, spec: Any) -> Any:
+    """A drawn cotangent."""
     drawn = np.asarray(random.standard_normal(spec.shape))
     if spec.dtype.kind == "c":
         drawn = drawn + 1j * random.standard_normal(spec.shape)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import define, field
@@ -152,6 +152,8 @@ def kind_name(handle: Any) -> str:
 
 class _Ended:
     """The shadow of a step that is over."""
+
+    inlines: ClassVar[bool] = False
 
     def __getattr__(self, name: str) -> Any:
         raise TracerError(

@@ -149,23 +149,34 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
     except Exception as error:
-        if not callable(f):
-            raise StructureError(
-                f"what is to be differentiated is of type {type(f).__name__}; give the function itself: grad(f)(x), "
-                "not grad(f(x))"
-            ) from None
-        refused = error.__cause__ or error.__context__
-        if isinstance(refused, PullbackError) and type(error) in (ValueError, TypeError):
-            raise refused.with_traceback(error.__traceback__) from None
-        text = None if isinstance(error, PullbackError) else advice(error, _innermost(error))
-        if text is not None:
-            say_where(error, text)
+        tell(f, error)
         raise
+    return something(f, out)
+
+
+def something(f: Any, out: Any) -> Any:
+    """What ``f`` has returned. Raises :class:`NotDifferentiableError` for None."""
     if out is None:
         raise NotDifferentiableError(
             f"{getattr(f, '__name__', f)} returned None, so there is nothing to differentiate; is its return missing?"
         )
     return out
+
+
+def tell(f: Any, error: Exception) -> None:
+    """Tell a rewrite with what ``f`` has raised, and is being handled; a refusal that NumPy has wrapped is raised
+    itself."""
+    if not callable(f):
+        raise StructureError(
+            f"what is to be differentiated is of type {type(f).__name__}; give the function itself: grad(f)(x), "
+            "not grad(f(x))"
+        ) from None
+    refused = error.__cause__ or error.__context__
+    if isinstance(refused, PullbackError) and type(error) in (ValueError, TypeError):
+        raise refused.with_traceback(error.__traceback__) from None
+    text = None if isinstance(error, PullbackError) else advice(error, _innermost(error))
+    if text is not None:
+        say_where(error, text)
 
 
 def _innermost(error: Exception) -> Any:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
+from pullback.calls.repeated_pulls import RepeatedPulls
 from pullback.memory.in_force import watchers
 from pullback.memory.ledger import Ledger, Report
-from pullback.memory.sweep import given_out, release_records, seeded, sweep
+from pullback.memory.sweep import Sweep, given_out, release_records, seeded, sweep
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
@@ -32,6 +33,7 @@ class Pull:
         self._site = traced.site
         self._adjoints: Adjoints | None = None
         self._governor: Any = traced.governor
+        self._repeated: RepeatedPulls | None = None
         self.ledger = ledger
         self._lock = RLock()
         self._pulling = False
@@ -119,11 +121,22 @@ class Pull:
         if self._governor is not None:
             self._governor.reverse(runs)
         else:
-            sweep(tape, tape.n_inputs, len(tape.records), runs)
+            left = runs if free or self._adjoints is not None else [run for run in runs if not self._repeats(run)]
+            if left:
+                sweep(tape, tape.n_inputs, len(tape.records), left)
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
         return [[given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
+
+    def _repeats(self, run: Sweep) -> bool:
+        """Whether the generated function of a pull that is called often has reversed the tape for this seed."""
+        if self._repeated is None:
+            self._repeated = RepeatedPulls(self._open().tape)
+        found = None if run.outer is not None else self._repeated.of(run.cts)
+        if found is not None:
+            run.cts = found
+        return found is not None
 
     @property
     def seed_bytes(self) -> int:
@@ -192,7 +205,7 @@ class Pull:
             release_records(self._traced.tape.records)
             # a loop among them knows the tape: a cycle, which would wait for the collector
             self._traced.tape.records.clear()
-        self._traced, self.out_leaves, self._adjoints = None, [], None
+        self._traced, self.out_leaves, self._adjoints, self._repeated = None, [], None, None
         if self._governor is not None:
             self._governor.close()
             self._governor = None

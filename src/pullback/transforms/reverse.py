@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.calls.direct_gradients import gradient_at_once
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import given_out, seeded, sweep
@@ -74,13 +75,22 @@ def grad(
 def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any) -> Callable[..., Any]:
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
     policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
+    staged = None if policy or has_aux or holomorphic or conj or on_adjoint else getattr(f, "__pullback_staged__", None)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called: Any = f
         where: Sequence[int] = which.numbers
+        at_once = None
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        traced, ledger = traced_under(policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic)
+        elif staged is not None and not kwargs:
+            at_once = gradient_at_once(staged, args, where)
+            if at_once is not None and type(at_once[0]) is not Traced:
+                found = which.structured(at_once[1]) if which.several else at_once[1][0]
+                return (at_once[0], found) if with_value else found
+        traced, ledger = at_once or traced_under(
+            policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic
+        )
         try:
             out, aux = split_aux(traced.out, has_aux=has_aux)
             plain = out._value if isinstance(out, Handle) and not holomorphic else None

@@ -30,7 +30,8 @@ def digest(value: Any) -> bytes:
     dtype = value.dtype
     dense = value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else np.ascontiguousarray(value)
     kind = dtype.str if dtype.names is None else str(dtype.descr)
-    return f"{value.shape}{value.strides}{kind}".encode() + xxh3_128_digest(_bytes_of(dense))
+    steps = [step for step, n in zip(value.strides, value.shape, strict=True) if n > 1]  # of one element there is none
+    return f"{value.shape}{steps}{kind}".encode() + xxh3_128_digest(_bytes_of(dense))
 
 
 def short_digest(value: Any) -> int:

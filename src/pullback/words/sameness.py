@@ -11,6 +11,7 @@ from pullback.words.digests import same_bits
 
 PLAIN = frozenset({int, bool, str, bytes, type(None), range})
 
+MAPPINGS = frozenset({dict, MappingProxyType})
 WHOLE = frozenset({int, type(None)})
 
 
@@ -22,6 +23,8 @@ def same_content(a: Any, b: Any) -> bool:
     if a is b:
         return True
     kind = type(a)
+    if kind in MAPPINGS:
+        return type(b) in MAPPINGS and a.keys() == b.keys() and same_parts(a.values(), map(b.__getitem__, a))
     if kind is not type(b):
         return False
     if kind in PLAIN:
@@ -32,8 +35,6 @@ def same_content(a: Any, b: Any) -> bool:
         return ends == others if WHOLE.issuperset(map(type, (*ends, *others))) else same_parts(ends, others)
     if kind is tuple or kind is list:
         return len(a) == len(b) and same_parts(a, b)
-    if kind is dict or kind is MappingProxyType:
-        return a.keys() == b.keys() and same_parts(a.values(), map(b.__getitem__, a))
     if kind is np.ndarray:
         return bool(a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and same_bits(a, b))
     if kind is float:

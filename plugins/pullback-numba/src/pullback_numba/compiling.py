@@ -38,9 +38,7 @@ def flags() -> int:
     return 0 if sys.platform == "win32" else _FLAGS.get(platform.machine(), 0)
 
 
-def kernel_of(
-    plan: Plan, nest: Nest, places: tuple[int, ...], stored: set[str], untouched: frozenset[int]
-) -> Kernel:
+def kernel_of(plan: Plan, nest: Nest, places: tuple[int, ...], stored: set[str], untouched: frozenset[int]) -> Kernel:
     """The kernel of a nest."""
     writer = NestText(nest, stored, plan.warns)
     text = writer.text()

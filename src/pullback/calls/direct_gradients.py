@@ -1,0 +1,134 @@
+"""The gradient of a staged function at once: record and reverse of a stage that is known, and no trace around.
+
+A trace is made all the same, into which the call is recorded where it cannot be followed; then that is reversed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.calls.call_record import Exits
+from pullback.calls.staged_functions import StagedFunction, traced_among
+from pullback.memory.in_force import nothing_in_force, staging_in_force
+from pullback.memory.ledger import Ledger
+from pullback.memory.sweep import Releasing
+from pullback.recording.handles import SHARED, make
+from pullback.recording.recorder import INPUT
+from pullback.recording.tape import Tape
+from pullback.recording.traps import TRAPPED
+from pullback.staging.conditions import errors_are_ordinary
+from pullback.tracing.running import Input, Traced, overlapping, something, tell
+from pullback.tracing.tracer import KINDS
+from pullback.words.call_sites import site_here
+from pullback.words.digests import digest
+from pullback.words.sniffs import quiet
+from pullback.words.specs import spec_of
+from pullback.words.structures import LEAF, LEAVES
+
+ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
+"""The seed of most scalar outputs, and the types of these."""
+SMALL = 4096
+"""Bytes up to which an argument is compared with a copy of its bytes."""
+_NUMBERS = frozenset((float, np.float64))
+
+
+def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+    """Value and cotangents of the arguments at ``where``; the finished trace where the call could not be followed; None
+    where nothing was done, and the ordinary way is to be taken."""
+    if not nothing_in_force() or staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
+        return None
+    for arg in args:
+        if type(arg) not in LEAVES:
+            return None
+    tape = Tape(1, KINDS)
+    opened = _opened(tape, args, where)
+    if opened is None:
+        return None
+    taken, given, before = opened
+    plain = [args[number] for number in where]
+    found = traced_among(taken, tape)
+    if found is None:
+        return None
+    variants = known.variants(found[1])
+    if variants.over or not variants.stages:
+        return None
+    tape.n_inputs = len(given)
+    if len(args) > 1:
+        labelled = [(f"argument {k}", arg) for k, arg in enumerate(args)]
+        tape.overlapping = overlapping(
+            [labelled[k] for k in where], [x for k, x in enumerate(labelled) if k not in where]
+        )
+    try:
+        with Releasing(tape):
+            exits, values, slots = known.followed(tape, taken, given, variants)
+    except Exception as error:
+        tell(known.f, error)
+        raise
+    finally:
+        tape.close()
+    if exits is None:
+        out = something(known.f, values)
+    elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
+        with quiet():
+            entered, _ = exits.pulled(slots, (ONE,))
+        parts = iter(entered)
+        cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
+        return values[0], list(map(_given_out, cts, plain))
+    else:
+        out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
+    return _as_traced(tape, plain, where, before, out)
+
+
+def _opened(tape: Tape, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+    """The arguments with handles at ``where``, these, and what their arrays held; None where one is of no common
+    kind."""
+    taken: list[Any] = list(args)
+    given: list[Any] = []
+    before: list[bytes | None] = []
+    for number in where:
+        arg = args[number]
+        if type(arg) is np.ndarray:
+            if arg.dtype.char not in "fdFD" or not arg.dtype.isnative:
+                return None
+            before.append(arg.tobytes() if arg.nbytes <= SMALL else digest(arg))
+            kind = KINDS.tracer
+        elif type(arg) in _NUMBERS:
+            before.append(None)
+            kind = KINDS.weak if type(arg) is float else KINDS.tracer
+        else:
+            return None
+        taken[number] = handle = make(kind, arg, len(given), tape, SHARED)
+        tape.records.append((INPUT.opcode, 0))
+        given.append(handle)
+    return taken, given, before
+
+
+def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
+    """Whether a number is returned, of which the reverse function can be asked."""
+    return exits.n_outputs == len(values) == 1 and type(values[0]) in FLOATS
+
+
+def _unchanged(value: Any, before: bytes | None) -> bool:
+    """Whether an argument still holds the bits that it held."""
+    return before is None or before == (value.tobytes() if value.nbytes <= SMALL else digest(value))
+
+
+def _given_out(ct: Any, arg: Any) -> Any:
+    """A cotangent as the user gets it: of the shape and dtype of the argument, in memory of its own."""
+    if ct is None:
+        return np.zeros_like(arg, order="C")[()] if type(arg) is np.ndarray else np.float64(0)
+    return ct.copy(order="K") if type(ct) is np.ndarray else ct
+
+
+def _as_traced(
+    tape: Tape, plain: list[Any], where: Sequence[int], before: list[Any], out: Any
+) -> tuple[Traced, Ledger]:
+    """The trace as the ordinary way would have left it."""
+    site, ledger = site_here(), Ledger()
+    inputs = []
+    for k, (number, arg) in enumerate(zip(where, plain, strict=True)):
+        tape.records[k] = (INPUT.opcode, site)
+        same = None if before[k] is None else digest(arg) if _unchanged(arg, before[k]) else b""
+        inputs.append(Input(f"argument {number}", spec_of(arg), arg, same))
+    return Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, None), ledger

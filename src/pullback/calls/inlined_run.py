@@ -1,0 +1,213 @@
+"""The shadow run of a function that is called in a trace: where it cannot be followed, it goes on as if it stood there
+itself.
+
+The twins are the handles of that very trace, those of the arguments among them. So what is carried out is recorded
+there, in the order in which it comes, and a write to an argument is a write to the caller's array.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from attrs import define, field
+
+from pullback.memory.in_force import Tracing
+from pullback.recording.handles import FROZEN, Handle, freeze, make, resolve, steps_to
+from pullback.recording.regions import Region
+from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING, Tape
+from pullback.recording.writes import write_region
+from pullback.staging.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
+from pullback.staging.quick_operators import Known
+from pullback.staging.shadow import ShadowRun
+from pullback.staging.twins import Twins, become
+from pullback.staging.valueless import KIND_OF, ValuelessView
+from pullback.words.errors import WriteError
+
+
+@define(eq=False)
+class InlinedTwins(Twins):
+    """Handles of the trace around, which records while they are asked."""
+
+    given: Sequence[Any] = field(default=(), init=False)
+    """The handles of the arguments."""
+
+    def opened(self) -> Tape:
+        """The trace around."""
+        assert self.tape is not None  # set as the run begins
+        return self.tape
+
+    def enter(self, number: int, value: Any) -> None:  # noqa: ARG002 - the handle has it
+        """An argument is its own twin."""
+        self.by_number[number] = self.given[number]
+
+    def run(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        """What an operation gives in the trace around."""
+        if what is CAPTURE:
+            return operands[0]
+        tape: Any = self.tape
+        tape.mode = RECORDING
+        try:
+            return super().run(what, operands, params)
+        finally:
+            tape.mode = CAPTURED
+
+    def current(self, number: int) -> Any:
+        """The handle that stands for a value; a stale view has been derived again."""
+        tape: Any = self.tape
+        before, tape.mode = tape.mode, RECORDING
+        try:
+            return resolve(self.by_number[number])
+        finally:
+            tape.mode = before
+
+
+@define(eq=False)
+class InlinedRun(ShadowRun):
+    """One call under way. Its arguments, and what it captures, belong to the caller: they are *outside*."""
+
+    inlines: ClassVar[bool] = True
+    outside: list[Any] = field(factory=list, init=False)
+    """The handles from around that have been met."""
+    left: list[tuple[Any, Any]] = field(factory=list, init=False)
+    """Those for which the function holds frozen ones since it went on in the ordinary way, with their ids then."""
+    masked: bool = field(default=False, init=False)
+    """Whether the trace around had masked something before."""
+
+    def enters(self, around: Tape, level: int, known: Sequence[Known], given: Sequence[Any]) -> None:
+        """The call begins in the trace ``around``, whose handles ``given`` are its traced arguments."""
+        tape, twins = self.tape, self.eager
+        tape.mode, tape.enclosing, tape.level, tape.inner = DEFERRED, around, level, None
+        tape.masks, tape.outer = False, None
+        twins.tape, twins.given, self.outside = around, given, list(given)  # type: ignore[attr-defined]
+        self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
+        self.why, self.surrendered = "", False
+        self.masked, around.masks = around.masks, False
+        self.begin(known, [entered_as(handle) for handle in given])
+        tape.kept = NOTHING_KEPT
+        around.mode, around.inner = CAPTURED, tape
+
+    def leaves(self) -> None:
+        """It is over."""
+        around: Any = self.eager.tape
+        around.mode, around.inner = RECORDING, None
+        around.masks = around.masks or self.masked or self.tape.masks
+        self.end(whole=False)
+        self.tape.enclosing = self.eager.tape = None
+        self.tape.inner = None
+        self.outside, self.left, self.eager.given = [], [], ()  # type: ignore[attr-defined]
+        self.inputs, self.constants, self.values, self.operations = [], [], [], []
+
+    def capture(self, operand: Any) -> Any:
+        """What stands for a handle of the trace around."""
+        if operand._id is None:
+            freeze(operand)
+        elif operand._id not in self.stands:
+            self.outside.append(operand)
+        return super().capture(operand)
+
+    def meet(self, operand: Any) -> None:
+        """A handle of the trace around is about to be used: a stale one will be derived again there, at this place."""
+        if self.following is not None and is_stale(operand):
+            self._go_eager()
+
+    def value(self, handle: Any) -> Any:
+        """The value of a handle: somebody asks for it."""
+        self.why = self.why or "a value is read while the function runs"
+        self.resolve(handle)
+        self._go_eager()
+        return self.eager.current(handle._id)._value  # type: ignore[attr-defined]
+
+    def value_kept(self, handle: Any) -> Any:
+        """The same for somebody who keeps it: the function goes on being followed."""
+        self.value(handle)
+        return freeze(self.eager.current(handle._id))._value  # type: ignore[attr-defined]
+
+    def twin(self, leaf: Any) -> Any:
+        """The ordinary handle that a leaf stands for."""
+        if isinstance(leaf, Handle) and leaf._tape is self.tape:
+            return self.eager.current(leaf._id)  # type: ignore[attr-defined]
+        for handle, ident in self.left:  # it has gone on with a frozen one, and returns that
+            if isinstance(leaf, Handle) and leaf._flag == FROZEN and leaf._id == ident:
+                return handle
+        return leaf
+
+    def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        if what is WRITE or what is ADD or what is TAKE:
+            twin: Any = self.eager.by_number.get(operands[0]._id)
+            if any(twin is handle for handle in self.outside):
+                self.why = self.why or "an argument, or a captured value, is written"
+                if type(twin) is twin._tape.kinds.view:
+                    return self._written_through(twin, operands, params, add=what is ADD)
+        if what is not CAPTURE:
+            return super()._carried_out(what, operands, params)
+        (handle,), number, at = operands, self.n_values, len(self.eager.opened().records)
+        result = entered_as(handle)
+        self.operations.append(Operation(CAPTURE, (Constant.of(handle._value),), None, (number,), (result,)))
+        self.ranges.append((at, at))
+        self.eager.by_number[number] = handle
+        return self._made(number, result)
+
+    def _written_through(self, view: Any, operands: tuple[Any, ...], params: Any, *, add: bool) -> None:
+        """A write to what lies outside and is a view there: through that, into what it looks at."""
+        steps, *rest = params
+        value = self.twin(operands[1])
+        around, number = self.eager.opened(), self.n_values
+        start = len(around.records)
+        around.mode = RECORDING
+        try:
+            write_region(view, Region((*steps_to(view), *steps), *rest), value, add=add)
+        finally:
+            around.mode = CAPTURED
+        root = operands[0]
+        self.operations.append(Operation(WRITE, (root._id,), params, (number,), (root._flag,)))
+        self.ranges.append((start, len(around.records)))
+        self.eager.by_number[number], root._id = view, number
+
+    def surrender(self) -> Tape:
+        """The function goes on in the trace around; of what lies outside it has frozen handles."""
+        self.why = self.why or "an operation is met that is not followed"
+        self._go_eager()
+        around = self.eager.opened()
+        if self.surrendered:
+            return around
+        self.surrendered = True
+        for handle in self.alone:
+            if type(handle) is ValuelessView:
+                self.resolve(handle)
+        outside = {id(handle) for handle in self.outside}
+        around.mode, around.inner = RECORDING, None
+        for handle in self.alone:
+            twin = self.eager.by_number.get(handle._id)
+            if type(handle) not in KIND_OF or not isinstance(twin, Handle):
+                continue
+            if id(twin) in outside:
+                self.left.append((twin, twin._id))
+                kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.tracer
+                twin = make(kind, freeze(resolve(twin))._value, twin._id, around, FROZEN)
+            become(handle, twin)
+        self.tape.mode, self.tape.inner = CAPTURED, around
+        Tracing(around).__enter__()  # until the call ends
+        return around
+
+    def require_unwritten(self) -> None:
+        """Raise :class:`WriteError` where what lies outside was written since the function holds frozen handles."""
+        if any(handle._id != ident for handle, ident in self.left):
+            raise WriteError(
+                "a staged function writes to a traced value from around it, besides an operation that is not "
+                "followed; write to a copy, or leave the decorator out"
+            )
+
+
+def is_stale(handle: Any) -> bool:
+    """Whether a view would derive itself again, or hangs on one that would."""
+    view = handle._tape.kinds.view
+    while type(handle) is view:
+        parent = handle._parent
+        if parent._id != handle._parent_id or parent._value is not handle._parent_value:
+            return True
+        handle = parent
+    return False
+
+
+def entered_as(handle: Any) -> Result:
+    """What kind of value the function gets for a handle from around."""
+    return result_of(handle._value, "weak" if type(handle) is handle._tape.kinds.weak else "tracer")

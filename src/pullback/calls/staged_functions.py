@@ -1,0 +1,346 @@
+"""``staged``: a function that is called often on arguments of equal kinds, computed by generated functions wherever it
+is differentiated."""
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from sys import _getframe
+from threading import get_ident
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from attrs import define, field
+
+from pullback.calls.call_record import MOST_IDLE, Exits
+from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
+from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force
+from pullback.recording.crossing import CAPTURE, present
+from pullback.recording.handles import Handle, root_of
+from pullback.recording.recorder import INPUT
+from pullback.recording.tape import RECORDING, Tape
+from pullback.recording.traps import TRAPPED
+from pullback.rules.forms import FORMS
+from pullback.staging.conditions import computed, errors_are_ordinary
+from pullback.staging.forward_statements import NotStageableError
+from pullback.staging.operations import CAPTURE as CAPTURED_VALUE
+from pullback.staging.operations import RESULT
+from pullback.staging.shelf import Shelf, Variants, shelf_of
+from pullback.staging.stages import Recorded, Stage, Workspace
+from pullback.staging.valueless import VALUELESS
+from pullback.tracing.tracer import View
+from pullback.words.call_sites import find_site
+from pullback.words.errors import StructureError
+from pullback.words.specs import spec_of
+from pullback.words.structures import LEAVES, flatten, unflatten
+
+F = TypeVar("F", bound=Callable[..., Any])
+MOST_ENTRIES = 64
+"""For how many kinds of arguments it is remembered what is known of them."""
+_PLAIN = frozenset((np.ndarray, np.float64, np.float32, float))
+
+
+def staged(f: F | None = None, *, staging: str | None = None) -> Any:
+    """``f``, whose gradient is computed by generated functions from the second call on arguments of equal kinds on,
+    with the same bits.
+
+    Called plainly it runs ``f``. Called where something is differentiated it runs ``f`` on handles without values,
+    which compare each operation with what is known, as in the steps of a loop; then generated functions compute it.
+    Where an operation is another one, the same call goes on as if the decorator were not there. Kinds are shape, dtype
+    and strides of traced values; all else may change, as the operations say. A traced value may leave ``f`` by
+    ``return`` alone (:class:`TracerError` where it is used).
+
+    ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``. Raises :class:`StructureError` for
+    what is no function, :class:`PolicyError` for another word.
+
+    >>> import numpy as np, pullback as pb
+    >>> @pb.staged
+    ... def potential(q):
+    ...     return 0.5 * np.dot(q, q) + q[0] ** 2 * q[1]
+    >>> [pb.grad(potential)(np.array([1.0, k])).tolist() for k in range(3)]
+    [[1.0, 1.0], [3.0, 2.0], [5.0, 3.0]]
+    """
+    if f is None:
+        return partial(staged, staging=staging)
+    if not callable(f):
+        raise StructureError(f"staged takes a function, got {type(f).__name__}; write @pullback.staged above a def")
+    known = StagedFunction(f, None if staging is None else staging_in_force(staging), shelf_of(f))
+
+    @wraps(f)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return known.call(args, kwargs)
+
+    called.__pullback_staged__ = known  # type: ignore[attr-defined]
+    return called
+
+
+@define(eq=False)
+class StagedFunction:
+    """A function with what is known of its calls."""
+
+    f: Callable[..., Any]
+    staging: str | None
+    shelf: Shelf
+    entries: dict[Any, Variants] = field(factory=dict, init=False)
+    """By what enters: what is known."""
+    exits: dict[Stage, Exits] = field(factory=dict, init=False)
+    idle: list[tuple[InlinedRun, dict[Stage, Workspace]]] = field(factory=list, init=False)
+    """Runs that are not under way, with what the functions of the stages work in."""
+    constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
+    """Copies of plain arrays that calls read, shared while somebody holds them."""
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """``f(*args, **kwargs)``."""
+        tape = recording_alone()
+        if tape is None or staging_in_force(self.staging) == "off" or tape.thread != get_ident() or TRAPPED.get():
+            return self.f(*args, **kwargs)
+        definition = None
+        if not kwargs and all(type(arg) in LEAVES or isinstance(arg, Handle) for arg in args):
+            leaves: Sequence[Any] = args
+        else:
+            leaves, definition = flatten((args, kwargs))
+        found = traced_among(leaves, tape)
+        if found is None or not errors_are_ordinary() or planned() is not None:
+            return self.f(*args, **kwargs)
+        given, key = found
+        variants = self.variants(key)
+        if variants.over:
+            return self.f(*args, **kwargs)
+        return self._run(tape, leaves, definition, given, variants)
+
+    def variants(self, key: Any) -> Variants:
+        """What is known of calls that values of these kinds enter."""
+        found = self.entries.get(key)
+        if found is None:
+            if len(self.entries) >= MOST_ENTRIES:
+                self.entries.clear()
+            found = self.entries[key] = self.shelf.of(("function", key))
+        return found
+
+    def followed(self, tape: Tape, taken: Sequence[Any], given: list[Any], variants: Variants) -> Any:
+        """One call on bare leaves, in the trace ``tape`` that was made for it: exits, slots and values where it was
+        followed, else what the function has returned in that trace, and None."""
+        try:
+            run, works = self.idle.pop()
+        except IndexError:
+            run, works = self._new_run(), {}
+        run.tape.thread = get_ident()
+        run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        try:
+            own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
+            for handle in given:
+                run.stands[handle._id] = own[id(handle)]
+            with Tracing(tape, run.tape):
+                returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
+            if run.following is not None and definition is None:
+                return self._values(run, works, variants)
+            ids = [handle._id for handle in given]
+            if run.following is not None:
+                found = self._computed(tape, run, works, variants, ids, returned)
+            else:
+                found = self._recorded(tape, run, variants, ids, len(given), returned)
+        finally:
+            self._ended(run, variants)
+            if len(self.idle) < MOST_IDLE:
+                self.idle.append((run, works))
+        return None, found[0] if definition is None else unflatten(definition, found), None
+
+    def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
+        try:
+            run, works = self.idle.pop()
+        except IndexError:
+            run, works = self._new_run(), {}
+        run.tape.thread = get_ident()
+        start, ids = len(tape.records), [handle._id for handle in given]
+        run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        try:
+            own: dict[int, Any] = {}
+            for handle in given:
+                own[id(handle)] = run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
+            taken = [own.get(id(leaf), leaf) for leaf in leaves] if own else leaves
+            with Tracing(run.tape):
+                returned, out_definition = self._called(taken, definition, run)
+            if run.following is not None:
+                found = self._computed(tape, run, works, variants, ids, returned)
+            else:
+                found = self._recorded(tape, run, variants, ids, start, returned)
+        finally:
+            self._ended(run, variants)
+            if len(self.idle) < MOST_IDLE:
+                self.idle.append((run, works))
+        return found[0] if out_definition is None else unflatten(out_definition, found)
+
+    def _new_run(self) -> InlinedRun:
+        tape = Tape(1, VALUELESS)
+        tape.captures = {}
+        tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
+        return InlinedRun(tape, InlinedTwins(_no_tape, 0))
+
+    def _called(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
+        """What ``f`` returns, its leaves, and its structure; None for a single one."""
+        if definition is None:
+            out = self.f(*taken)
+        else:
+            args, kwargs = unflatten(definition, taken)
+            out = self.f(*args, **kwargs)
+            _require_unchanged(args, kwargs, taken, definition)
+        out_definition = None
+        if isinstance(out, Handle):
+            returned = [out]
+        else:
+            returned, out_definition = flatten(out)
+        if not run.surrendered:
+            returned = [present(leaf, run.tape) if isinstance(leaf, Handle) else leaf for leaf in returned]
+            if not run.ends(returned, []):
+                run.finish(returned, [])
+        return returned, out_definition
+
+    def _ended(self, run: InlinedRun, variants: Variants) -> None:
+        """The run is over, however it ended."""
+        if run.following is not None and any(stage.known is run.following and stage.masks for stage in variants.stages):
+            run.masked = True
+        run.leaves()
+
+    def _computed(
+        self, tape: Tape, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, ids: list[int],
+        leaves: list[Any],
+    ) -> list[Any]:  # fmt: skip
+        """The call has done what is known: it is computed, and is one record."""
+        exits, values, slots = self._values(run, works, variants)
+        tape.mode, site = RECORDING, find_site(tape, _getframe(3))
+        found = exits.recorded(tape, [*ids, *run.captured], values, slots, run.outside, site)
+        return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
+
+    def _values(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants) -> tuple[Exits, Any, Any]:
+        for stage in variants.stages:
+            if stage.known is run.following:
+                break
+        work = works.get(stage)
+        if work is None:
+            work = works[stage] = Workspace()
+        exits = self.exits.get(stage)
+        if exits is None:
+            exits = self.exits[stage] = Exits(stage)
+        return exits, *computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
+
+    def _recorded(
+        self, tape: Tape, run: InlinedRun, variants: Variants, ids: list[int], start: int, leaves: list[Any]
+    ) -> list[Any]:
+        """The call has been recorded as if the function were not staged: a stage may be made of it."""
+        own = tape.masks or run.tape.masks
+        run.require_unwritten()
+        found = [run.twin(leaf) for leaf in leaves]
+        why = run.why or _unstageable(found, run.outside)
+        if why:
+            variants.failed(why)
+        elif not variants.over:
+            try:
+                step = _excerpt(tape, run, ids, start, found, masks=own)
+            except NotStageableError as error:
+                variants.failed(str(error))
+            else:
+                variants.learn(step)
+        return found
+
+
+def _no_tape() -> Tape:
+    raise AssertionError("the twins of a function are in the trace around")
+
+
+def traced_among(leaves: Sequence[Any], tape: Tape) -> tuple[list[Any], Any] | None:
+    """The handles among the arguments, each once, and the kinds of their values; None where the function has to be
+    called as it is."""
+    given: list[Any] = []
+    key: list[Any] = []
+    for leaf in leaves:
+        if not isinstance(leaf, Handle):
+            continue
+        if leaf._tape is not tape or leaf._id is None or (type(leaf) is View and is_stale(leaf)):
+            return None
+        if any(leaf is other for other in given):
+            continue
+        if any(leaf._id == other._id for other in given):
+            return None
+        value = leaf._value
+        kind = type(value)
+        if kind is np.ndarray:
+            key.append((value.shape, value.strides, value.dtype))
+        elif kind in _PLAIN or isinstance(value, np.generic | complex):
+            key.append((kind, type(leaf) is tape.kinds.weak))
+        else:
+            return None
+        given.append(leaf)
+    return (given, tuple(key)) if given else None
+
+
+def _require_unchanged(args: Any, kwargs: Any, taken: Sequence[Any], definition: Any) -> None:
+    leaves, now = flatten((args, kwargs))
+    if now != definition or any(a is not b for a, b in zip(leaves, taken, strict=True)):
+        raise StructureError(
+            "a staged function has changed a structure that it was given: a list, a dict or an object, of which it has "
+            "a copy, as in every transform; return the new one"
+        )
+
+
+def _unstageable(found: list[Any], outside: list[Any]) -> str:
+    """Why what is returned cannot be handed out by a record of its own; empty where it can."""
+    around = [root_of(handle) for handle in outside]
+    roots: list[Any] = []
+    for leaf in found:
+        if isinstance(leaf, Handle):
+            root = root_of(leaf)
+            if root is not leaf and any(root is other for other in around):
+                return "a view of an argument is returned"
+            roots.append((root, leaf))
+    for k, (root, leaf) in enumerate(roots):
+        if any(root is other and leaf is not one for other, one in roots[:k]):
+            return "two views of one array are returned"
+    return ""
+
+
+def _excerpt(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: list[Any], *, masks: bool) -> Recorded:
+    """The records of the call as those of a step: numbered from its arguments on. Raises :class:`NotStageableError`."""
+    number = {ident: k for k, ident in enumerate(ids)}
+    records: list[Any] = [(INPUT.opcode, 0) for _ in ids]
+    ranges: list[tuple[int, int]] = []
+    captured = iter(run.captured)
+    at = start
+    for op, (first, last) in zip(run.operations, run.ranges, strict=True):
+        if first != at:
+            raise NotStageableError("records that no operation has made")
+        begins = len(records)
+        if op.what is CAPTURED_VALUE:
+            ident = next(captured)
+            number[ident] = begins
+            records.append((CAPTURE.opcode, ident, 0))
+        for k in range(first, last):
+            number[k] = len(records)
+            records.append(_renumbered(tape.records[k], number))
+        ranges.append((begins, len(records)))
+        at = last
+    if at != len(tape.records):
+        raise NotStageableError("records that no operation has made")
+    excerpt = Tape(tape.level, tape.kinds)
+    excerpt.records, excerpt.n_inputs = records, len(ids)
+    excerpt.close()
+    around, seen = {id(handle) for handle in run.outside}, set()
+    left: list[Any] = []
+    for leaf in found:
+        at_once = isinstance(leaf, Handle) and leaf._id is not None and id(leaf) not in around and id(leaf) not in seen
+        left.append((number[leaf._id], spec_of(leaf._value)) if at_once else None)
+        seen.add(id(leaf))
+    values = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in found]
+    assert run.operations[-1].what is RESULT
+    return Recorded(
+        excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
+        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks,
+    )  # fmt: skip
+
+
+def _renumbered(record: Any, number: dict[int, int]) -> Any:
+    form = FORMS[record[0]]
+    if form.wide:
+        raise NotStageableError(f"a function in which {form.name} is recorded")
+    try:
+        return (record[0], *(number[i] for i in record[1 : 1 + form.n_ids]), *record[1 + form.n_ids :])
+    except KeyError:
+        raise NotStageableError(f"{form.name} reads a value that no operation has made") from None

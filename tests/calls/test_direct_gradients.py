@@ -1,0 +1,136 @@
+"""``grad`` of a staged function itself, which needs no trace around: value, gradient and errors are those of the
+function."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.staging import shelf
+from pullback.testing.comparing.bits import same_bits
+
+X, Y = np.array([0.3, -0.7, 1.1, 0.2]), np.array([1.3, 0.7, -0.1, 0.9])
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known():
+    shelf.forget()
+    yield
+    shelf.forget()
+
+
+def require_same(f, *calls, **options):
+    """Value and gradient of ``f`` are the same staged and as it is, and so are the types of its errors."""
+    staged = pb.staged(f)
+    for args in calls * 3:
+        found = []
+        for one in (f, staged):
+            copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
+            try:
+                found.append((pb.grad(one, **options)(*copies), pb.value_and_grad(one, **options)(*copies)))
+            except Exception as error:  # noqa: BLE001 - the same kind has to come
+                found.append((type(error), str(error).partition(" (at")[0]))
+        assert same_bits(found[1], found[0]) if not isinstance(found[0][0], type) else found[1] == found[0]
+    return staged
+
+
+def test_values_and_gradients():
+    f = require_same(lambda x: np.sum(np.sin(x) * x), (X,), (Y,), (X.astype(np.float32),), (X.reshape(2, 2),))
+    assert len(pb.explain_stage(f).stages) == 3
+    require_same(lambda x: x * x + 2.0 * x, (3.0,), (np.float64(2.0),), (np.float32(2.0),), (-1.0,))
+
+
+def test_several_arguments():
+    def f(x, y, n, c):
+        return np.sum(np.sin(x) * y * c) * n + np.sum(x)
+
+    calls = (X, Y, 2, X * 3), (Y, X, 3, Y), (X, 2.0, 1.5, X)
+    require_same(f, *calls)
+    require_same(f, *calls, argnums=(0, 1))
+    require_same(f, *calls, argnums=(1, 0))
+    require_same(f, *calls, argnums=2)
+    require_same(f, *calls, argnums=-1)
+    require_same(f, *calls, argnames=("y", "c"))
+
+
+def test_an_argument_that_is_not_used():
+    require_same(lambda x, y: np.sum(x * x), (X, Y), (X, 2.0), argnums=(0, 1))
+    require_same(lambda x: 2.0, (X,))
+
+
+def test_outputs_of_other_kinds():
+    require_same(lambda x: x * 2.0, (X,))
+    require_same(lambda x: (np.sum(x), x), (X,))
+    require_same(lambda x: None, (X,))
+    require_same(lambda x: np.sum(x).astype(np.float32), (X,))
+    require_same(lambda x: np.sum(x, keepdims=True)[0], (X,))
+    require_same(lambda x: np.sum(x * x), (X.astype(np.float32),))
+    require_same(lambda x: np.sum(np.real(x * x)), (X + 1j * Y,))
+    require_same(lambda x: x, (2.0,), (X,))
+
+
+def test_other_operations_in_a_later_call():
+    def f(x, k):
+        y = np.sin(x) * x if k % 2 else np.cos(x)
+        if k == 4:
+            y[0] = 2.0
+        if k == 5:
+            x[1] = y[0]
+        if k == 6:
+            y = pb.fori_loop(0, 3, lambda _, u: u * x, y)
+        return np.sum(y * x)
+
+    require_same(f, *((X, k) for k in range(7)), (X, 0), (Y, 1), (Y, 6))
+
+
+def test_masks():
+    require_same(
+        lambda x: np.sum(np.where(x > 0, np.sqrt(np.abs(x)) * x, 0.0)), (X,), (np.array([0.0, 1.0, -2.0, 3.0]),)
+    )
+
+
+def test_errors_of_the_function():
+    def f(x, k):
+        y = np.sin(x)
+        if k:
+            raise KeyError("no")
+        return np.sum(y) + np.ones(3) @ y[:3]
+
+    require_same(f, (X, 0), (X, 0), (X, 1), (X, 0), (X[:2], 0))
+
+
+def test_an_argument_that_is_changed_meanwhile():
+    held = X.copy()
+    changes = [0.0]
+
+    @pb.staged
+    def f(x):
+        y = np.sin(x) * x
+        held[0] += changes[0]
+        return np.sum(y * x)
+
+    for _ in range(3):
+        pb.grad(f)(held)
+    changes[0] = 1.0
+    with pytest.raises(pb.ConstantChangedError):
+        pb.grad(f)(held)
+
+
+def test_a_policy_and_other_options_take_the_ordinary_way():
+    def f(x):
+        return np.sum(np.sin(x) * x)
+
+    require_same(f, (X,), (Y,), policy=pb.Recompute(2))
+    require_same(f, (X,), (Y,), conj=True)
+    require_same(lambda x: (np.sum(x * x), x), (X,), has_aux=True)
+    require_same(lambda x: np.sum(x * x), (X + 1j * Y,), holomorphic=True)
+    require_same(f, (np.arange(4),), (3,), allow_int=True)
+    require_same(f, ([1.0, 2.0],), ({"x": 1.0},))
+
+
+def test_the_gradient_is_the_callers():
+    f = pb.staged(lambda x: np.sum(x * Y) + np.sum(x))
+    found = [pb.grad(f)(X * k) for k in range(6)]
+    for g in found[:-1]:
+        g[:] = 7.0
+    assert same_bits(found[-1], Y + 1.0)
+    assert same_bits(pb.grad(f)(X), Y + 1.0)

@@ -1,0 +1,85 @@
+"""Pulls that are called again and again: the bits of the sweep, whatever the cotangent."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.calls import repeated_pulls
+from pullback.testing.comparing.bits import same_bits
+
+X = np.array([0.3, -0.7, 1.1, 0.2])
+PROGRAMS = {
+    "elementwise": lambda x: np.sin(x) * x + np.exp(-x) / (1.0 + x * x),
+    "writes": lambda x: written(np.cos(x), x),
+    "masks": lambda x: np.where(x > 0, np.sqrt(np.abs(x)), x * x) + np.clip(x, -0.5, 0.5),
+    "products": lambda x: np.outer(x, x) @ x + x[::-1] * x[1],
+    "reads": lambda x: x[[0, 0, 3]] * x[1:],
+    "the argument itself": lambda x: x,
+    "several": lambda x: (np.sin(x), x * 2.0, 3.0),
+    "a constant": lambda x: np.ones(4) + 0.0 * x,
+    "a loop": lambda x: pb.fori_loop(0, 3, lambda k, u: np.sin(u) * x, x),
+}
+
+
+def written(y, x):
+    y[1:] *= x[:-1]
+    y += x
+    return y
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(repeated_pulls, "ENOUGH", 2)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_bits_are_those_of_the_sweep(name, monkeypatch):
+    f, random = PROGRAMS[name], np.random.default_rng(0)
+    y, pull = pb.vjp(f, X)
+    _, plain = pb.vjp(f, X)
+    for k in range(8):
+        ct = pb.map_leaves(lambda leaf: random.normal(size=np.shape(leaf)) * (k != 5), y)  # noqa: B023
+        if name == "several":
+            ct = (ct[0] if k != 6 else None, ct[1], ct[2])
+        found = pull(ct)
+        monkeypatch.setattr(repeated_pulls, "ENOUGH", 100)
+        assert same_bits(found, plain(ct))
+        monkeypatch.setattr(repeated_pulls, "ENOUGH", 2)
+
+
+def test_what_is_returned_belongs_to_the_caller():
+    _, pull = pb.vjp(PROGRAMS["elementwise"], np.linspace(0, 1, 4000))
+    kept = [pull(np.full(4000, float(k)))[0] for k in range(6)]
+    wanted = kept[1].copy()
+    for g in kept[2:]:
+        g[:] = 0.0
+    assert same_bits(kept[1], wanted)
+    assert same_bits(pull(np.full(4000, 1.0))[0], wanted)
+
+
+def test_it_is_used():
+    _, pull = pb.vjp(PROGRAMS["elementwise"], X)
+    for _ in range(4):
+        pull(X)
+    assert [made is not None for made in pull._repeated.made.values()] == [True]
+    pull.close()
+    assert pull._repeated is None
+
+
+def test_other_seeds_are_swept():
+    _, pull = pb.vjp(PROGRAMS["elementwise"], X)
+    _, plain = pb.vjp(PROGRAMS["elementwise"], X)
+    for _ in range(4):
+        pull(X)
+    for ct in (np.broadcast_to(1.0, 4), np.arange(8.0)[::2]):
+        assert same_bits(pull(ct), plain(ct))
+    second = pb.grad(lambda ct: np.sum(pull(ct)[0] ** 2))(X)
+    assert same_bits(second, pb.grad(lambda ct: np.sum(plain(ct)[0] ** 2))(X))
+
+
+def test_rows_and_columns_of_jacobians():
+    for f in (PROGRAMS["elementwise"], PROGRAMS["products"], lambda x: np.concatenate([x, x * x, x])):
+        for mode in ("reverse", "forward"):
+            assert np.allclose(pb.jacobian(f, mode=mode)(X), pb.jacobian(f)(X))
+    _, push = pb.linearize(PROGRAMS["products"], X)
+    assert len({push(X).tobytes() for _ in range(6)}) == 1
