@@ -165,8 +165,9 @@ def test_using_governs_loops():
     assert pull.report.n_forward == forward_steps(30, 2)
 
 
-def test_n_steps_hold_few_snapshots():
-    n, slots = 100_000, 20
+@pytest.mark.parametrize("n", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_n_steps_hold_few_snapshots(n):
+    slots = 20
 
     def f(x):
         return pb.fori_loop(0, n, lambda k, u: u * 0.99999, x, policy=pb.Binomial(slots))

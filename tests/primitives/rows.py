@@ -33,6 +33,8 @@ class Row:
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     rough: str = ""
+    covers: tuple[str, ...] = ()
+    """The primitives of the core that it exercises, or the function of a plugin."""
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -65,12 +67,13 @@ def rows() -> Iterator[Row]:
     for table_of_room, cases in TABLES.items():
         room = table_of_room.partition(".")[0]
         for case in cases:
-            yield Row(f"{room}: {case.name}", case.fn, case.args, case.rough)
+            yield Row(f"{room}: {case.name}", case.fn, case.args, case.rough, case.covers)
     for path, table in PLUGIN_TABLES:
         module = _load(ROOT / "plugins" / path)
         rough = getattr(module, "ROUGH_ROWS", {})
         for name, (fn, *args) in getattr(module, table).items():
-            yield Row(f"{path.split('/')[0].removeprefix('pullback-')}: {name}", fn, tuple(args), rough.get(name, ""))
+            whole = f"{path.split('/')[0].removeprefix('pullback-')}: {name}"
+            yield Row(whole, fn, tuple(args), rough.get(name, ""), tuple(name.split()[:1]))
 
 
 def _load(path: Path) -> ModuleType:
