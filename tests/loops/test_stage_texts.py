@@ -26,6 +26,20 @@ def test_a_staged_body_shows_its_functions_and_an_unstaged_one_says_why():
     assert "recorded, since" in str(pb.explain_stage(read))
 
 
+def test_marked_steps_show_what_executes_them_again():
+    def marked(x):
+        for _ in pb.steps(9):
+            x = np.sin(x) * 0.5
+        return np.sum(x)
+
+    with pb.using(staging="numpy"):
+        pb.grad(marked, policy=pb.Binomial(2))(np.ones(3))
+    found = pb.explain_stage(marked)
+    assert len(found.stages) == 1
+    assert "def reverse" in str(found)
+    assert "sin(v0)" in str(found)
+
+
 def test_a_body_that_nobody_has_run():
     assert "seen twice" in str(pb.explain_stage(lambda k, u: u))
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.plain import pattern_shelf
 from pullback.staging import shelf
 
 POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2))
@@ -190,3 +191,26 @@ def test_special_values(dtype):
         assert [bits(part) for part in found[1]] == [bits(part) for part in found[0]]
         assert [bits(part) for part in found[2]] == [bits(part) for part in found[0]]
     assert any(stage.record.kernels for _, one in shelf._SHELVES.values() for v in one.variants for stage in v.stages)
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute()], ids=repr)
+def test_marked_steps_are_executed_again_by_nests(policy):
+    pattern_shelf.forget()
+
+    def marked(u, c):
+        for k in pb.steps(N):
+            near = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+            u[1:-1, 1:-1] += c * (near - 4.0 * u[1:-1, 1:-1]) * (1.0 + 0.1 * k)
+        return np.sum(u * u)
+
+    def loss(u, c):
+        return marked(np.array(u, like=u), c)
+
+    gradient = pb.value_and_grad(loss, (0, 1), policy=policy)
+    u = drawn((60, 70), np.float64)
+    with pb.using(staging="off"):
+        recorded = gradient(u, 0.1)
+    for _ in range(2):
+        with pb.using(staging="numba"):
+            assert bits(gradient(u, 0.1)) == bits(recorded)
+    assert "def nest" in str(pb.explain_stage(marked))

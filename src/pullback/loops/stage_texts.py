@@ -1,13 +1,13 @@
 """``explain_stage``: what is known of a loop's body, as text: the generated functions, and why steps are recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import field, frozen
 
 from pullback.memory.ledger import mib
+from pullback.plain.pattern_shelf import patterns_in
 from pullback.staging.shelf import shelves_of
-from pullback.staging.stages import Stage
 from pullback.staging.text import Generated
 from pullback.words.errors import StructureError
 
@@ -33,8 +33,8 @@ class StageTexts:
 
 def explain_stage(body: Callable[..., Any]) -> StageTexts:
     """What is known of the steps of ``body``, the function that was given to ``fori_loop``, ``scan`` or ``while_loop``,
-    or of the calls of a function under ``staged``: the generated functions, the bytes they work in, and why steps are
-    recorded.
+    of the calls of a function under ``staged``, or of the marked steps whose operations stand in ``body``: the
+    generated functions, the bytes they work in, and why steps are recorded.
 
     Asked after a gradient; functions with the same code share what is known. Raises :class:`StructureError` for what is
     no function.
@@ -53,13 +53,20 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
             "live as long as their loop"
         )
     known = [each for shelf in shelves_of(body) for each in shelf.variants]
-    texts = [_text(stage) for each in known for stage in each.stages]
-    return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why for each in known for why in each.why)))
+    patterns = patterns_in(body.__code__)
+    texts = [_text((stage.record, stage.reverse), stage.notes) for each in known for stage in each.stages]
+    texts += [
+        _text((stage.advance, stage.record, *(each.generated for each in stage.reverses.values())), stage.notes)
+        for pattern in patterns
+        for stage in pattern.stages
+    ]
+    why = [*(why for each in known for why in each.why), *(each.why for each in patterns if each.why)]
+    return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why)))
 
 
-def _text(stage: Stage) -> str:
-    lines = [f"{_with_kernels(each)}# works in {mib(each.plan.nbytes)}" for each in (stage.record, stage.reverse)]
-    return "\n".join((*lines, *(f"# {note}" for note in stage.notes)))
+def _text(functions: Iterable[Generated], notes: list[str]) -> str:
+    lines = [f"{_with_kernels(each)}# works in {mib(each.plan.nbytes)}" for each in functions]
+    return "\n".join((*lines, *(f"# {note}" for note in notes)))
 
 
 def _with_kernels(generated: Generated) -> str:

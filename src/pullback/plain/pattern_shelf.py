@@ -9,6 +9,7 @@ from attrs import define, evolve
 from pullback.plain.needs import StepNeeds
 from pullback.plain.pattern_stages import PatternStage
 from pullback.plain.step_entries import Pattern
+from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
 MOST_LESSONS = 8
@@ -67,6 +68,17 @@ def known_of(needs: StepNeeds, backend: str) -> Known:
         shelf.append(made)
         del shelf[:-MOST_LESSONS]
         return made
+
+
+def patterns_in(code: Any) -> list[Known]:
+    """What is known of patterns of which an operation stands in the function of that code."""
+    with _CHANGING:
+        found = [known for shelf in _SHELF.values() for known in shelf]
+    return [
+        known
+        for known in found
+        if any(entry is not None and site_code(entry.skeleton[-1])[0] is code for entry in known.pattern.entries)
+    ]
 
 
 def _same(a: Pattern, b: Pattern) -> bool:
