@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.plain import step_entries
 from pullback.plain.step_entries import HORIZON
 
 N = 3 * HORIZON
@@ -214,3 +215,17 @@ def test_a_step_costs_few_bytes(program):
     finally:
         tracemalloc.stop()
     assert ((many - between) - (few - before)) / 500 < 250
+
+
+def test_another_thread_may_meet_an_operand_at_the_same_time(monkeypatch):
+    made = step_entries.Operand
+
+    def interrupted(place):
+        monkeypatch.setattr(step_entries, "Operand", made)
+        step_entries._operand(place)  # by the other thread
+        return made(place)
+
+    monkeypatch.setattr(step_entries, "_OPERANDS", type(step_entries._OPERANDS)())
+    monkeypatch.setattr(step_entries, "Operand", interrupted)
+    assert [step_entries._operand(k).place for k in range(3)] == [0, 1, 2]
+    assert step_entries._operand(1) is step_entries._operand(1)

@@ -1,5 +1,7 @@
 """What is known of a body's steps: when a stage is made, shared, and when nothing more is tried."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from tests.staging.both_ways import N, loop_over, require_same, shelves, stages, variants
 
@@ -107,3 +109,21 @@ def test_the_oldest_bodies_are_forgotten():
     assert len(shelf._SHELVES) == MOST_BODIES
     shelf.forget()
     assert not shelf._SHELVES
+
+
+def test_another_thread_may_learn_the_same_at_the_same_time(monkeypatch):
+    known = shelf.Variants("entry")
+    step = SimpleNamespace(operations=["sin"])
+    same_as = shelf.same
+
+    def interrupted(a, b):
+        monkeypatch.setattr(shelf, "same", same_as)
+        assert known.learn(step) == "stage"  # in the other thread
+        known.stages.clear()  # this one has not seen it yet
+        return same_as(a, b)
+
+    monkeypatch.setattr(shelf, "stage_of", lambda step, backend: "stage")
+    assert known.learn(step) is None
+    monkeypatch.setattr(shelf, "same", interrupted)
+    assert known.learn(step) == "stage"
+    assert not known.seen

@@ -36,13 +36,13 @@ class Operand:
     place: int
 
 
-_OPERANDS: list[Operand] = []
+_OPERANDS: dict[int, Operand] = {}
 
 
 def _operand(place: int) -> Operand:
-    while len(_OPERANDS) <= place:
-        _OPERANDS.append(Operand(len(_OPERANDS)))
-    return _OPERANDS[place]
+    """One for each place, for all threads: entries compare them by identity."""
+    found = _OPERANDS.get(place)
+    return _OPERANDS.setdefault(place, Operand(place)) if found is None else found
 
 
 @define(eq=False)

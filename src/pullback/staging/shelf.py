@@ -49,9 +49,10 @@ class Variants:
         if any(all(map(same, stage.known.operations, step.operations)) for stage in self.stages):
             self.failed("an operation of the step has failed in between")
             return None
-        for place, operations in enumerate(self.seen):
+        for operations in self.seen:
             if len(operations) == len(step.operations) and all(map(same, operations, step.operations)):
-                del self.seen[place]
+                # another list: loops in other threads may be looking at this one
+                self.seen = [other for other in self.seen if other is not operations]
                 break
         else:
             self.seen.append(step.operations)
