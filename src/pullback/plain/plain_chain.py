@@ -369,6 +369,8 @@ class PlainChain:
         """Put every record back with the values it holds: the stretch becomes save-all."""
         self.finish()
         self.ledger.n_forward -= len(self.cuts) - 1  # no steps after all
+        for step in self.work_items:
+            self._put_back(step)
         dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
         if dropped:
             start = self.store.of("state").get(0, self.snapshots.initial)
