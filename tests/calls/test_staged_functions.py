@@ -179,10 +179,10 @@ WRITES = {
     "an element": lambda z, x: z.__setitem__(0, 5.0),
     "an increment": lambda z, x: operator.iadd(z, 1.0),
     "through a view": lambda z, x: operator.iadd(z[1:], x[1:]),
-    "in place": lambda z, x: operator.imul(z, x),
+    "in place": operator.imul,
     "out": lambda z, x: np.add(z, x, out=z),
     "fill": lambda z, x: z.fill(2.0),
-    "copyto": lambda z, x: np.copyto(z, x),
+    "copyto": np.copyto,
 }
 MADE = {
     "a result": lambda x: x * 1.5,
