@@ -1,6 +1,7 @@
 """``staged``: what a function may do, in which the bits are those without the decorator."""
 
 import gc
+import operator
 import threading
 import warnings
 
@@ -172,6 +173,63 @@ def test_arguments_may_be_written():
         return np.sum(y * u + v) + np.sum(z) * np.sum(w)
 
     require_same(f, program, X, Y, n_stages=0)
+
+
+WRITES = {
+    "an element": lambda z, x: z.__setitem__(0, 5.0),
+    "an increment": lambda z, x: operator.iadd(z, 1.0),
+    "through a view": lambda z, x: operator.iadd(z[1:], x[1:]),
+    "in place": operator.imul,
+    "out": lambda z, x: np.add(z, x, out=z),
+    "fill": lambda z, x: z.fill(2.0),
+    "copyto": np.copyto,
+}
+MADE = {
+    "a result": lambda x: x * 1.5,
+    "a buffer": lambda x: operator.iadd(np.zeros_like(x), x),
+    "a view": lambda x: (x * 1.5)[::-1],
+    "a view of what was written": lambda x: operator.iadd(np.zeros_like(x), x)[:],
+}
+READS = {
+    "itself": lambda z: np.sin(z) * z + z,
+    "a view of it": lambda z: z[::-1] * np.reshape(z, (1, 4))[0],
+    "itself, twice": lambda z: (z, z * z)[1],
+}
+
+
+@pytest.mark.parametrize("reads", READS)
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("write", WRITES)
+def test_an_argument_is_written_after_the_call(write, made, reads):
+    """What the record of the call holds of it stays as it was."""
+
+    def program(f, x):
+        z = MADE[made](x)
+        y = f(z)
+        WRITES[write](z, x)
+        return np.sum(y * y) + np.sum(z * x)
+
+    require_same(READS[reads], program, X, Y, n_stages=1)
+
+
+def test_an_argument_that_no_slot_holds_is_written_in_place():
+    @pb.staged
+    def f(x):
+        return x * 2.0
+
+    seen = []
+
+    def program(x):
+        z = x * 1.5
+        memory = z._value
+        y = f(z)
+        z += 1.0
+        seen.append(z._value is memory)
+        return np.sum(y * z)
+
+    for _ in range(3):
+        pb.grad(program)(X)
+    assert seen == [True] * 3
 
 
 def test_captured_values_may_be_written():

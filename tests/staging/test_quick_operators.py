@@ -230,3 +230,29 @@ def test_a_key_that_changes_between_two_reads_of_a_step():
         return np.sin(u) * x + np.sum(v * w)
 
     require_same(loop_over(body), X)
+
+
+@pytest.mark.parametrize("bound", [3.0, np.float64(3.0)], ids=["float", "scalar"])
+@pytest.mark.parametrize("kind", ["read", "write", "increment"])
+def test_a_bound_that_equals_an_integer_and_is_none_raises(kind, bound):
+    def body(k, u):
+        stop = bound if k == 9 else 3
+        if kind == "write":
+            u[:stop] = 0.5
+        elif kind == "increment":
+            u[:stop] += 0.5
+        return np.sin(u) * np.sum(u[:stop])
+
+    with pytest.raises(TypeError, match=r"integer|__index__"):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 12, body, x, staging="numpy")))(X)
+
+
+def test_bounds_of_other_integers():
+    def body(k, u, x):
+        stop = {7: True, 8: np.int64(1), 9: np.array(1)}.get(k, 1)
+        v = np.tanh(u) + x
+        v[:stop] += 0.5
+        v[stop:] = np.cos(u)[stop:]
+        return v * np.sum(u[:stop])
+
+    require_same(loop_over(body), X)

@@ -16,7 +16,7 @@ from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_
 from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force
 from pullback.recording.crossing import CAPTURE, present
 from pullback.recording.handles import Handle, root_of
-from pullback.recording.recorder import INPUT
+from pullback.recording.recorder import INPUT, hold
 from pullback.recording.tape import RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
@@ -132,7 +132,8 @@ class StagedFunction:
             with Tracing(tape, run.tape):
                 returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
             if run.following is not None and definition is None:
-                return self._values(run, works, variants)
+                exits = self._exits(run, variants)
+                return exits, *self._values(run, works, exits)
             ids = [handle._id for handle in given]
             if run.following is not None:
                 found = self._computed(tape, run, works, variants, ids, returned)
@@ -204,23 +205,33 @@ class StagedFunction:
         self, tape: Tape, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, ids: list[int],
         leaves: list[Any],
     ) -> list[Any]:  # fmt: skip
-        """The call has done what is known: it is computed, and is one record."""
-        exits, values, slots = self._values(run, works, variants)
+        """The call has done what is known: it is computed, and is one record, which holds what its slots have."""
+        exits = self._exits(run, variants)
+        for k, held in enumerate(exits.stage.held):
+            if held:  # later writes to the argument go into a copy
+                run.inputs[k] = hold(run.outside[k], run.inputs[k], tape)
+        values, slots = self._values(run, works, exits)
         tape.mode, site = RECORDING, find_site(tape, _getframe(3))
         found = exits.recorded(tape, [*ids, *run.captured], values, slots, run.outside, site)
         return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
 
-    def _values(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants) -> tuple[Exits, Any, Any]:
+    def _exits(self, run: InlinedRun, variants: Variants) -> Exits:
+        """Of the stage that was followed."""
         for stage in variants.stages:
             if stage.known is run.following:
                 break
-        work = works.get(stage)
-        if work is None:
-            work = works[stage] = Workspace()
         exits = self.exits.get(stage)
         if exits is None:
             exits = self.exits[stage] = Exits(stage)
-        return exits, *computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
+        return exits
+
+    def _values(self, run: InlinedRun, works: dict[Stage, Workspace], exits: Exits) -> tuple[Any, Any]:
+        stage = exits.stage
+        work = works.get(stage)
+        if work is None:
+            work = works[stage] = Workspace()
+        values, slots = computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
+        return values, slots
 
     def _recorded(
         self, tape: Tape, run: InlinedRun, variants: Variants, ids: list[int], start: int, leaves: list[Any]

@@ -52,7 +52,7 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
     """What an operator compares with; nothing for an operation of another kind.
 
     ``first`` and ``second`` are the numbers of handles, the types of Python numbers, constants, or None; of a read by
-    a basic key ``second`` is the key with the types of its parts; of a write ``second`` is the value, ``number`` the
+    a basic key ``second`` is the key; of a write ``second`` is the value, ``number`` the
     place in the array with the number that is made.
     """
     if op.what is TAKE:
@@ -65,7 +65,7 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
             return EAGER[0]
         if steps and (key is not Ellipsis or not is_basic(steps[0][1]["key"])):
             return EAGER[0]
-        place = _typed(steps[0][1]["key"] if steps else key)
+        place = steps[0][1]["key"] if steps else key
         return op.what, op.operands[0], _end(op.operands[1]), (place, op.makes[0]), op.params, result, None
     if type(op.what) is not Primitive or len(op.makes) != 1 or op.several or len(op.operands) > 2:
         return EAGER[0]
@@ -77,7 +77,7 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
         key = op.params["key"]
         if not is_basic(key):
             return (None, ends[0], None, None, key, result, FANCY) if _is_fancy(key) else EAGER[0]
-        ends = [ends[0], _typed(key)]
+        ends = [ends[0], key]
     elif op.params:
         return EAGER[0]
     second = ends[1] if len(ends) > 1 else None
@@ -96,18 +96,10 @@ def _end(operand: Any) -> Any:
     return operand.type if type(operand) is Constant and operand.type in (float, int) else operand
 
 
-def _typed(key: Any) -> tuple[Any, Any]:
-    return key, tuple(map(type, key)) if type(key) is tuple else type(key)
-
-
-def _is_key(run: Any, key: Any, wanted: Any) -> bool:
-    """Whether a key is the one wanted, which is basic. To compare a handle within a slice reads its value, which ends
-    the following: that key is left to the ordinary way, which refuses it."""
-    expected, types = wanted
-    if key is expected:
-        return True
-    alike = (tuple(map(type, key)) if type(key) is tuple else type(key)) == types and bool(key == expected)
-    return alike and run.following is not None
+def _is_key(key: Any, wanted: Any) -> bool:
+    """Whether a key is the one wanted, which is basic. Bounds that are no integers, though equal to these, are left to
+    the ordinary way, which refuses them."""
+    return key is wanted or (is_basic(key) and bool(key == wanted))
 
 
 def is_stale(handle: Any) -> bool:
@@ -229,7 +221,7 @@ def getitem(self: Any, key: Any) -> Any:
     entry = run.quick[at]
     if entry[1] == self._id and not (isinstance(self, View) and is_stale(self)):
         if entry[0] is GETITEM:
-            if _is_key(run, key, entry[2]) and _holds(run):
+            if _is_key(key, entry[2]) and _holds(run):
                 run.at = at + 1
                 made = run.made[at]
                 if isinstance(made, View):
@@ -255,7 +247,7 @@ def setitem(self: Any, key: Any, new: Any) -> None:
         and entry[1] == self._id
         and not entry[4][0]
         and not isinstance(self, View)
-        and _is_key(run, key, entry[3][0])
+        and _is_key(key, entry[3][0])
         and _holds(run)
         and _admits(run, entry[2], new)
     ):
@@ -280,7 +272,7 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
                 is_view is bool(through)
                 and root._id == entry[1]
                 and not (is_view and (is_stale(self) or self._primitive is not GETITEM))
-                and _is_key(run, self._params["key"] if is_view else Ellipsis, entry[3][0])
+                and _is_key(self._params["key"] if is_view else Ellipsis, entry[3][0])
                 and _admits(run, entry[2], other)
             ):
                 run.repoint(root, entry[3][1], entry[5])

@@ -94,6 +94,8 @@ class Stage:
     gathered: tuple[bool, ...]
     """Which captured values get one."""
     masks: bool
+    held: tuple[bool, ...] = field(default=(), init=False)
+    """Which inputs lie in memory that a slot has, too."""
     notes: list[str] = field(factory=list, init=False)
     """Why functions are not those of the backend that was asked for."""
     places: tuple[list[int | None], list[int | None]] = field(default=([], []), init=False)
@@ -149,6 +151,7 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     stage = _generated(step, drafts, reverse, held, slots)
     read, seeded = _require_same(stage, step)
+    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
     if backend is not None:
         forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
         for draft in drafts:
@@ -188,8 +191,9 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
     ]
 
 
-def _share(array: Any, other: Any) -> bool:
-    return isinstance(other, np.ndarray) and np.may_share_memory(array, other)
+def _share(one: Any, other: Any) -> bool:
+    both = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    return both and bool(np.may_share_memory(one, other))
 
 
 def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
