@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pullback.staging.placing import plan_of
 from pullback.staging.symbols import NotTraceableError, Program, Ref, mapped, numbers_in
 
 A = np.arange(1.0, 7.0).reshape(2, 3)
@@ -59,6 +60,17 @@ def test_views_and_parts_know_what_they_share():
     assert by_number[copied.number].aliases == ()
     parts = program.call(np.split, (x, 3), {"axis": 1})
     assert [part.shape for part in parts] == [(2, 1)] * 3
+    whole = next(each for each in program.statements if each.function is np.split)
+    assert whole.aliases == (x.number,)
+
+
+def test_a_write_to_a_part_of_a_value_that_entered_goes_into_a_copy():
+    program = Program()
+    x = program.value(A.copy())
+    first, _ = program.call(np.split, (x, 2), {})
+    made = program.write(first, lambda target: target.fill(7.0))
+    plan = plan_of(program, program.statements, [made.number])
+    assert [line.in_place for line in plan.lines if line.statement.writes] == [False]
 
 
 def test_a_write_gives_another_value_and_leaves_the_first():

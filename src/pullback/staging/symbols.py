@@ -119,12 +119,12 @@ class Program:
         made = self.value(result)
         statement.makes = made.number
         self.statements.append(statement)
+        statement.aliases = self._shared(statement.reads, result)
         if isinstance(result, tuple | list):
             parts = [self._part(made, k, part) for k, part in enumerate(result)]
             return type(result)._make(parts) if hasattr(result, "_make") else type(result)(parts)
         if type(result) is dict:
             return {name: self._part(made, name, part) for name, part in result.items()}
-        statement.aliases = self._shared(statement.reads, result)
         return made
 
     def _part(self, whole: "Symbol", key: Any, part: Any) -> Any:
@@ -134,13 +134,13 @@ class Program:
         return self._told(made, part)
 
     def _shared(self, reads: tuple[int, ...], result: Any) -> tuple[int, ...]:
-        """Which of the values read ``result`` shares memory with; what is no array is taken to share nothing."""
-        if not isinstance(result, np.ndarray):
-            return ()
+        """Which of the values read ``result``, or a part of it, shares memory with; what is no array is taken to share
+        nothing."""
+        parts = _arrays(result)
         return tuple(
             number
-            for number in dict.fromkeys(reads)
-            if any(np.may_share_memory(result, sample) for sample in _arrays(self.samples[number]))
+            for number in dict.fromkeys(reads if parts else ())
+            if any(np.may_share_memory(part, sample) for sample in _arrays(self.samples[number]) for part in parts)
         )
 
 
