@@ -2,22 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.programs.policies import LOOPED, X
 
 import pullback as pb
 
-POLICIES = (
-    pb.SaveAll(),
-    pb.Recompute(),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
 
-
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_late_bound_closures_are_frozen(policy):
     def f(x):
         total, factor = 0.0, 1.0

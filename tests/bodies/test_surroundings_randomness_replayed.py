@@ -2,23 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.programs.policies import LOOPED, X
 
 import pullback as pb
 from pullback.words.errors import ReplayError
 
-POLICIES = (
-    pb.SaveAll(),
-    pb.Recompute(),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
 
-
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_a_generator_in_the_body_is_replayed(policy):
     def f(x, policy):
         rng = np.random.default_rng(7)
@@ -38,7 +28,7 @@ def test_a_generator_in_the_body_is_replayed(policy):
     np.testing.assert_allclose(expected, pb.grad(unrolled)(X), rtol=1e-13)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_a_generator_goes_on_where_one_run_leaves_it(policy):
     rng = np.random.default_rng(3)
     pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: u * rng.random(3) + x, x, policy=policy)))(X)
@@ -48,7 +38,7 @@ def test_a_generator_goes_on_where_one_run_leaves_it(policy):
     assert rng.random() == once.random()
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_the_legacy_generator_is_replayed(policy):
     state = np.random.get_state(legacy=False)  # noqa: NPY002 - the legacy generator is what is tested
     try:
@@ -67,7 +57,7 @@ def test_the_legacy_generator_is_replayed(policy):
     assert grads[0].tobytes() == grads[1].tobytes()
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_a_generator_hidden_in_an_object_is_replayed_or_refused(policy):
     class Noise:
         def __init__(self):

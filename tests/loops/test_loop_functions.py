@@ -7,19 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.programs.policies import LOOPED, X
 
 import pullback as pb
-
-POLICIES = (
-    pb.SaveAll(),
-    pb.Recompute(),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
 
 
 class Pair(NamedTuple):
@@ -37,7 +27,7 @@ class State:
     speed: Any
 
 
-def same_everywhere(f, *points, policies=POLICIES, rtol=1e-13, unrolled=None):
+def same_everywhere(f, *points, policies=LOOPED, rtol=1e-13, unrolled=None):
     """``f(x, policy)`` gives the same bits under every policy at every point; the value and gradient of ``unrolled``
     within rounding."""
     for x in points:
@@ -90,7 +80,7 @@ def test_scan():
         return np.sum(ys * np.arange(1, 14)) + np.sum(u)
 
     for x in (X, -X):
-        grads = [pb.grad(lambda a, p=p: looped(a, p))(x) for p in POLICIES]
+        grads = [pb.grad(lambda a, p=p: looped(a, p))(x) for p in LOOPED]
         assert len({g.tobytes() for g in grads}) == 1
         np.testing.assert_allclose(grads[0], pb.grad(unrolled)(x), rtol=1e-13)
 
@@ -112,7 +102,7 @@ def test_scan_over_traced_xs():
             total = total + y**2
         return np.sum(u) + total
 
-    grads = [pb.grad(lambda a, p=p: looped(a, p))(xs) for p in POLICIES]
+    grads = [pb.grad(lambda a, p=p: looped(a, p))(xs) for p in LOOPED]
     assert len({g.tobytes() for g in grads}) == 1
     np.testing.assert_allclose(grads[0], pb.grad(unrolled)(xs), rtol=1e-13)
 
@@ -130,7 +120,7 @@ def test_while_loop():
     same_everywhere(looped, X, X + 0.5, unrolled=unrolled)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_few_steps(policy, n):
     def f(x):
@@ -210,7 +200,7 @@ def test_in_place_on_the_initial_value_leaves_it_alone():
         u *= 1.5
         return u
 
-    for policy in POLICIES:
+    for policy in LOOPED:
         pb.grad(lambda x, policy=policy: np.sum(pb.fori_loop(0, 4, body, x, policy=policy)))(start)
         pb.grad(lambda x, policy=policy: np.sum(x * pb.fori_loop(0, 4, body, start, policy=policy)))(X)
         pb.fori_loop(0, 4, body, start, policy=policy)

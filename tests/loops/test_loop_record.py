@@ -6,21 +6,11 @@ import weakref
 
 import numpy as np
 import pytest
+from tests.programs.policies import LOOPED, X
 
 import pullback as pb
 from pullback.policies.binomial_split import advances, forward_steps
 from pullback.testing.comparing.bits import same_bits
-
-POLICIES = (
-    pb.SaveAll(),
-    pb.Recompute(),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
 
 
 def state_after(x, policy, n=9):
@@ -35,7 +25,7 @@ def state_after(x, policy, n=9):
     return pb.scan(step, x, np.linspace(0, 1, n), policy=policy)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_a_pull_called_again(policy):
     (_u, _ys), pull = pb.vjp(lambda x: state_after(x, policy), X)
     cts = [
@@ -56,7 +46,7 @@ def test_a_pull_called_again(policy):
         pull(cts[0])
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_pulls_of_two_points_interleaved(policy):
     pulls = [pb.vjp(lambda x: np.sum(state_after(x, policy)[1]), x)[1] for x in (X, -X)]
     expected = [pb.grad(lambda x: np.sum(state_after(x, pb.SaveAll())[1]))(x) for x in (X, -X)]
@@ -65,7 +55,7 @@ def test_pulls_of_two_points_interleaved(policy):
             assert pull(1.0)[0].tobytes() == right.tobytes()
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_the_gradient_of_a_gradient(policy):
     def f(x, p):
         return np.sum(pb.fori_loop(0, 5, lambda k, u: np.sin(u) * x + u[0], x, policy=p))
@@ -88,7 +78,7 @@ def test_the_gradient_of_a_gradient(policy):
     np.testing.assert_allclose(found, slope, rtol=1e-5)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_a_gradient_inside_a_body(policy):
     def energy(u, x):
         return np.sum(np.cos(u) * x)
@@ -105,7 +95,7 @@ def test_a_gradient_inside_a_body(policy):
     np.testing.assert_allclose(pb.grad(lambda x: f(x, policy))(X), pb.grad(unrolled)(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", LOOPED, ids=repr)
 def test_nothing_is_held_after_close(policy):
     _, pull = pb.vjp(lambda x: state_after(x, policy), X)
     assert pull.report.live_bytes > 0
@@ -188,7 +178,7 @@ def test_n_steps_hold_few_snapshots(n):
 def test_weak_references_die():
     gc.disable()
     try:
-        for policy in POLICIES:
+        for policy in LOOPED:
             x = np.ones(50)
             seen = []
 

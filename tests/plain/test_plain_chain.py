@@ -7,38 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.programs.policies import MARKED, X, same_everywhere
 
 import pullback as pb
 from pullback.memory.in_force import depth
 from pullback.policies.binomial_split import forward_steps
-
-POLICIES = (
-    pb.Recompute(),
-    pb.Recompute(1),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
-
-
-def same_everywhere(f, *points, policies=POLICIES):
-    """The value and gradient of ``f`` have the bits of save-all under every policy at every point; the gradient is
-    also right."""
-    for x in points or (X, -1.5 * X):
-        value, gradient = pb.value_and_grad(f)(x)
-        for policy in policies:
-            v, g = pb.value_and_grad(f, policy=policy)(x)
-            assert np.asarray(v).tobytes() == np.asarray(value).tobytes(), policy
-            assert g.tobytes() == gradient.tobytes(), f"{policy}: {g} is not {gradient}"
-    e = 1e-6
-    for k in range(x.size):
-        step = np.zeros_like(x)
-        step.flat[k] = e
-        slope = (f(x + step) - f(x - step)) / (2 * e)
-        np.testing.assert_allclose(gradient.flat[k], slope, rtol=1e-5, atol=1e-7)
 
 
 def test_marked_steps():
@@ -133,7 +106,7 @@ def test_an_exception_in_the_steps_that_the_user_catches():
 
 
 def test_an_exception_in_the_steps():
-    for policy in POLICIES:
+    for policy in MARKED:
 
         def f(x):
             for k in pb.steps(9):
@@ -222,7 +195,7 @@ def test_writes_first():
     for loss in (f, g, h):
         for x in (X, -X):
             gradient = pb.grad(loss)(x.copy())
-            for policy in POLICIES:
+            for policy in MARKED:
                 assert pb.grad(loss, policy=policy)(x.copy()).tobytes() == gradient.tobytes(), (loss.__name__, policy)
 
 
@@ -253,7 +226,7 @@ def test_random_numbers_are_drawn_once():
         return np.sum(u)
 
     expected = pb.grad(f)(X)
-    for policy in POLICIES:
+    for policy in MARKED:
         calls.clear()
         assert pb.grad(f, policy=policy)(X).tobytes() == expected.tobytes()
         assert calls == list(range(9))
@@ -270,7 +243,7 @@ def test_several_outputs_and_structures():
 
     tree = {"u": X, "v": X + 1, "n": 3}
     gradient = pb.grad(f)(tree)
-    for policy in POLICIES:
+    for policy in MARKED:
         found = pb.grad(f, policy=policy)(tree)
         assert found["n"] is None
         assert all(found[k].tobytes() == gradient[k].tobytes() for k in "uv")
@@ -313,13 +286,13 @@ def test_float32_and_complex():
         np.array([0.5, 0.2], np.float32),
     ):
         gradient = pb.grad(f)(z)
-        for policy in POLICIES:
+        for policy in MARKED:
             found = pb.grad(f, policy=policy)(z)
             assert found.dtype == z.dtype
             assert found.tobytes() == gradient.tobytes()
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", MARKED, ids=repr)
 def test_a_pull_called_again(policy):
     def f(x):
         u = x * 1
@@ -339,7 +312,7 @@ def test_a_pull_called_again(policy):
     assert pull.report.live_bytes == 0
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", MARKED, ids=repr)
 def test_second_order(policy):
     def f(x):
         u = x * 1
@@ -393,7 +366,7 @@ def test_what_a_policy_holds():
         assert pull.report.live_bytes == 0
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("policy", MARKED, ids=repr)
 def test_nothing_is_left(policy):
     gc.collect()
     gc.disable()

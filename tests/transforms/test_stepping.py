@@ -4,19 +4,9 @@ import contextlib
 
 import numpy as np
 import pytest
+from tests.programs.policies import MARKED, X
 
 import pullback as pb
-
-POLICIES = (
-    pb.Recompute(),
-    pb.Recompute(1),
-    pb.Recompute(3),
-    pb.Binomial(1),
-    pb.Binomial(2),
-    pb.Binomial(5),
-    pb.Binomial(50),
-)
-X = np.array([0.3, -0.7, 1.1])
 
 
 # checkpoint and stop_gradient.
@@ -39,7 +29,7 @@ def test_checkpoint_changes_no_bit():
         lambda g: pb.checkpoint(pb.checkpoint(g)),
     ):
         assert pb.grad(lambda x, wrap=wrap: f(x, wrap))(X).tobytes() == expected.tobytes()
-        for policy in POLICIES:
+        for policy in MARKED:
             assert pb.grad(lambda x, wrap=wrap: f(x, wrap), policy=policy)(X).tobytes() == expected.tobytes()
         assert f(X, wrap) == f(X, lambda g: g)
 
@@ -100,7 +90,7 @@ def test_stop_gradient():
         return pb.grad(lambda y: np.sum(pb.stop_gradient(y) * y * x))(x)
 
     np.testing.assert_allclose(pb.grad(lambda x: np.sum(inner(x)))(X), X)  # it stops every level
-    for policy in POLICIES:
+    for policy in MARKED:
         assert pb.grad(written, policy=policy)(X).tobytes() == pb.grad(written)(X).tobytes()
 
 

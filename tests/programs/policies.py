@@ -1,0 +1,32 @@
+"""The policies that loops and marked steps are tried under, and the comparison of each with save-all."""
+
+import numpy as np
+
+import pullback as pb
+
+MARKED = (
+    pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
+)  # fmt: skip
+"""For marked steps and plain code."""
+LOOPED = (
+    pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
+)  # fmt: skip
+"""For loop functions, under which save-all is a policy like others."""
+X = np.array([0.3, -0.7, 1.1])
+
+
+def same_everywhere(f, *points, policies=MARKED):
+    """The value and gradient of ``f`` have the bits of save-all under every policy at every point; the gradient is
+    also right."""
+    for x in points or (X, -1.5 * X):
+        value, gradient = pb.value_and_grad(f)(x)
+        for policy in policies:
+            v, g = pb.value_and_grad(f, policy=policy)(x)
+            assert np.asarray(v).tobytes() == np.asarray(value).tobytes(), policy
+            assert g.tobytes() == gradient.tobytes(), f"{policy}: {g} is not {gradient}"
+    e = 1e-6
+    for k in range(x.size):
+        step = np.zeros_like(x)
+        step.flat[k] = e
+        slope = (f(x + step) - f(x - step)) / (2 * e)
+        np.testing.assert_allclose(gradient.flat[k], slope, rtol=1e-5, atol=1e-7)
