@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.calls import repeated_pulls
 from pullback.testing.comparing.bits import same_bits
+from pullback.transforms import pulls
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 PROGRAMS = {
@@ -29,7 +29,7 @@ def written(y, x):
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(repeated_pulls, "ENOUGH", 2)
+    monkeypatch.setattr(pulls, "ENOUGH", 2)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -42,9 +42,9 @@ def test_the_bits_are_those_of_the_sweep(name, monkeypatch):
         if name == "several":
             ct = (ct[0] if k != 6 else None, ct[1], ct[2])
         found = pull(ct)
-        monkeypatch.setattr(repeated_pulls, "ENOUGH", 100)
+        monkeypatch.setattr(pulls, "ENOUGH", 100)
         assert same_bits(found, plain(ct))
-        monkeypatch.setattr(repeated_pulls, "ENOUGH", 2)
+        monkeypatch.setattr(pulls, "ENOUGH", 2)
 
 
 def test_what_is_returned_belongs_to_the_caller():

@@ -26,8 +26,6 @@ from pullback.staging.text import Draft, Generated
 from pullback.words.sniffs import quiet
 from pullback.words.specs import ArraySpec
 
-ENOUGH = 40
-"""Calls after which the function pays: to make it takes about as long as so many."""
 MOST_RECORDS = 5_000
 MOST_BYTES = 2**21
 _ORDINARY = frozenset((READ.opcode, INPUT.opcode, CREATE.opcode, COMPONENT.opcode))
@@ -39,16 +37,14 @@ class RepeatedPulls:
     """What is known of the calls of one pull."""
 
     tape: Tape
-    n_calls: int = field(default=0, init=False)
     made: dict[tuple[int, ...], "Reverse | None"] = field(factory=dict, init=False)
     """By the records that are seeded."""
 
     def of(self, cts: list[Any]) -> list[Any] | None:
         """The cotangents of the inputs, None where there is none, from those of the records; None where the tape has to
         be swept."""
-        self.n_calls += 1
         tape = self.tape
-        if self.n_calls <= ENOUGH or tape.outer is not None or tape.marks is not None or TRAPPED.get():
+        if tape.outer is not None or tape.marks is not None or TRAPPED.get():
             return None
         seeded = tuple(i for i, ct in enumerate(cts) if ct is not None)
         if any(i < tape.n_inputs for i in seeded):

@@ -2,7 +2,7 @@
 one."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import define, field
 
@@ -13,7 +13,6 @@ from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.needs import Needs
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
 from pullback.plain.replay import Replayer
-from pullback.plain.staged_patterns import StagedPatterns, staged_patterns
 from pullback.plain.step_entries import StepEntries
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
@@ -23,6 +22,12 @@ from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest
 from pullback.words.errors import PolicyError, ReplayError, ScheduleError, say_where
+
+if TYPE_CHECKING:
+    from pullback.plain.staged_patterns import StagedPatterns
+
+FEWEST = 24
+"""Steps of one kind from which functions for them pay."""
 
 
 class TapeInPlace(NamedTuple):
@@ -59,7 +64,7 @@ class PlainChain:
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
     staging: str = "off"
     """How steps that repeat are executed again, as in ``using``."""
-    staged: StagedPatterns | None = None
+    staged: "StagedPatterns | None" = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
     ended: bool = False
@@ -151,7 +156,7 @@ class PlainChain:
             self.ledger.n_forward += 1
             self._book(n - 1)
         self.needs = Needs.of(self.entries)
-        self.staged = staged_patterns(self.tape, self.entries, self.needs, self.staging)
+        self.staged = self._staged()
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         self._tell_length(n)
         for action in self.schedule:
@@ -164,6 +169,16 @@ class PlainChain:
             self._drop(last)
         self.snapshots.finish()
         self.n = n
+
+    def _staged(self) -> "StagedPatterns | None":
+        """The functions of steps that repeat; None where there cannot be any."""
+        fewest = FEWEST if self.staging == "auto" else 2
+        if self.staging == "off" or len(self.entries.patterns) < fewest:
+            return None
+        # What generates functions takes a third of the import, and few programs have such steps.
+        from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
+
+        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None

@@ -3,13 +3,12 @@ same strides gives the same bits. The user's Python is never called.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field
 
 from pullback.plain.needs import Needs
-from pullback.plain.staged_patterns import StagedPatterns
 from pullback.plain.step_entries import AROUND, Entry, StepEntries, decoded
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
@@ -24,6 +23,9 @@ from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
 from pullback.words.errors import say_where
 
+if TYPE_CHECKING:
+    from pullback.plain.staged_patterns import StagedPatterns
+
 
 @define(eq=False)
 class Replayer:
@@ -35,7 +37,7 @@ class Replayer:
     env: dict[int, Any] = field(factory=dict)
     at: int = 0
     """The step at whose start ``env`` stands."""
-    staged: StagedPatterns | None = None
+    staged: "StagedPatterns | None" = None
     start: int = field(default=0, init=False)
     """Of the step under way: its first record, and its plain operands."""
     operands: tuple[Any, ...] = field(default=(), init=False)

@@ -37,8 +37,6 @@ from pullback.staging.stages import Workspace, require_equal, with_kernels
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
-FEWEST = 24
-"""Steps of one kind from which functions for them pay."""
 MOST_BYTES = 2 * 2**20
 """Bytes of what enters such a step and of what its records hold: functions are made from copies of all values."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
@@ -232,13 +230,11 @@ class StagedPatterns:
                 sweep.owned.discard(ident)
 
 
-def staged_patterns(tape: Tape, entries: StepEntries, needs: Needs, staging: str) -> StagedPatterns | None:
-    """The functions of a chain; None where all steps are executed from their entries."""
-    if staging == "off":
-        return None
-    fewest, most = (FEWEST, MOST_BYTES) if staging == "auto" else (2, inf)
+def staged_patterns(tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int) -> StagedPatterns:
+    """The functions of a chain, for steps of which there are ``fewest`` and more."""
     by = "" if staging in STAGINGS else staging
-    return StagedPatterns(tape, entries, needs, fewest, most, by, backend(by) if by else None)
+    most_bytes = MOST_BYTES if staging == "auto" else inf
+    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None)
 
 
 @define(eq=False)

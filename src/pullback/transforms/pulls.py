@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from pullback.calls.repeated_pulls import RepeatedPulls
 from pullback.memory.in_force import watchers
 from pullback.memory.ledger import Ledger, Report
 from pullback.memory.sweep import Sweep, given_out, release_records, seeded, sweep
@@ -19,6 +18,9 @@ from pullback.words.call_sites import public, site_text
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.specs import spec_of
 from pullback.words.structures import flatten, matched
+
+ENOUGH = 40
+"""Sweeps of one record after which a function for it pays: to make it takes about as long as so many."""
 
 
 class Pull:
@@ -33,7 +35,8 @@ class Pull:
         self._site = traced.site
         self._adjoints: Adjoints | None = None
         self._governor: Any = traced.governor
-        self._repeated: RepeatedPulls | None = None
+        self._n_sweeps = 0
+        self._repeated: Any = None
         self.ledger = ledger
         self._lock = RLock()
         self._pulling = False
@@ -131,7 +134,13 @@ class Pull:
 
     def _repeats(self, run: Sweep) -> bool:
         """Whether the generated function of a pull that is called often has reversed the tape for this seed."""
+        self._n_sweeps += 1
+        if self._n_sweeps <= ENOUGH:
+            return False
         if self._repeated is None:
+            # As in reverse.py: few programs pull so often, and the others need not import that room.
+            from pullback.calls.repeated_pulls import RepeatedPulls  # noqa: PLC0415
+
             self._repeated = RepeatedPulls(self._open().tape)
         found = None if run.outer is not None else self._repeated.of(run.cts)
         if found is not None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.calls.direct_gradients import gradient_at_once
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import given_out, seeded, sweep
@@ -84,6 +83,9 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
         elif staged is not None and not kwargs:
+            # Imported here since that room takes a third of the import, and few programs stage functions.
+            from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
+
             at_once = gradient_at_once(staged, args, where)
             if at_once is not None and type(at_once[0]) is not Traced:
                 found = which.structured(at_once[1]) if which.several else at_once[1][0]
