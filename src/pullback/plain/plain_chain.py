@@ -17,10 +17,8 @@ from pullback.plain.step_entries import StepEntries
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
-from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_text
-from pullback.words.digests import short_digest
 from pullback.words.errors import PolicyError, ReplayError, ScheduleError, say_where
 
 if TYPE_CHECKING:
@@ -215,7 +213,7 @@ class PlainChain:
         replayer, staged = self._replay(), self.staged
         replayer.reach(step)
         if self.verifies:
-            self.entered[step] = self._digests(replayer, step)
+            self.entered[step] = replayer.digests(step)
         if staged is not None and staged.record(step, replayer.env):
             self.entered.pop(step + 1, None)
         else:
@@ -228,18 +226,10 @@ class PlainChain:
         self.work = step
         self._book(step)
 
-    def _digests(self, replayer: Replayer, step: int) -> dict[int, int]:
-        return {i: short_digest(plain_value(v)) for i, v in self._reaching(replayer, step).items()}
-
-    def _reaching(self, replayer: Replayer, step: int) -> dict[int, Any]:
-        """The values that a step, or a later one, reads from before it."""
-        needs, entries, cut = self.needs, self.entries, self.cuts[step]
-        return {i: v for i, v in replayer.env.items() if i < cut and needs.reads_from(step, i, entries)}
-
     def _require_repeated(self, replayer: Replayer, step: int) -> None:
         """Raise :class:`ReplayError` where ``step`` would begin with other values than when it was executed."""
         wanted = self.entered.pop(step, {})
-        found = self._digests(replayer, step) if wanted else {}
+        found = replayer.digests(step) if wanted else {}
         wrong = [i for i in sorted(wanted) if found.get(i, wanted[i]) != wanted[i]]
         if wrong:
             entry = self.entries.get(wrong[0])
@@ -318,7 +308,7 @@ class PlainChain:
     def _snapshot_of_replay(self, step: int) -> PlainSnapshot:
         replayer, start = self._replay(), self.cuts[step]
         replayer.reach(step)
-        snapshot = PlainSnapshot(start, self._reaching(replayer, step))
+        snapshot = PlainSnapshot(start, replayer.reaching(step))
         for ident in snapshot.values:
             replayer.own.discard(replayer.base.get(ident, ident))
         return snapshot

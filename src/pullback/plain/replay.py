@@ -14,6 +14,7 @@ from pullback.recording.crossing import raised
 from pullback.recording.handles import (
     Handle,
     freeze,
+    plain_value,
     twin_of,
 )
 from pullback.recording.recorder import evaluate
@@ -21,6 +22,7 @@ from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
+from pullback.words.digests import short_digest
 from pullback.words.errors import say_where
 
 if TYPE_CHECKING:
@@ -76,6 +78,15 @@ class Replayer:
             del self.env[ident]
             self.base.pop(ident, None)
         self.own.clear()
+
+    def reaching(self, step: int) -> dict[int, Any]:
+        """The values that a step, or a later one, reads from before it."""
+        needs, entries, cut = self.needs, self.entries, self.entries.cuts[step]
+        return {i: v for i, v in self.env.items() if i < cut and needs.reads_from(step, i, entries)}
+
+    def digests(self, step: int) -> dict[int, int]:
+        """The digests of these."""
+        return {i: short_digest(plain_value(v)) for i, v in self.reaching(step).items()}
 
     def _run(self, step: int, records: list[Any] | None) -> None:
         self.start, self.operands = self.entries.cuts[step], self.entries.operands_of(step)
