@@ -18,18 +18,16 @@ from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.rules.forms import FORMS
 from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.operations import entering, enters_as
 from pullback.staging.quick_operators import Known
 from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
-from pullback.staging.stages import Recorded, Stage, Workspace
-from pullback.staging.symbols import Symbol
+from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
 from pullback.staging.twins import Twins
 from pullback.staging.valueless import VALUELESS
 from pullback.words.sniffs import quiet
-from pullback.words.specs import buffer_of, carries_derivative
+from pullback.words.specs import carries_derivative
 
 
 @define(eq=False)
@@ -235,7 +233,7 @@ class StagedSteps:
             after, ys = after[:n], after[n:]
             steps.outputs.write(k, ys)
         if step is not None and steps.ledger.heard:
-            step.items = _items(stage, step.slots)
+            step.items = slot_items(stage.booked, step.slots)
         if not stage.closed:
             after = as_before(state, after)
         if steps.verifier.compares:
@@ -278,21 +276,6 @@ class StagedSteps:
             )  # fmt: skip
             variants.learn(recorded)
         return step, values
-
-
-def _items(stage: Stage, slots: tuple[Any, ...]) -> list[Item]:
-    """What holding the slots costs, as the ledger books the records."""
-    by_number = dict(zip(stage.slots, slots, strict=True))
-    items: dict[int, Item] = {}
-    for record in stage.records:
-        form = FORMS[record[0]]
-        for (_, reason), saved in zip(form.held, form.saved_values(record), strict=True):
-            for x in saved if type(saved) is tuple else (saved,):
-                value = by_number[x.number] if type(x) is Symbol else x
-                if isinstance(value, np.ndarray):
-                    buffer = buffer_of(value)
-                    items.setdefault(id(buffer), (id(buffer), buffer.nbytes, reason))
-    return list(items.values())
 
 
 def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> StagedSteps | None:

@@ -3,21 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from pullback.backends.plans import Backend
-from pullback.memory.ledger import Item
 from pullback.plain.pattern_statements import PatternStatements
 from pullback.rules.forms import FORMS
 from pullback.staging.operations import Constant
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import Workspace, numbers_held, require_equal, valued, with_kernels
-from pullback.staging.symbols import Symbol
+from pullback.staging.stages import Workspace, booked_slots, numbers_held, require_equal, valued, with_kernels
 from pullback.staging.text import Draft, Generated
 from pullback.words.sniffs import quiet
-from pullback.words.specs import buffer_of
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]
 """Which values of a step have a cotangent when its turn comes, and which of those that entered it; whether it masks."""
@@ -50,28 +46,10 @@ class PatternStage:
     made: PatternStatements | None = None
     """What a reverse is made of; kept until there is one, since it holds copies of all values of a step."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
-    """Which slots hold arrays, each with the reason for which a record holds it first."""
+    """The places of the slots that records hold, with the reasons."""
 
     def __attrs_post_init__(self) -> None:
-        at = {number: k for k, number in enumerate(self.slots)}
-        found: dict[int, str] = {}
-        for record in self.records:
-            form = FORMS[record[0]]
-            for (_, reason), saved in zip(form.held, form.saved_values(record) if form.saved else (), strict=True):
-                for x in saved if type(saved) is tuple else (saved,):
-                    if type(x) is Symbol:
-                        found.setdefault(at[x.number], reason)
-        self.booked = tuple(found.items())
-
-    def items(self, slots: Sequence[Any]) -> list[Item]:
-        """What a recorded step holds, as the ledger books its records."""
-        items: dict[int, Item] = {}
-        for k, reason in self.booked:
-            value = slots[k]
-            if isinstance(value, np.ndarray):
-                buffer = buffer_of(value)
-                items.setdefault(id(buffer), (id(buffer), buffer.nbytes, reason))
-        return list(items.values())
+        self.booked = booked_slots(self.records, self.slots)
 
     def take_kernels(self, drafts: Sequence[Draft], backend: Backend, given: tuple[Any, ...]) -> None:
         """The functions become those of a backend where these give the same bytes."""

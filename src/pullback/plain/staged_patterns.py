@@ -33,7 +33,7 @@ from pullback.plain.step_entries import StepEntries, decoded
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.stages import Workspace, require_equal, with_kernels
+from pullback.staging.stages import Workspace, require_equal, slot_items, with_kernels
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
@@ -123,7 +123,7 @@ class StagedPatterns:
     def items(self, step: int) -> list[Item]:
         """What a recorded step holds, as the ledger books its records."""
         stage, slots = self.slots[step]
-        return stage.items(slots)
+        return slot_items(stage.booked, slots)
 
     def thaw(self, step: int) -> None:
         """The records of a step stand on the tape again."""

@@ -184,12 +184,23 @@ class StepEntries:
             if entry is None:
                 entry = self._other(place, record, arguments, params)
         if entry is None:
-            entry = Entry(_skeleton(record, start, self.near), arguments, params, rerun)
+            entry = Entry(self._skeleton(record), arguments, params, rerun)
         mine.append(entry)
 
     def coded(self, ident: int) -> int:
         """How a value stands in the entries of the step under way."""
         return ident - self.start if ident >= self.near else ident - AROUND
+
+    def _skeleton(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A record with its ids as they stand in entries, and without the values it holds."""
+        form = FORMS[record[0]]
+        first, saved = 1 + len(form.active), len(form.saved)
+        if form.wide:
+            return (record[0], tuple(map(self.coded, record[1])), *record[2:])
+        made = (record[0], *map(self.coded, record[1:first]), *(None,) * saved, *record[first + saved :])
+        if record[0] in WRITE_OPCODES:  # they hold their own id
+            return (*made[:-2], record[-2] - self.start, record[-1])
+        return made
 
     def operand(self, value: Any) -> Operand:
         """A plain operand is met."""
@@ -258,18 +269,6 @@ class StepEntries:
 def decoded(coded: int, start: int) -> int:
     """The id that stands for a value in an entry of the step that starts at ``start``."""
     return coded + AROUND if coded < FAR else coded + start
-
-
-def _skeleton(record: tuple[Any, ...], start: int, floor: int) -> tuple[Any, ...]:
-    form = FORMS[record[0]]
-    first = 1 + len(form.active)
-    if form.wide:
-        return (record[0], tuple(k - start if k >= floor else k - AROUND for k in record[1]), *record[2:])
-    ids = [k - start if k >= floor else k - AROUND for k in record[1:first]]
-    if record[0] in WRITE_OPCODES:  # they hold their own id
-        return (record[0], *ids, *record[first:-2], record[-2] - start, record[-1])
-    saved = len(form.saved)
-    return (record[0], *ids, *(None,) * saved, *record[first + saved :])
 
 
 def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:

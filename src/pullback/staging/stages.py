@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.backends.plans import Backend, Kernel
+from pullback.memory.ledger import Item
 from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
@@ -21,6 +22,7 @@ from pullback.staging.symbols import Program, Symbol, mapped
 from pullback.staging.text import Description, Draft, Fresh, Generated
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
+from pullback.words.specs import buffer_of
 
 
 @define(eq=False)
@@ -94,6 +96,8 @@ class Stage:
     gathered: tuple[bool, ...]
     """Which captured values get one."""
     masks: bool
+    booked: tuple[tuple[int, str], ...] = field(init=False)
+    """The places of the slots that records hold, with the reasons."""
     held: tuple[bool, ...] = field(default=(), init=False)
     """Which inputs lie in memory that a slot has, too."""
     notes: list[str] = field(factory=list, init=False)
@@ -108,6 +112,9 @@ class Stage:
     """Whether what it returns is of the kind that entered it."""
     repeats: bool = field(default=False, init=False)
     """Whether it is so once Python's numbers are such again."""
+
+    def __attrs_post_init__(self) -> None:
+        self.booked = booked_slots(self.records, self.slots)
 
     def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
         """``tape`` with the records that the ordinary way would have made."""
@@ -124,6 +131,29 @@ class Stage:
             tape.records.append(record)
         tape.n_inputs = self.n_inputs
         return tape
+
+
+def booked_slots(records: Sequence[Any], slots: Sequence[int]) -> tuple[tuple[int, str], ...]:
+    """The places of the slots that records hold, each with the reason for which one holds it first."""
+    place, found = {number: k for k, number in enumerate(slots)}, dict[int, str]()
+    for record in records:
+        form = FORMS[record[0]]
+        for (_, reason), saved in zip(form.held, form.saved_values(record), strict=True):
+            for x in saved if type(saved) is tuple else (saved,):
+                if type(x) is Symbol:
+                    found.setdefault(place[x.number], reason)
+    return tuple(found.items())
+
+
+def slot_items(booked: Sequence[tuple[int, str]], slots: Sequence[Any]) -> list[Item]:
+    """What holding the slots costs, as the ledger books the records."""
+    items: dict[int, Item] = {}
+    for k, reason in booked:
+        value = slots[k]
+        if isinstance(value, np.ndarray):
+            buffer = buffer_of(value)
+            items.setdefault(id(buffer), (id(buffer), buffer.nbytes, reason))
+    return list(items.values())
 
 
 def valued(x: Any, by_number: dict[int, Any]) -> Any:
