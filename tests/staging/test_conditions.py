@@ -5,11 +5,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from tests.staging.both_ways import loop_over, measured, outside, require_same, stages
+from tests.staging.both_ways import loop_over, measured, require_same, stages
 
 import pullback as pb
-from pullback.rules.catalogue import registry
-from pullback.staging.conditions import errors_are_ordinary, may_wait
+from pullback.staging.conditions import errors_are_ordinary
 
 X = np.array([3.0, 4.0, 5.0, 6.0])
 
@@ -91,10 +90,3 @@ def test_a_warning_names_the_line_of_the_body():
     assert stages()
     assert lines[0] == lines[1]
     assert (__file__, body.__code__.co_firstlineno + 1) in staged
-
-
-def test_what_may_fail_or_change_its_spec_by_value_does_not_wait():
-    assert may_wait("write")
-    assert may_wait(registry.named("operator_multiply"))
-    assert may_wait(registry.named("getitem"))
-    assert not may_wait(outside)

@@ -15,11 +15,11 @@ from pullback.recording.handles import FROZEN, Handle, freeze, make, resolve, st
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
-from pullback.staging.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
-from pullback.staging.quick_operators import Known
-from pullback.staging.shadow import ShadowRun
-from pullback.staging.twins import Twins, become
-from pullback.staging.valueless import KIND_OF, ValuelessView
+from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
+from pullback.shadow.quick_operators import Known
+from pullback.shadow.shadow_run import ShadowRun
+from pullback.shadow.twins import Twins, become
+from pullback.shadow.valueless import KIND_OF, ValuelessView
 from pullback.words.errors import WriteError
 
 

@@ -20,13 +20,13 @@ from pullback.recording.recorder import INPUT, hold
 from pullback.recording.tape import RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
+from pullback.shadow.operations import CAPTURE as CAPTURED_VALUE
+from pullback.shadow.operations import RESULT
+from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.operations import CAPTURE as CAPTURED_VALUE
-from pullback.staging.operations import RESULT
 from pullback.staging.shelf import Shelf, Variants, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
-from pullback.staging.valueless import VALUELESS
 from pullback.tracing.tracer import View
 from pullback.words.call_sites import find_site
 from pullback.words.errors import StructureError

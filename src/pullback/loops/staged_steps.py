@@ -18,14 +18,14 @@ from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
+from pullback.shadow.operations import entering, enters_as
+from pullback.shadow.quick_operators import Known
+from pullback.shadow.shadow_run import ShadowRun
+from pullback.shadow.twins import Twins
+from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import computed, errors_are_ordinary
-from pullback.staging.operations import entering, enters_as
-from pullback.staging.quick_operators import Known
-from pullback.staging.shadow import ShadowRun
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
-from pullback.staging.twins import Twins
-from pullback.staging.valueless import VALUELESS
 from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
 

@@ -8,7 +8,7 @@ from attrs import define, field
 from pullback.backends.plans import Backend
 from pullback.plain.pattern_statements import PatternStatements
 from pullback.rules.forms import FORMS
-from pullback.staging.operations import Constant
+from pullback.shadow.operations import Constant
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.stages import Workspace, booked_slots, numbers_held, require_equal, valued, with_kernels

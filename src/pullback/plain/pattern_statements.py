@@ -13,7 +13,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.rules.forms import FORMS
-from pullback.staging.conditions import may_wait
+from pullback.shadow.waiting import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written
 from pullback.staging.reverse_statements import held_by_symbols
 from pullback.staging.symbols import Program, Symbol

@@ -1,5 +1,5 @@
-"""Steps that repeat, as generated functions: a shadow run compares each step with what is known, statements compute it.
+"""Operations that repeat, as generated functions: the statements that compute a step, where values lie, their text.
 
-May import: words, backends, rules, recording, primitives.selecting, memory, tracing.
+May import: words, backends, rules, recording, primitives.selecting, memory, shadow.
 May be imported by: plain, calls, loops.
 """

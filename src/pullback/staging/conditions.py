@@ -1,5 +1,4 @@
-"""Under which conditions steps are followed: which operations may wait until the step is over, and the state of NumPy's
-errors and of Python's warnings, which must be the same for all of them."""
+"""Under which states of NumPy's errors generated functions run, and how they warn and fail at the user's lines."""
 
 import sys
 import warnings
@@ -7,46 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.rules.declaration import Primitive
 from pullback.staging.text import Generated, of_file
 from pullback.words.call_sites import site_line, site_text
 from pullback.words.errors import say_where
 from pullback.words.sniffs import error_state, is_quiet, under_error_state
 
-_BY_VALUE = (".curves.", ".sets")
-"""Modules of the core whose primitives look at what they are given."""
-_TOTAL = frozenset(("operator_add", "operator_subtract", "operator_multiply", "operator_negative", "operator_positive"))
-"""Operators of Python's numbers that never fail."""
-_MASKS = frozenset(("where", "condition"))
-"""Operands without derivative that say which elements, but not how many."""
 _ALLOWED: dict[Any, bool] = {}
 _DEFAULTS: dict[Any, bool] = {}
 _DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _REGISTRIES: dict[str, dict[Any, Any]] = {}
-
-
-def may_wait(prim: Any) -> bool:
-    """Whether a primitive can be computed after the body has gone on: it neither fails for what its operands hold, nor
-    does the spec of its result depend on that.
-
-    So it is for whatever is elementwise, linear or a view, and for the core's own but for fits and sets; not where an
-    operand says how many elements there are.
-    """
-    if type(prim) is not Primitive:
-        return True
-    if not _MASKS.issuperset(prim.nondiff) and not prim.elementwise:
-        return False
-    if prim.elementwise or prim.view or prim.linear or prim.bilinear:
-        return True
-    module = str(getattr(prim.forward, "__module__", None))
-    if module.startswith("pullback.primitives."):
-        return not any(part in module for part in _BY_VALUE)
-    return module == "numpy"
-
-
-def fails_as_a_number(prim: Any, results: tuple[Any, ...]) -> bool:
-    """Whether what is computed is Python's own arithmetic on numbers that may raise, or turn complex."""
-    return any(result.type in (float, complex) for result in results) and getattr(prim, "name", "") not in _TOTAL
 
 
 def errors_are_ordinary() -> bool:

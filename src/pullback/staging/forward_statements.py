@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
-from pullback.staging.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation
+from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation
 from pullback.staging.symbols import Program, Symbol
 
 

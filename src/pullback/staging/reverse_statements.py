@@ -24,8 +24,8 @@ from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import without_nan
 from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
+from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
-from pullback.staging.operations import Operation
 from pullback.staging.symbols import Program, Symbol
 from pullback.words.specs import buffer_of
 

@@ -7,8 +7,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.backends.plans import Backend
+from pullback.shadow.operations import Operation, same
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.operations import Operation, same
 from pullback.staging.stages import Recorded, Stage, stage_of
 from pullback.words import plugins
 

@@ -13,10 +13,10 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
+from pullback.shadow.operations import Operation, Result, entering
+from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
-from pullback.staging.operations import Operation, Result, entering
 from pullback.staging.placing import plan_of
-from pullback.staging.quick_operators import Known
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
 from pullback.staging.text import Description, Draft, Fresh, Generated

@@ -11,8 +11,8 @@ from attrs import define, field
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, Tape
 from pullback.rules.declaration import Primitive
-from pullback.staging.operations import ADD, TAKE, WRITE, Result, is_like, likeness
-from pullback.staging.quick_operators import (
+from pullback.shadow.operations import ADD, TAKE, WRITE, Result, is_like, likeness
+from pullback.shadow.quick_operators import (
     EAGER,
     Known,
     array_ufunc,

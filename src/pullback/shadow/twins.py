@@ -12,8 +12,8 @@ from pullback.recording.recorder import call
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
 from pullback.recording.writes import takes_over, write_region
-from pullback.staging.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation, Result, result_of
-from pullback.staging.valueless import ValuelessView, kind_name
+from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation, Result, result_of
+from pullback.shadow.valueless import ValuelessView, kind_name
 from pullback.tracing.running import open_input
 
 

@@ -20,7 +20,7 @@ from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.staging.operations import ADD, TAKE, WRITE, Constant, Operation
+from pullback.shadow.operations import ADD, TAKE, WRITE, Constant, Operation
 from pullback.tracing.tracer import Tracer, View
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state

@@ -9,7 +9,7 @@ import pytest
 from tests.staging.both_ways import loop_over, measured, require_same, stages
 
 import pullback as pb
-from pullback.staging.valueless import CLASSES, kind_name
+from pullback.shadow.valueless import CLASSES, kind_name
 from pullback.testing.comparing.bits import same_bits
 from pullback.tracing.tracer import Tracer
 

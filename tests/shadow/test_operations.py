@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pullback.recording.tape import Tape
-from pullback.staging.operations import (
+from pullback.shadow.operations import (
     Constant,
     Operation,
     entering,

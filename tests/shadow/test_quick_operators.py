@@ -7,7 +7,7 @@ import pytest
 from tests.staging.both_ways import loop_over, measured, require_same, stages
 
 import pullback as pb
-from pullback.staging import shadow
+from pullback.shadow.shadow_run import ShadowRun
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 C = np.array([1.5, 0.5, 0.25, 2.0])
@@ -116,8 +116,8 @@ def test_common_operators_do_not_ask_the_shadow(monkeypatch):
         return -v / 3.0
 
     measured(loop_over(body), X, pb.SaveAll(), "numpy")
-    asked, matching = [], shadow.ShadowRun._matching
-    monkeypatch.setattr(shadow.ShadowRun, "_matching", lambda run, *call: asked.append(call) or matching(run, *call))
+    asked, matching = [], ShadowRun._matching
+    monkeypatch.setattr(ShadowRun, "_matching", lambda run, *call: asked.append(call) or matching(run, *call))
     measured(loop_over(body), X, pb.SaveAll(), "numpy")
     assert not asked
     measured(loop_over(lambda k, u, x: np.roll(body(k, u, x), 1)), X, pb.SaveAll(), "numpy")

@@ -23,8 +23,7 @@ from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import takes_over, write_region
 from pullback.rules.declaration import Primitive
-from pullback.staging.conditions import fails_as_a_number, may_wait
-from pullback.staging.operations import (
+from pullback.shadow.operations import (
     ADD,
     CAPTURE,
     CREATE,
@@ -39,9 +38,10 @@ from pullback.staging.operations import (
     entry_of,
     same,
 )
-from pullback.staging.quick_operators import EAGER, Known
-from pullback.staging.twins import Twins, become, told
-from pullback.staging.valueless import CLASSES, KIND_OF, Following, ValuelessTracer, ValuelessView
+from pullback.shadow.quick_operators import EAGER, Known
+from pullback.shadow.twins import Twins, become, told
+from pullback.shadow.valueless import CLASSES, KIND_OF, Following, ValuelessTracer, ValuelessView
+from pullback.shadow.waiting import fails_as_a_number, may_wait
 from pullback.words.foreign import ORDINARY
 from pullback.words.sniffs import error_state
 
