@@ -6,6 +6,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.backends.plans import Backend
+from pullback.plain.needs import StepNeeds
+from pullback.plain.pattern_routes import Route, route_of
 from pullback.plain.pattern_statements import PatternStatements
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant
@@ -33,6 +35,8 @@ class PatternStage:
     """All that enters."""
     returned: tuple[int, ...]
     """The places of what is needed after the step."""
+    route: Route | None
+    """The way to the next step, where it is of the same kind."""
     advance: Generated
     record: Generated
     slots: tuple[int, ...]
@@ -58,9 +62,13 @@ class PatternStage:
         self.record, also = with_kernels(record, self.record, backend, given)
         self.notes += [text for text in (why, also) if text]
 
-    def fits(self, entering: Sequence[Any], operands: Sequence[Any]) -> bool:
-        """Whether the functions are for these values."""
-        return all(map(Constant.admits, self.kinds, entering)) and all(map(Constant.admits, self.operands, operands))
+    def takes(self, entering: Sequence[Any]) -> bool:
+        """Whether the functions are for what enters."""
+        return all(map(Constant.admits, self.kinds, entering))
+
+    def takes_constants(self, operands: Sequence[Any]) -> bool:
+        """Whether they are for these plain operands."""
+        return all(map(Constant.admits, self.operands, operands))
 
     def saved(self, place: int, slots: Sequence[Any]) -> list[Any]:
         """What the record at a place holds."""
@@ -111,9 +119,11 @@ def reverse_of_pattern(
 
 
 def stage_of_pattern(
-    made: PatternStatements, returned: tuple[int, ...], entering: dict[int, Any], operands: Sequence[Any]
+    made: PatternStatements, needs: StepNeeds, length: int, entering: dict[int, Any], operands: Sequence[Any]
 ) -> tuple[PatternStage, list[Draft]]:
-    """The stage of a step that was entered so, without a reverse, and what its functions are generated from."""
+    """The stage of a step of ``length`` records that was entered so, without a reverse, and what its functions are
+    generated from."""
+    returned = tuple(k for k in sorted(needs.values) if needs.last_use.get(k, -1) > length)
     program, forward = made.program, made.forward
     slots = tuple(dict.fromkeys(n for record in made.records[len(made.inputs) :] for n in numbers_held(record)))
     leaving = tuple(made.known[place].number for place in returned)
@@ -133,6 +143,7 @@ def stage_of_pattern(
         kinds=tuple(Constant.of(entering[k]) for k in inputs),
         operands=tuple(map(Constant.of, operands)),
         returned=returned,
+        route=route_of(needs, inputs, returned, length),
         advance=drafts[0].generated(),
         record=drafts[1].generated(),
         slots=slots,

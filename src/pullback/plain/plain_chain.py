@@ -106,6 +106,8 @@ class PlainChain:
             self._step_done(k)
         if self.n is None or k == 0:
             self.snapshots.begin(k, self.cuts[k])
+        if self.pending is not None and self.n is not None:
+            return  # no snapshot came, and none went
         while self.pending is None:
             action = next(self.schedule)
             if type(action) in (Advance, Record):
@@ -212,7 +214,7 @@ class PlainChain:
         """Execute a step again, and let its records hold what the pullbacks read."""
         replayer, staged = self._replay(), self.staged
         replayer.reach(step)
-        if self.verifies:
+        if self.verifies and not (staged is not None and step and staged.repeats_surely(step - 1)):
             self.entered[step] = replayer.digests(step)
         if staged is not None and staged.record(step, replayer.env):
             self.entered.pop(step + 1, None)
@@ -314,7 +316,9 @@ class PlainChain:
         return snapshot
 
     def _book(self, step: int) -> None:
-        if self.staged is not None and step in self.staged.slots:
+        if not self.ledger.heard:
+            items = []
+        elif self.staged is not None and step in self.staged.slots:
             items = self.staged.items(step)
         else:
             items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])

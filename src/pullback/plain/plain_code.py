@@ -62,8 +62,10 @@ class PlainCode(Governor):
     ) -> None:
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
-        self._begin_unmarked()
         chain, tape = self.active, self.tape
+        if chain is None:
+            self._begin_unmarked()
+            chain = self.active
         if chain is None or tape is None:
             return
         ident = len(tape.records)

@@ -56,11 +56,12 @@ class Replayer:
     def reach(self, step: int) -> None:
         """Execute the steps up to the start of ``step``, values only."""
         while self.at < step:
-            if self.staged is not None and self.staged.advance(self.at, self.env):
-                self.at += 1
-                self._forget()
-            else:
+            reached = self.at if self.staged is None else self.staged.advance(self.at, step, self.env)
+            if reached == self.at:
                 self.run(self.at, None)
+            else:
+                self.at = reached
+                self._forget()
 
     def run(self, step: int, records: list[Any] | None) -> None:
         """Execute the entries of a step; with ``records``, put each record back in its place with the values it holds.
@@ -72,7 +73,7 @@ class Replayer:
         self.at = step + 1
 
     def _forget(self) -> None:
-        """After a step that functions have carried out: what they gave may look at what entered, so nothing is
+        """After steps that functions have carried out: what they gave may look at what entered, so nothing is
         written in place."""
         for ident in [i for i in self.env if not self.needs.reads_from(self.at, i, self.entries)]:
             del self.env[ident]

@@ -18,6 +18,7 @@ from pullback.memory.in_force import STAGINGS
 from pullback.memory.ledger import Item, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
 from pullback.plain.needs import Needs, StepNeeds
+from pullback.plain.pattern_routes import Route
 from pullback.plain.pattern_shelf import NOTHING, Known, known_of
 from pullback.plain.pattern_stages import (
     PatternReverse,
@@ -82,17 +83,49 @@ class StagedPatterns:
         return work
 
     # Forward.
-    def advance(self, step: int, env: dict[int, Any]) -> bool:
-        """Whether a step was carried out by functions: ``env`` then has what is needed after it."""
+    def advance(self, step: int, stop: int, env: dict[int, Any]) -> int:
+        """The step that is reached, ``stop`` at most, by steps that functions have carried out: ``env`` then has what
+        is needed after them."""
         found = self._fitting(step, env)
         if found is None:
-            return False
+            return step
         stage, entering, operands = found
         with quiet():
+            if stage.route is not None:
+                return self._run(step, stop, stage, stage.route, env)
             (returned,) = stage.advance.function(entering, operands, *self.work(stage).of(stage.advance))
         start = self.entries.cuts[step]
         env.update(zip([start + place for place in stage.returned], returned, strict=True))
-        return True
+        return step + 1
+
+    def _run(self, first: int, stop: int, stage: PatternStage, route: Route, env: dict[int, Any]) -> int:
+        """Carry out a step that fits, and those after it that are of the same kind. What one of them gives is of the
+        kind that the next takes if it was so once."""
+        needs, cuts, entries = self.needs.steps, self.entries.cuts, self.entries
+        function, work = stage.advance.function, self.work(stage).of(stage.advance)
+        state, operands = route.entering(env, cuts[first]), entries.operands_of(first)
+        for step in range(first, stop):
+            (returned,) = function(route.read(state), operands, *work)
+            after = step + 1
+            if after == stop or needs[after] is not needs[first] or cuts[after] - cuts[step] != route.length:
+                break
+            following = route.pick((*returned, *state))
+            if step == first and not stage.takes(route.read(following)):
+                break
+            if entries.others[after] is not None or entries.others[step] is not None:
+                operands = entries.operands_of(after)
+                if not stage.takes_constants(operands):
+                    break
+            if step == first:
+                route.taken(env, cuts[first])
+            state = following
+        route.left(env, cuts[step], returned, state)
+        return after
+
+    def repeats_surely(self, step: int) -> bool:
+        """Whether a step consists of the library's own primitives alone, of which functions have been made: executed
+        again it gives the same."""
+        return bool(self.known_of(step).stages)
 
     def record(self, step: int, env: dict[int, Any]) -> bool:
         """Whether a step was recorded by functions. They compute no new state."""
@@ -116,7 +149,7 @@ class StagedPatterns:
         start, operands = self.entries.cuts[step], self.entries.operands_of(step)
         for stage in stages:
             entering = [env.get(decoded(k, start)) for k in stage.inputs]
-            if stage.fits(entering, operands):
+            if stage.takes(entering) and stage.takes_constants(operands):
                 return stage, entering, operands
         return None
 
@@ -160,9 +193,8 @@ class StagedPatterns:
         pattern, operands = self.entries.patterns[step], self.entries.operands_of(step)
         try:
             made = statements_of(pattern, needs, entering, operands, records)
-            returned = tuple(k for k in sorted(needs.values) if needs.last_use.get(k, -1) > stop - start)
-            stage, drafts = stage_of_pattern(made, returned, entering, operands)
-            slots = checked_slots(stage, made, [env[start + place] for place in returned], Workspace())
+            stage, drafts = stage_of_pattern(made, needs, stop - start, entering, operands)
+            slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], Workspace())
             if self.backend is not None:
                 stage.take_kernels(drafts, self.backend, given_to(made))
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: no stage is made of it

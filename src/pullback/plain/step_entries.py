@@ -58,9 +58,12 @@ class Entry:
     """For a loop: the function that runs it again on the values of what entered."""
     rest: tuple[Any, ...] | None = field(init=False)
     """Of the record: what is neither an id nor a value that it holds; None for a loop."""
+    short: bool = field(init=False)
+    """Whether that is the call site alone."""
 
     def __attrs_post_init__(self) -> None:
         self.rest = _rest(self.skeleton)
+        self.short = self.rest is not None and len(self.rest) == 1
 
     def says(self, record: tuple[Any, ...], arguments: Any, params: Any) -> bool:
         """Whether this is the entry of a record with these arguments. The ids in it are those of the arguments, and
@@ -68,10 +71,12 @@ class Entry:
         return (
             self.arguments == arguments
             and self.skeleton[0] == record[0]
-            and self.rest is not None
-            and same_parts(self.rest, _rest(record) or ())
+            and (self.skeleton[-1] == record[-1] if self.short else self._says_the_rest(record))
             and (not params or self.rest_holds_params or same_content(self.params, params))
         )
+
+    def _says_the_rest(self, record: tuple[Any, ...]) -> bool:
+        return self.rest is not None and same_parts(self.rest, _rest(record) or ())
 
     @property
     def rest_holds_params(self) -> bool:
@@ -171,8 +176,7 @@ class StepEntries:
     # The step under way.
     def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
         """``record`` is made. ``arguments`` are its operands, as :meth:`coded` and :meth:`operand` give them."""
-        mine, start = self.open, self.start
-        place = ident - start
+        mine, place = self.open, ident - self.start
         while len(mine) < place:
             mine.append(None)
         entry, followed = None, self.followed
