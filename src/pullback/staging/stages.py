@@ -354,10 +354,9 @@ def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
     work = Workspace()
     captured = [value for _, value in step.captured]
     with quiet():  # what there is to be warned of has been warned of by the recorded step
-        given = step.inputs, captured, step.constants
-        read, (returned, slots) = stage.record.whole(*given, *work.of(stage.record))
-        also_read, (advanced,) = stage.advance.whole(*given, *work.of(stage.advance))
-    for values, on_the_way in ((returned, read), (advanced, also_read)):
+        read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
+        seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
+    for values, on_the_way in ((returned, read), (advanced, seen)):
         require_equal(on_the_way, step.read, "what is read")
         require_equal(values, step.returned, "what the step returns")
     random = np.random.default_rng(0)
