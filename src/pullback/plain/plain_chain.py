@@ -62,6 +62,8 @@ class PlainChain:
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
     staging: str = "off"
     """How steps that repeat are executed again, as in ``using``."""
+    works: dict[Any, Any] = field(factory=dict)
+    """What functions work in, by stage: of all chains of a trace."""
     staged: "StagedPatterns | None" = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
@@ -170,13 +172,15 @@ class PlainChain:
 
     def _staged(self) -> "StagedPatterns | None":
         """The functions of steps that repeat; None where there cannot be any."""
-        fewest = FEWEST if self.staging == "auto" else 2
+        calls, fewest = self.entries.calls, FEWEST if self.staging == "auto" else 2
+        if calls is not None and calls.n >= fewest:
+            fewest = 1
         if self.staging == "off" or len(self.entries.patterns) < fewest:
             return None
         # What generates functions takes a third of the import, and few programs have such steps.
         from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
 
-        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest)
+        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.works)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None
