@@ -114,9 +114,7 @@ def test_the_bits_are_those_of_recorded_steps(body):
     require_same(loop_over(body), X, X[::-1] * 1.5 + 0.1)
 
 
-@pytest.mark.parametrize(
-    "body", [b for b in BODIES if b not in (by_value, by_comparison)], ids=lambda body: body.__name__
-)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_they_are_staged(body):
     require_same(loop_over(body, 4 * N) if body is not from_a_table else loop_over(body), X, policies=(pb.SaveAll(),))
     assert stages()
@@ -126,13 +124,6 @@ def test_they_are_staged(body):
 def test_a_branch_has_a_stage_for_each_side():
     require_same(loop_over(branched), X)
     assert len(stages()) == 2
-
-
-@pytest.mark.parametrize("body", [by_value, lambda k, u, x: np.where(u > 0, u, x)])
-def test_a_step_that_asks_for_a_value_is_recorded_and_why_is_known(body):
-    require_same(loop_over(body), X)
-    assert not stages()
-    assert len(reasons()) == 1
 
 
 def test_a_branch_on_a_value_that_comes_late_is_seen():

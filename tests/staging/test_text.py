@@ -9,7 +9,6 @@ import pytest
 from tests.staging.both_ways import loop_over, measured, the_stage
 
 import pullback as pb
-from pullback.staging.text import MOST_FRESH, Fresh
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 
@@ -57,21 +56,3 @@ def test_an_error_shows_the_line_of_the_text(stage):
     with pytest.raises(TypeError) as raised:
         stage.record.function([X], [X], [None], (), ())
     assert "v8 = v7 - v2" in "".join(format_exception(raised.value))
-
-
-def test_an_array_that_leaves_is_used_again_when_nobody_has_it():
-    fresh = Fresh((3,), np.dtype(float))
-    first = fresh()
-    place = first.__array_interface__["data"][0]
-    second = fresh()
-    assert second is not first
-    del first
-    assert fresh().__array_interface__["data"][0] == place
-    held = [fresh() for _ in range(2 * MOST_FRESH)]
-    assert len({id(array) for array in held}) == len(held)
-
-
-def test_a_view_of_what_left_keeps_it():
-    fresh = Fresh((3,), np.dtype(float))
-    view = fresh()[1:]
-    assert not np.shares_memory(view, fresh())

@@ -5,7 +5,7 @@ The twins are the handles of that very trace, those of the arguments among them.
 there, in the order in which it comes, and a write to an argument is a write to the caller's array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from attrs import define, field
@@ -17,6 +17,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING,
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import Known
+from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins, become
 from pullback.shadow.valueless import KIND_OF, ValuelessView
@@ -72,7 +73,14 @@ class InlinedRun(ShadowRun):
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 
-    def enters(self, around: Tape, level: int, known: Sequence[Known], given: Sequence[Any]) -> None:
+    def enters(
+        self,
+        around: Tape,
+        level: int,
+        known: Sequence[Known],
+        given: Sequence[Any],
+        computes: Callable[[Known], Parts],
+    ) -> None:
         """The call begins in the trace ``around``, whose handles ``given`` are its traced arguments."""
         tape, twins = self.tape, self.eager
         tape.mode, tape.enclosing, tape.level, tape.inner = DEFERRED, around, level, None
@@ -81,7 +89,7 @@ class InlinedRun(ShadowRun):
         self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
         self.why, self.surrendered = "", False
         self.masked, around.masks = around.masks, False
-        self.begin(known, [entered_as(handle) for handle in given])
+        self.begin(known, [entered_as(handle) for handle in given], computes)
         tape.kept = NOTHING_KEPT
         around.mode, around.inner = CAPTURED, tape
 
@@ -109,22 +117,10 @@ class InlinedRun(ShadowRun):
         if self.following is not None and is_stale(operand):
             self._go_eager()
 
-    def value(self, handle: Any) -> Any:
-        """The value of a handle: somebody asks for it."""
-        self.why = self.why or "a value is read while the function runs"
-        self.resolve(handle)
-        self._go_eager()
-        return self.eager.current(handle._id)._value  # type: ignore[attr-defined]
-
-    def value_kept(self, handle: Any) -> Any:
-        """The same for somebody who keeps it: the function goes on being followed."""
-        self.value(handle)
-        return freeze(self.eager.current(handle._id))._value  # type: ignore[attr-defined]
-
     def twin(self, leaf: Any) -> Any:
         """The ordinary handle that a leaf stands for."""
         if isinstance(leaf, Handle) and leaf._tape is self.tape:
-            return self.eager.current(leaf._id)  # type: ignore[attr-defined]
+            return self.eager.current(leaf._id)
         for handle, ident in self.left:  # it has gone on with a frozen one, and returns that
             if isinstance(leaf, Handle) and leaf._flag == FROZEN and leaf._id == ident:
                 return handle

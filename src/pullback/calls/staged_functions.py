@@ -22,8 +22,9 @@ from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import CAPTURE as CAPTURED_VALUE
 from pullback.shadow.operations import RESULT
+from pullback.shadow.quick_operators import Known
 from pullback.shadow.valueless import VALUELESS
-from pullback.staging.conditions import computed, errors_are_ordinary
+from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.shelf import Shelf, Variants, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace
@@ -124,7 +125,8 @@ class StagedFunction:
         except IndexError:
             run, works = self._new_run(), {}
         run.tape.thread = get_ident()
-        run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        known = [stage.known for stage in variants.stages]
+        run.enters(tape, tape.level + 1, known, given, partial(self._begun, run, works, variants))
         try:
             own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
             for handle in given:
@@ -152,7 +154,8 @@ class StagedFunction:
             run, works = self._new_run(), {}
         run.tape.thread = get_ident()
         start, ids = len(tape.records), [handle._id for handle in given]
-        run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        known = [stage.known for stage in variants.stages]
+        run.enters(tape, tape.level + 1, known, given, partial(self._begun, run, works, variants))
         try:
             own: dict[int, Any] = {}
             for handle in given:
@@ -207,13 +210,25 @@ class StagedFunction:
     ) -> list[Any]:  # fmt: skip
         """The call has done what is known: it is computed, and is one record, which holds what its slots have."""
         exits = self._exits(run, variants)
-        for k, held in enumerate(exits.stage.held):
-            if held:  # later writes to the argument go into a copy
-                run.inputs[k] = hold(run.outside[k], run.inputs[k], tape)
+        if not exits.stage.record.reads:
+            self._hold(run, exits.stage)
         values, slots = self._values(run, works, exits)
         tape.mode, site = RECORDING, find_site(tape, _getframe(3))
         found = exits.recorded(tape, [*ids, *run.captured], values, slots, run.outside, site)
         return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
+
+    def _begun(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, known: Known) -> UnderWay:
+        """A call that does what is known, and in which values are read: computed up to these."""
+        [stage] = [stage for stage in variants.stages if stage.known is known]
+        self._hold(run, stage)
+        work = works.setdefault(stage, Workspace())
+        return begun(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
+
+    def _hold(self, run: InlinedRun, stage: Stage) -> None:
+        """Later writes to arguments that slots have go into a copy."""
+        for k, held in enumerate(stage.held):
+            if held:
+                run.inputs[k] = hold(run.outside[k], run.inputs[k], run.eager.opened())
 
     def _exits(self, run: InlinedRun, variants: Variants) -> Exits:
         """Of the stage that was followed."""
@@ -227,6 +242,9 @@ class StagedFunction:
 
     def _values(self, run: InlinedRun, works: dict[Stage, Workspace], exits: Exits) -> tuple[Any, Any]:
         stage = exits.stage
+        if stage.record.reads:
+            values, slots = run.next_part()
+            return values, slots
         work = works.get(stage)
         if work is None:
             work = works[stage] = Workspace()
@@ -343,7 +361,7 @@ def _excerpt(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: lis
     assert run.operations[-1].what is RESULT
     return Recorded(
         excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
-        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks,
+        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
-from pullback.staging.conditions import computed, errors_are_ordinary
+from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
 from pullback.words.sniffs import quiet
@@ -124,6 +124,8 @@ class StagedSteps:
     """The shadow run of the last step, where the next can use it again, and the block that it takes place in."""
     state: list[Any] | None = field(default=None, init=False)
     """What the last staged step has returned, of the kind that entered it."""
+    last: Known | None = field(default=None, init=False)
+    """What it has done."""
     entry: Any = field(default=None, init=False)
     """What kind of values entered it, with the stages that are known for these."""
     kinds: list[Any] = field(factory=list, init=False)
@@ -155,7 +157,10 @@ class StagedSteps:
             self.run = self._new_run(k)
         (run, within), self.run = self.run, None
         whole = False
-        run.begin([stage.known for stage in variants.stages], (*results, *x_results))
+        known = [stage.known for stage in variants.stages]
+        if len(known) > 1:  # what was done last is tried first
+            known.sort(key=lambda one: one is not self.last)
+        run.begin(known, (*results, *x_results), partial(self._begun, run, keeps=keeps))
         try:
             parts = self._called(k, run, within, run.entered(state, results), row and run.entered(row, x_results))
             if run.following is not None:
@@ -226,7 +231,10 @@ class StagedSteps:
             steps.require_captures(captured, k)
             self.checked = captured
         generated = stage.record if keeps else stage.advance
-        returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
+        if generated.reads:
+            returned, *slots = run.next_part()
+        else:
+            returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
         step = StagedStep(stage, slots[0], captured, work, n, k) if keeps else None
         after, ys = list(returned), []
         if len(returned) != n:
@@ -240,8 +248,14 @@ class StagedSteps:
             steps.verifier.after(k, after, ys)
         if not keeps:
             after = separate(after)
-        self.state = after if stage.repeats else None
+        self.state, self.last = after if stage.repeats else None, stage.known
         return step, after
+
+    def _begun(self, run: ShadowRun, known: Known, *, keeps: bool) -> UnderWay:
+        """A step that is known, and of which values are read: computed up to these."""
+        stage, work = self._work_of(known)
+        generated = stage.record if keeps else stage.advance
+        return begun(generated, run.inputs, run.values, run.constants, *work.of(generated))
 
     def _work_of(self, known: Any) -> tuple[Stage, Workspace]:
         found = self.works.get(known)
@@ -273,6 +287,7 @@ class StagedSteps:
             recorded = Recorded(
                 tape, run.operations, run.ranges, run.inputs, captured, run.constants, results, (entered, x_entered),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
+                run.read,
             )  # fmt: skip
             variants.learn(recorded)
         return step, values

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.plain.step_entries import AROUND, FAR, HORIZON, Pattern, StepEntries
+from pullback.plain.step_entries import FAR, HORIZON, Pattern, StepEntries
 
 LATER: Final = 1 << 62
 """The place of a use that comes after the step."""
@@ -54,9 +54,11 @@ class Needs:
             read = {k + length for k in after}
             read |= {k - start for k in still_near.pop(step, ())}
             key = pattern, frozenset(read)
-            found = known.get(key)
+            found = known.get(key) or pattern.kept.get(key[1])
             if found is None:
                 found = known[key] = _of_step(pattern, key[1])
+                if entries.calls is not None:
+                    pattern.kept[key[1]] = found
             needs.steps.append(found)
             needs._read_far(entries, step, found, still_near)
             after = found.before
@@ -67,7 +69,7 @@ class Needs:
         """Enter the far values that a step reads; ``still_near`` gets each at the last step from which it is not
         far."""
         for coded, place in found.far:
-            ident = coded + AROUND
+            ident = entries.ident(coded, 0)
             if ident not in self.far:
                 self.far[ident] = step, place
                 if ident >= entries.cuts[0]:

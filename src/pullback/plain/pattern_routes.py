@@ -7,7 +7,7 @@ from typing import Any
 from attrs import frozen
 
 from pullback.plain.needs import StepNeeds
-from pullback.plain.step_entries import FAR, HORIZON, decoded
+from pullback.plain.step_entries import FAR, HORIZON, StepEntries
 
 
 @frozen(eq=False)
@@ -24,9 +24,9 @@ class Route:
     """The next state, of what the functions return and the state."""
     returned: tuple[int, ...]
 
-    def entering(self, env: dict[int, Any], start: int) -> tuple[Any, ...]:
+    def entering(self, env: dict[int, Any], entries: StepEntries, start: int) -> tuple[Any, ...]:
         """The state of the step that starts at ``start``."""
-        return tuple(env.get(decoded(k, start)) for k in self.keys)
+        return tuple(env.get(entries.ident(k, start)) for k in self.keys)
 
     def taken(self, env: dict[int, Any], start: int) -> None:
         """The values from before the step leave the environment: the state alone has them."""
@@ -34,9 +34,11 @@ class Route:
             if k >= FAR:
                 env.pop(start + k, None)
 
-    def left(self, env: dict[int, Any], start: int, returned: Sequence[Any], state: Sequence[Any]) -> None:
+    def left(
+        self, env: dict[int, Any], entries: StepEntries, start: int, returned: Sequence[Any], state: Sequence[Any]
+    ) -> None:
         """The environment has what there is after the step that starts at ``start``."""
-        env.update(zip([decoded(k, start) for k in self.keys], state, strict=True))
+        env.update(zip([entries.ident(k, start) for k in self.keys], state, strict=True))
         env.update(zip([start + place for place in self.returned], returned, strict=True))
 
 

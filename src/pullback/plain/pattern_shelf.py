@@ -4,7 +4,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define
 
 from pullback.plain.needs import StepNeeds
 from pullback.plain.pattern_stages import PatternStage
@@ -24,6 +24,10 @@ class Known:
     after: frozenset[int]
     stages: tuple[PatternStage, ...] = ()
     """One for each kind of values that entered."""
+    met: int = 0
+    """How many such steps there were in calls of functions, chains of their own."""
+    large: bool = False
+    """Whether one of these held more than a step may that is written down by itself."""
     lessons: int = 0
     """How often such a step was written down."""
     wanting: bool = False
@@ -64,7 +68,7 @@ def known_of(needs: StepNeeds, backend: str) -> Known:
         for known in shelf:
             if known.after == needs.after and _same(known.pattern, pattern):
                 return known
-        made = Known(evolve(pattern, operands=()), needs.after)
+        made = Known(Pattern(pattern.entries, ()), needs.after)
         shelf.append(made)
         del shelf[:-MOST_LESSONS]
         return made
@@ -83,10 +87,10 @@ def patterns_in(code: Any) -> list[Known]:
 
 def _same(a: Pattern, b: Pattern) -> bool:
     """Whether the entries are the same, but for the operands."""
-    return len(a.entries) == len(b.entries) and all(
+    return a.entries is b.entries or (len(a.entries) == len(b.entries) and all(
         x is y or (x is not None and y is not None and x.says(y.skeleton, y.arguments, y.params))
         for x, y in zip(a.entries, b.entries, strict=True)
-    )
+    ))
 
 
 def forget() -> None:

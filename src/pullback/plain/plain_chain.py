@@ -2,7 +2,7 @@
 one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
@@ -11,7 +11,7 @@ from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.needs import Needs
-from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots
+from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, TapeInPlace
 from pullback.plain.replay import Replayer
 from pullback.plain.step_entries import StepEntries
 from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
 FEWEST = 24
 """Steps of one kind from which functions for them pay."""
-
-
-class TapeInPlace(NamedTuple):
-    """The tape of a step: its records stay where they are, and are booked there."""
-
-    step: int
-    items: tuple[Item, ...] = ()
 
 
 @define(eq=False)
@@ -62,6 +55,8 @@ class PlainChain:
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
     staging: str = "off"
     """How steps that repeat are executed again, as in ``using``."""
+    works: dict[Any, Any] = field(factory=dict)
+    """What functions work in, by stage: of all chains of a trace."""
     staged: "StagedPatterns | None" = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
@@ -172,13 +167,15 @@ class PlainChain:
 
     def _staged(self) -> "StagedPatterns | None":
         """The functions of steps that repeat; None where there cannot be any."""
-        fewest = FEWEST if self.staging == "auto" else 2
+        calls, fewest = self.entries.calls, FEWEST if self.staging == "auto" else 2
+        if calls is not None and calls.n >= fewest:
+            fewest = 1
         if self.staging == "off" or len(self.entries.patterns) < fewest:
             return None
         # What generates functions takes a third of the import, and few programs have such steps.
         from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
 
-        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest)
+        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.works)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None

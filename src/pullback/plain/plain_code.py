@@ -19,6 +19,7 @@ from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
+from pullback.plain.step_entries import Calls, StepEntries
 from pullback.policies.base import Schedule
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Governor, Ident, Tape
@@ -46,6 +47,8 @@ class PlainCode(Governor):
     cutter: "Cutter | None" = None
     constants: dict[int, Any] = field(factory=dict)
     """The copies of plain arrays that entries hold, by ``id``."""
+    works: dict[Any, Any] = field(factory=dict)
+    """What the functions of staged steps work in, by stage."""
     constant_site: int = -1
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
@@ -154,18 +157,28 @@ class PlainCode(Governor):
             if not self.chains:
                 self._release_constants()
 
-    def begin(self, n: int | None, policy: Any, verify: Any = None, staging: Any = None) -> PlainChain:
-        """A chain of steps begins at the next record."""
-        return self._begin(n, policy, policy.schedule(n), verify, staging)
+    def begin(
+        self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, *, calls: Calls | None = None
+    ) -> PlainChain:
+        """A chain of steps begins at the next record; ``calls`` of a function where it is one of these."""
+        return self._begin(n, policy, policy.schedule(n), verify, staging, calls=calls)
 
     def _begin(
-        self, n: int | None, policy: Any, schedule: Schedule, verify: Any = None, staging: Any = None
+        self,
+        n: int | None,
+        policy: Any,
+        schedule: Schedule,
+        verify: Any = None,
+        staging: Any = None,
+        *,
+        calls: Calls | None = None,
     ) -> PlainChain:
         assert self.tape is not None
         store = Store(self.ledger, policy)
         self.active = PlainChain(
             self.tape, store, schedule, n, self.repeatable, PlainSnapshots(store),
-            verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
+            StepEntries(calls=calls), verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
+            works=self.works,
         )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()

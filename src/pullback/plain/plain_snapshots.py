@@ -4,7 +4,7 @@ the snapshot takes that value by reference.
 So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import define, field
 
@@ -14,6 +14,13 @@ from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, ro
 
 INITIAL: Final = -1
 """In the place of a step: the snapshot that is kept for another reverse pass."""
+
+
+class TapeInPlace(NamedTuple):
+    """The tape of a step: its records stay where they are, and are booked there."""
+
+    step: int
+    items: tuple[Item, ...] = ()
 
 
 @define(eq=False)

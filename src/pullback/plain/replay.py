@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.plain.needs import Needs
-from pullback.plain.step_entries import AROUND, Entry, StepEntries, decoded
+from pullback.plain.step_entries import Entry, StepEntries
 from pullback.recording.crossing import raised
 from pullback.recording.handles import (
     Handle,
@@ -108,7 +108,7 @@ class Replayer:
                 records[ident] = self._record(ident, entry, arguments)
             self._drop(ident, entry, needs.dropped[place])
         for coded, _ in needs.far:
-            ident = coded + AROUND
+            ident = self.entries.ident(coded, 0)
             if self.needs.far[ident][0] == step:
                 self.env.pop(ident, None)
                 self.base.pop(ident, None)
@@ -120,7 +120,7 @@ class Replayer:
     def _arguments(self, entry: Entry) -> list[Any]:
         """The ids of what an entry reads, and its plain operands as :class:`Const`."""
         start, operands = self.start, self.operands
-        return [decoded(a, start) if type(a) is int else Const(operands[a.place]) for a in entry.arguments]
+        return [self.entries.ident(a, start) if type(a) is int else Const(operands[a.place]) for a in entry.arguments]
 
     def _execute(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
         form = entry.form

@@ -30,7 +30,7 @@ from pullback.plain.pattern_stages import (
     stage_of_pattern,
 )
 from pullback.plain.pattern_statements import inputs_of, statements_of
-from pullback.plain.step_entries import StepEntries, decoded
+from pullback.plain.step_entries import StepEntries
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
@@ -54,11 +54,11 @@ class StagedPatterns:
     most_bytes: float
     staging: str
     backend: Backend | None
+    works: dict[PatternStage, Workspace]
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
     """Of the steps that are recorded by functions."""
-    works: dict[PatternStage, Workspace] = field(factory=dict)
     lesson: tuple[int, PatternStage, Sequence[Any]] | None = None
     """The step that was written down last: its records stand on the tape, too."""
     learning: "Learning | None" = None
@@ -72,8 +72,23 @@ class StagedPatterns:
         needs = self.needs.steps[step]
         known = self.known.get(needs)
         if known is None:
-            known = self.known[needs] = known_of(needs, self.staging) if self.count[needs] >= self.fewest else NOTHING
+            if self.fewest == 1:
+                known = self._called(needs)
+            else:
+                known = known_of(needs, self.staging) if self.count[needs] >= self.fewest else NOTHING
+            self.known[needs] = known
         return known
+
+    def _called(self, needs: StepNeeds) -> Known:
+        """What is known of a call: others have been such steps, or will be."""
+        kept, key = needs.pattern.kept, (self.staging, needs.after)
+        known: Known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
+        known.met += self.count[needs]
+        return NOTHING if known.met < 2 or (known.large and self.most_bytes < inf) else known
+
+    def ident(self, coded: int, step: int) -> int:
+        """The id of what stands so in the entries of a step."""
+        return self.entries.ident(coded, self.entries.cuts[step])
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
@@ -103,7 +118,7 @@ class StagedPatterns:
         kind that the next takes if it was so once."""
         needs, cuts, entries = self.needs.steps, self.entries.cuts, self.entries
         function, work = stage.advance.function, self.work(stage).of(stage.advance)
-        state, operands = route.entering(env, cuts[first]), entries.operands_of(first)
+        state, operands = route.entering(env, entries, cuts[first]), entries.operands_of(first)
         for step in range(first, stop):
             (returned,) = function(route.read(state), operands, *work)
             after = step + 1
@@ -119,7 +134,7 @@ class StagedPatterns:
             if step == first:
                 route.taken(env, cuts[first])
             state = following
-        route.left(env, cuts[step], returned, state)
+        route.left(env, entries, cuts[step], returned, state)
         return after
 
     def repeats_surely(self, step: int) -> bool:
@@ -146,9 +161,9 @@ class StagedPatterns:
         stages = self.known_of(step).stages
         if not stages or TRAPPED.get():
             return None
-        start, operands = self.entries.cuts[step], self.entries.operands_of(step)
+        operands = self.entries.operands_of(step)
         for stage in stages:
-            entering = [env.get(decoded(k, start)) for k in stage.inputs]
+            entering = [env.get(self.ident(k, step)) for k in stage.inputs]
             if stage.takes(entering) and stage.takes_constants(operands):
                 return stage, entering, operands
         return None
@@ -172,10 +187,10 @@ class StagedPatterns:
     def entering(self, step: int, env: dict[int, Any]) -> dict[int, Any] | None:
         """Copies of what enters a step that is about to be executed from its entries, as it stands in these; None where
         it is not to be written down."""
-        known, start = self.known_of(step), self.entries.cuts[step]
-        if known.over or TRAPPED.get():
+        if self.known_of(step).over or TRAPPED.get():
             return None
-        found = {k: env[decoded(k, start)] for k in inputs_of(self.entries.patterns[step]) if decoded(k, start) in env}
+        pattern = self.entries.patterns[step]
+        found = {k: env[self.ident(k, step)] for k in inputs_of(pattern) if self.ident(k, step) in env}
         if not all(isinstance(x, _PLAIN) for x in found.values()):
             return None
         return {k: faithful_copy(x) if type(x) is np.ndarray else x for k, x in found.items()}
@@ -187,7 +202,7 @@ class StagedPatterns:
         records = self.tape.records[start:stop]
         held = sum(n for _, n, _ in record_items(records)) + sum(map(nbytes_of, entering.values()))
         if held > self.most_bytes:
-            self.known[needs] = NOTHING
+            self.known[needs], known.large = NOTHING, True
             return
         known.lessons += 1
         pattern, operands = self.entries.patterns[step], self.entries.operands_of(step)
@@ -240,8 +255,8 @@ class StagedPatterns:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
         places = tuple(k for k, ct in enumerate(cts[start:stop]) if ct is not None)
-        before = tuple(k for k in stage.entering if cts[decoded(k, start)] is not None)
-        found = [cts[start + k] for k in places] + [cts[decoded(k, start)] for k in before]
+        before = tuple(k for k in stage.entering if cts[self.ident(k, step)] is not None)
+        found = [cts[start + k] for k in places] + [cts[self.ident(k, step)] for k in before]
         if not all(isinstance(ct, np.ndarray | np.generic) for ct in found):
             return None
         return (places, before, sweep.masks or self.tape.masks), found
@@ -256,17 +271,20 @@ class StagedPatterns:
         with quiet():
             (cts,) = reverse.generated.function(slots, seeds, *self.work(stage).of(reverse.generated))
         for coded, ct in zip(reverse.gives, cts, strict=True):
-            ident = decoded(coded, start)
+            ident = self.ident(coded, step)
             if sweep.cts[ident] is not ct:
                 sweep.cts[ident] = ct
                 sweep.owned.discard(ident)
 
 
-def staged_patterns(tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int) -> StagedPatterns:
-    """The functions of a chain, for steps of which there are ``fewest`` and more."""
+def staged_patterns(
+    tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int, works: dict[Any, Any]
+) -> StagedPatterns:
+    """The functions of a chain, for steps of which there are ``fewest`` and more: of one, where the chain is a call,
+    and the other steps are those of other calls."""
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None)
+    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works)
 
 
 @define(eq=False)
@@ -283,7 +301,7 @@ class Learning:
     def swept(self, sweep: Sweep) -> None:
         """The step was swept: the function is kept if it gives the same."""
         stage, patterns = self.stage, self.patterns
-        known, start = patterns.known_of(self.step), patterns.entries.cuts[self.step]
+        known = patterns.known_of(self.step)
         made, stage.made = stage.made, None
         if made is None:
             return
@@ -291,7 +309,7 @@ class Learning:
             reverse, draft = reverse_of_pattern(stage, made, self.key, self.seeds)
             with quiet():
                 (cts,) = reverse.generated.function(self.slots, self.seeds, *Workspace().of(reverse.generated))
-            swept = [(k, sweep.cts[decoded(k, start)]) for k in stage.entering]
+            swept = [(k, sweep.cts[patterns.ident(k, self.step)]) for k in stage.entering]
             require_equal(cts, [ct for _, ct in swept if ct is not None], "the cotangents")
             require_equal(reverse.gives, [k for k, ct in swept if ct is not None], "what gets a cotangent")
             if patterns.backend is not None:

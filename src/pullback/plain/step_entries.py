@@ -4,6 +4,8 @@ same.
 An id in an entry counts from the first record of its step, or, of a value made more than ``HORIZON`` steps before,
 stands as :data:`AROUND` below its own. So the entries of two steps that do the same are equal, and the same: a step
 beyond the first costs its cut, a pattern by reference, and the plain operands that differ from those of the pattern.
+Where a chain is one call of a function, values of the program around are numbered as they are met, in the place of
+their ids: then the entries of the next call are the same, too.
 """
 
 from array import array
@@ -27,6 +29,10 @@ HORIZON: Final = 16
 """How many steps back ids count from the step that reads them."""
 MOST_PATTERNS: Final = 8
 """How many of the newest patterns a step is compared with."""
+MOST_CALLED: Final = 24
+"""With how many a call is."""
+MOST_NEW: Final = 72
+"""After so many calls in a row that did each another thing, no more are compared."""
 
 
 @frozen(eq=False)
@@ -115,7 +121,29 @@ class Pattern:
     entries: tuple[Entry | None, ...]
     """By place in the step; None for a record that nothing re-executes."""
     operands: tuple[Any, ...]
-    """The plain operands of the first of these steps."""
+    """The plain operands of the first of these steps; of a call, nothing in the place of each."""
+    kept: dict[Any, Any] = field(factory=dict)
+    """Of calls that do this, by what is read after them: what a replay needs, and what is known of them."""
+
+
+@define(eq=False)
+class Calls:
+    """What the calls of one function have in common."""
+
+    n: int = 0
+    """How many there were."""
+    patterns: tuple[Pattern, ...] = ()
+    """The newest."""
+    n_new: int = 0
+    """How many in a row did what none of these had done."""
+
+    @property
+    def repeat(self) -> bool:
+        """Whether they do what others have done."""
+        return self.n_new < MOST_NEW
+
+
+NOTHING: Final = object()
 
 
 @define(eq=False)
@@ -139,11 +167,20 @@ class StepEntries:
     """What the step under way is compared with."""
     recent: list[Pattern] = field(factory=list)
     places: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
+    calls: Calls | None = None
+    """Of a chain that is one call of a function."""
+    numbers: dict[int, int] = field(factory=dict)
+    """There: the number of each value of the program around, by its id."""
+    around: list[int] = field(factory=list)
+    """The ids of these."""
 
     def begin(self, ident: int) -> None:
         """The first step starts at record ``ident``."""
         self.cuts.append(ident)
         self.start = self.near = ident
+        if self.calls is not None and self.calls.patterns:
+            self.recent = [*self.calls.patterns]
+            self.followed = self.recent[0]
 
     def cut(self, ident: int) -> None:
         """The step under way is over, and another starts."""
@@ -158,9 +195,16 @@ class StepEntries:
         mine = self.open
         for pattern in (self.followed, *self.recent):
             if pattern is not None and len(pattern.entries) == len(mine) and _are(pattern.entries, mine):
+                if self.calls is not None:
+                    self.calls.n_new = 0
                 return pattern
-        made = Pattern(tuple(mine), tuple(self.operands))
+        operands = self.operands if self.calls is None else [NOTHING] * len(self.operands)
+        made = Pattern(tuple(mine), tuple(operands))
         self.recent = [made, *self.recent[: MOST_PATTERNS - 1]]
+        if self.calls is not None:
+            self.calls.n_new += 1
+            if all(entry is not None and entry.rerun is None for entry in mine):
+                self.calls.patterns = (made, *self.calls.patterns[: MOST_CALLED - 1])
         return made
 
     def _others(self, pattern: Pattern) -> tuple[Any, ...] | None:
@@ -193,7 +237,21 @@ class StepEntries:
 
     def coded(self, ident: int) -> int:
         """How a value stands in the entries of the step under way."""
-        return ident - self.start if ident >= self.near else ident - AROUND
+        if ident >= self.near:
+            return ident - self.start
+        if self.calls is None:
+            return ident - AROUND
+        number = self.numbers.get(ident)
+        if number is None:
+            number = self.numbers[ident] = len(self.around)
+            self.around.append(ident)
+        return number - AROUND
+
+    def ident(self, coded: int, start: int) -> int:
+        """The id that stands for a value in an entry of the step that starts at ``start``."""
+        if coded >= FAR:
+            return coded + start
+        return coded + AROUND if self.calls is None else self.around[coded + AROUND]
 
     def _skeleton(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
         """A record with its ids as they stand in entries, and without the values it holds."""
@@ -258,9 +316,9 @@ class StepEntries:
         """The skeleton of an entry with its own ids, in the step that starts at ``start``."""
         skeleton, form = entry.skeleton, entry.form
         if form.wide:
-            return (skeleton[0], tuple(decoded(a, start) for a in skeleton[1]), *skeleton[2:])
+            return (skeleton[0], tuple(self.ident(a, start) for a in skeleton[1]), *skeleton[2:])
         last = 1 + len(form.active)
-        record = (skeleton[0], *(decoded(a, start) for a in skeleton[1:last]), *skeleton[last:])
+        record = (skeleton[0], *(self.ident(a, start) for a in skeleton[1:last]), *skeleton[last:])
         return (*record[:-2], start + record[-2], record[-1]) if record[0] in WRITE_OPCODES else record
 
     def __iter__(self) -> Iterator[int]:
@@ -268,11 +326,6 @@ class StepEntries:
         for step, start in enumerate(self.cuts):
             entries = self.patterns[step].entries if step < len(self.patterns) else self.open
             yield from (start + place for place, entry in enumerate(entries) if entry is not None)
-
-
-def decoded(coded: int, start: int) -> int:
-    """The id that stands for a value in an entry of the step that starts at ``start``."""
-    return coded + AROUND if coded < FAR else coded + start
 
 
 def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:

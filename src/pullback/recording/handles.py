@@ -258,7 +258,7 @@ def value_now(x: Any) -> Any:
     """The concrete value behind a handle; whoever writes to it, or to what it looks at, copies first from now on."""
     while isinstance(x, Handle):
         shadow: Any = x._tape.shadow if x._tape.mode == DEFERRED else None
-        x = shadow.value_kept(x) if shadow is not None and shadow.inlines else freeze(x)._value
+        x = freeze(x)._value if shadow is None else shadow.value_kept(x)
     return x
 
 

@@ -186,8 +186,10 @@ def _is_ready(handle: Any, tape: Tape) -> bool:
 
 
 CREATE, WRITE, ADD, TAKE, CAPTURE, FROZEN, RESULT = "create", "write", "add", "take", "capture", "frozen", "result"
+READ = "read"
 """The operations that are no primitive: a new array like another, an assignment, an increment, a handle that becomes
-another, a value from around the step, one that depends on nothing, and what the step returns."""
+another, a value from around the step, one that depends on nothing, what the step returns, and a value that is asked
+for."""
 
 
 def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:

@@ -8,7 +8,7 @@ to: every handle becomes its twin.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from pullback.shadow.operations import (
     CAPTURE,
     CREATE,
     FROZEN,
+    READ,
     RESULT,
     TAKE,
     WRITE,
@@ -39,15 +40,16 @@ from pullback.shadow.operations import (
     same,
 )
 from pullback.shadow.quick_operators import EAGER, Known
+from pullback.shadow.reading import ERROR_STATE, Parts, Reading, handed_out, warned_before
 from pullback.shadow.twins import Twins, become, told
-from pullback.shadow.valueless import CLASSES, KIND_OF, Following, ValuelessTracer, ValuelessView
+from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, ValuelessView
 from pullback.shadow.waiting import fails_as_a_number, may_wait
 from pullback.words.foreign import ORDINARY
 from pullback.words.sniffs import error_state
 
 
 @define(eq=False)
-class ShadowRun(Following):
+class ShadowRun(Reading):
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
     inlines: ClassVar[bool] = False
@@ -74,8 +76,14 @@ class ShadowRun(Following):
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)
 
-    def begin(self, known: Sequence[Known], entering: Sequence[Result | None]) -> None:
+    def begin(
+        self,
+        known: Sequence[Known],
+        entering: Sequence[Result | None],
+        computes: Callable[[Known], Parts] | None = None,
+    ) -> None:
         """A step begins, which leaves of these kinds enter."""
+        self.begins_to_read(computes)
         self.tape.shadow, self.tape.kept = self, NOTHING_KEPT
         self.errors, self.filters = error_state(), warnings.filters
         self.known, self.entering, self.at = known, entering, 0
@@ -205,13 +213,6 @@ class ShadowRun(Following):
         found: Result = handle._flag
         return found
 
-    def value(self, handle: Any) -> Any:
-        """The value of a handle: somebody asks for it in the middle of the step."""
-        self.why = self.why or "a value is read while the step runs"
-        self.resolve(handle)
-        self._go_eager()
-        return resolve(self.eager.by_number[handle._id])._value
-
     def ends(self, leaves: list[Any], ys: list[Any]) -> bool:
         """Whether the step returns what is expected: then it is over."""
         following = self.following
@@ -264,7 +265,7 @@ class ShadowRun(Following):
     def end(self, *, whole: bool) -> None:
         """No handle of the run can be used any more; those of a ``whole`` one, of which nobody has kept any, serve the
         next."""
-        self.stands, self.outer = {}, []
+        self.stands, self.outer, self.parts, self.computes = {}, [], None, None
         self._put_back(whole=whole)
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive
         self.eager.by_number = {}
@@ -344,13 +345,17 @@ class ShadowRun(Following):
         for number, value in enumerate(self.inputs):
             self.eager.enter(number, value)
         constants, outer = iter(self.constants), iter(self.outer)
-        for op in self.operations:
+        computed = max((k for k, op in enumerate(self.operations) if op.what is READ), default=-1)
+        for k, op in enumerate(self.operations):
             if op.what is CAPTURE:
                 operands: tuple[Any, ...] = (next(outer),)
             else:
                 operands = tuple(self.eager.by_number[o] if type(o) is int else next(constants) for o in op.operands)
             start = len(tape.records)
-            self.eager.place(op, self.eager.run(op.what, operands, op.params))
+            with warned_before(k < computed):
+                self.eager.place(op, self.eager.run(op.what, operands, op.params))
+            if op.what is READ:
+                self.read.append(handed_out(self.eager.current(op.operands[0])._value))
             self.ranges.append((start, len(tape.records)))
 
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
@@ -371,7 +376,7 @@ class ShadowRun(Following):
         if not may_wait(what) or (type(what) is Primitive and fails_as_a_number(what, results)):
             self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
         if not self.holds:
-            self.why = self.why or "NumPy's error state, or Python's warning filters, are changed within the step"
+            self.why = self.why or ERROR_STATE
         op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))

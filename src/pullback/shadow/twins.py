@@ -12,7 +12,19 @@ from pullback.recording.recorder import call
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
 from pullback.recording.writes import takes_over, write_region
-from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation, Result, result_of
+from pullback.shadow.operations import (
+    ADD,
+    CAPTURE,
+    CREATE,
+    FROZEN,
+    READ,
+    RESULT,
+    TAKE,
+    WRITE,
+    Operation,
+    Result,
+    result_of,
+)
 from pullback.shadow.valueless import ValuelessView, kind_name
 from pullback.tracing.running import open_input
 
@@ -48,7 +60,7 @@ class Twins:
             return stand_in(operands[0], tape)
         if what is FROZEN:
             return make(tape.kinds.buffer, operands[0], None, tape, KEPT)
-        if what is RESULT:
+        if what is RESULT or what is READ:
             return None
         if what is CREATE:
             function, args, kwargs = params
@@ -61,6 +73,10 @@ class Twins:
                 takes_over(*operands)
             return operands[0]
         return call(what, operands, params)
+
+    def current(self, number: int) -> Any:
+        """The handle that stands for a value; a stale view has been derived again."""
+        return resolve(self.by_number[number])
 
     def place(self, op: Operation, given: Any) -> None:
         """What an operation has given stands for the values that it makes."""

@@ -2,14 +2,16 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from attrs import define
 
 from pullback.staging.text import Generated, of_file
 from pullback.words.call_sites import site_line, site_text
 from pullback.words.errors import say_where
-from pullback.words.sniffs import error_state, is_quiet, under_error_state
+from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 
 _ALLOWED: dict[Any, bool] = {}
 _DEFAULTS: dict[Any, bool] = {}
@@ -45,9 +47,36 @@ def computed(generated: Generated, *arguments: Any) -> Any:
     NumPy's default error state."""
     if generated.plain is not None and not kernels_may_run():
         generated = generated.plain
+    return _telling(generated, generated.function, arguments)
+
+
+@define(eq=False)
+class UnderWay:
+    """A generated forward that values are read of: it stops at each."""
+
+    generated: Generated
+    computing: Iterator[Any]
+
+    def next(self, *, again: bool = False) -> Any:
+        """The next value that is read; at last what the function gives. ``again``: its warnings have come before."""
+        if again:
+            with quiet():
+                return next(self.computing)
+        return _telling(self.generated, next, (self.computing,))
+
+
+def begun(generated: Generated, *arguments: Any) -> UnderWay:
+    """A generated forward whose values are read; what comes after one may be appended to the ``arguments`` until
+    then."""
+    if generated.plain is not None and not kernels_may_run():
+        generated = generated.plain
+    return UnderWay(generated, generated.function(*arguments))
+
+
+def _telling(generated: Generated, function: Any, arguments: tuple[Any, ...]) -> Any:
     try:
         with under_error_state(_warn):
-            return generated.function(*arguments)
+            return function(*arguments)
     except Exception as error:
         trace = error.__traceback__
         while trace is not None:

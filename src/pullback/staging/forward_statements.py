@@ -1,14 +1,16 @@
 """The operations of a step as statements: the forwards of its primitives, run on symbols."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from pullback.backends.plans import Ref
 from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
-from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, RESULT, TAKE, WRITE, Operation
-from pullback.staging.symbols import Program, Symbol
+from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, READ, RESULT, TAKE, WRITE, Operation
+from pullback.staging.symbols import Program, Statement, Symbol
 
 
 class NotStageableError(Exception):
@@ -42,15 +44,20 @@ def forward_statements(
     made.constants = [program.value(x) for x in constants]
     made.by_number = dict(enumerate(made.inputs))
     left, outer = iter(made.constants), iter(made.captured)
+    met = Counter[str]()
     for op, site in zip(operations, sites, strict=True):
         program.site = site
         if op.what is CAPTURE:
             made.calls.append(((), next(outer), {}))
+            met["captured"] += 1
         else:
             operands = tuple(made.by_number[o] if type(o) is int else next(left) for o in op.operands)
+            met["constants"] += sum(type(o) is not int for o in op.operands)
+            if op.what is READ:
+                _handed_out(program, operands[0], met)
             made.calls.append((operands, *_statements_of(program, op, operands)))
         out = made.calls[-1][1]
-        for number, part in zip(op.makes, out if op.several else (out,), strict=True) if op.what is not RESULT else ():
+        for number, part in zip(op.makes, out if op.several else (out,), strict=bool(op.makes)):
             made.by_number[number] = part
             _require_alike(program, op, part, number)
     made.returned = list(made.calls[-1][0])
@@ -60,7 +67,7 @@ def forward_statements(
 def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]) -> tuple[Any, Any]:
     """What an operation gives, and its residuals."""
     what = op.what
-    if what is RESULT:
+    if what is RESULT or what is READ:
         return None, {}
     if what is FROZEN:
         return operands[0], {}
@@ -82,6 +89,15 @@ def called(program: Program, prim: Any, operands: tuple[Any, ...], params: Any) 
     if type(out) is Symbol and not prim.view:
         out = _owned(program, operands, out)
     return out, {}
+
+
+def read_out(value: Any, captured: int, constants: int) -> None:
+    """A value is handed out in the middle of a step, so many captured values and constants having come."""
+
+
+def _handed_out(program: Program, symbol: Symbol, met: Counter[str]) -> None:
+    args = Ref(symbol.number), met["captured"], met["constants"]
+    program.statements.append(Statement(read_out, args, {}, program.value(None).number, site=program.site))
 
 
 def _created(program: Program, function: Any, like: Symbol, args: Any, kwargs: Any) -> Symbol:

@@ -16,10 +16,11 @@ from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Operation, Result, entering
 from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
+from pullback.staging.fresh_arrays import Fresh
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
-from pullback.staging.text import Description, Draft, Fresh, Generated
+from pullback.staging.text import Description, Draft, Generated
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
@@ -46,6 +47,8 @@ class Recorded:
     after: list[Any]
     """The state after the step, in which Python's numbers are such again."""
     masks: bool
+    read: list[Any] = field(factory=list)
+    """The values that were read while it ran."""
 
     @property
     def entered(self) -> list[int]:
@@ -222,8 +225,7 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
 
 
 def _share(one: Any, other: Any) -> bool:
-    both = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
-    return both and bool(np.may_share_memory(one, other))
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))
 
 
 def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
@@ -315,9 +317,9 @@ def with_kernels(draft: Draft, plain: Generated, backend: Backend, given: tuple[
         random = np.random.default_rng(1)
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
             with quiet():
-                wanted = plain.function(*mapped(arguments, _copied), *Workspace().of(plain))
-                found = made.function(*mapped(arguments, _copied), *Workspace().of(made))
-            for one, other in zip(found, wanted, strict=True):
+                seen, wanted = plain.whole(*mapped(arguments, _copied), *Workspace().of(plain))
+                read, found = made.whole(*mapped(arguments, _copied), *Workspace().of(made))
+            for one, other in zip((*found, read), (*wanted, seen), strict=True):
                 require_equal(one, other, f"{draft.name} by kernels", nans_alike=not draft.plan.warns)
     except Exception as error:  # noqa: BLE001 - whatever a backend does: NumPy's functions are there
         said = str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}"
@@ -352,10 +354,11 @@ def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
     work = Workspace()
     captured = [value for _, value in step.captured]
     with quiet():  # what there is to be warned of has been warned of by the recorded step
-        returned, slots = stage.record.function(step.inputs, captured, step.constants, *work.of(stage.record))
-        (advanced,) = stage.advance.function(step.inputs, captured, step.constants, *work.of(stage.advance))
-    require_equal(returned, step.returned, "what the step returns")
-    require_equal(advanced, step.returned, "what the step returns")
+        read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
+        seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
+    for values, on_the_way in ((returned, read), (advanced, seen)):
+        require_equal(on_the_way, step.read, "what is read")
+        require_equal(values, step.returned, "what the step returns")
     random = np.random.default_rng(0)
     seeds = [draw(random, spec) for spec in stage.specs]
     cts: list[Any] = [None] * len(step.tape.records)

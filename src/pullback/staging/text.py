@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from keyword import iskeyword
-from sys import getrefcount
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,7 +14,7 @@ from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
 from pullback.recording.regions import Region
 from pullback.rules.generated_code import compile_function
-from pullback.staging.forward_statements import BASIC_WRITES
+from pullback.staging.forward_statements import BASIC_WRITES, read_out
 from pullback.staging.placing import Line, Plan, ufunc_of
 from pullback.staging.symbols import Program, Statement
 
@@ -36,6 +35,15 @@ class Generated:
     kernels: tuple[Kernel, ...] = field(default=(), repr=False)
     plain: "Generated | None" = field(default=None, repr=False)
     """The same by NumPy alone, in the same buffers; None where there are no kernels."""
+    reads: bool = False
+    """Whether values are read while it runs: then it is a generator, which yields each, and at last what it gives."""
+
+    def whole(self, *arguments: Any) -> tuple[list[Any], Any]:
+        """What is read on the way, copied, and what it gives."""
+        if not self.reads:
+            return [], self.function(*arguments)
+        *read, found = [faithful_copy(x) if type(x) is np.ndarray else x for x in self.function(*arguments)]
+        return read, found
 
     @property
     def works_in_place(self) -> bool:
@@ -51,40 +59,9 @@ def of_file(filename: str) -> Generated | None:
     return _FILES.get(filename)
 
 
-class Fresh:
-    """Arrays of one kind that leave a function: one that has come back, since nobody has it any more, or a new one."""
-
-    __slots__ = ("_arrays", "_dtype", "_shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self._shape, self._dtype = shape, dtype
-        self._arrays: list[Any] = []
-
-    def __call__(self) -> Any:
-        arrays = self._arrays
-        for k in range(len(arrays)):
-            if getrefcount(arrays[k]) <= UNUSED:
-                return arrays[k]
-        made = np.empty(self._shape, self._dtype)
-        if len(arrays) < MOST_FRESH:
-            arrays.append(made)
-        return made
-
-
 _VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
 _VIEWS = frozenset((np.broadcast_to, np.reshape, np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.moveaxis))
 _RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "_")
-MOST_FRESH = 4
-"""How many arrays of a kind are looked through."""
-
-
-def _count_unused() -> int:
-    """What is counted for an array that only such a list has."""
-    arrays = [np.empty(1)]
-    return max(getrefcount(arrays[k]) for k in range(1))
-
-
-UNUSED = _count_unused()
 
 
 @define(eq=False)
@@ -103,26 +80,43 @@ class Draft:
         plan, writer = self.plan, _Writer(self.program, self.plan)
         told: list[tuple[str, tuple[int, str]]] = []
         used = {n for line in plan.lines for n in line.statement.reads} | {n for part in self.results for n in part}
-        for argument, numbers in self.arguments:
-            names = [f"v{n}" if n in used else "_" for n in numbers]
-            if any(n != "_" for n in names):
-                told.append((f"{', '.join(names)}, = {argument}", (0, "")))
+        stops = [line.statement for line in plan.lines if line.statement.function is read_out]
+        come = iter(self._coming(used, [stop.args[1:] for stop in stops]))
+        told += next(come)
         for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
             if kinds:
                 told.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", (0, "")))
         order = range(len(plan.lines)) if order is None else order
         for item in order:
             told += writer.kernel(item) if isinstance(item, Kernel) else writer.told(item)
+            if not isinstance(item, Kernel) and plan.lines[item].statement in stops:
+                told += next(come)
         values = "".join("(" + "".join(f"v{n}, " for n in part) + "), " for part in self.results)
-        told.append((f"return {values}", (0, "")))
+        told.append((f"{'yield' if stops else 'return'} {values}", (0, "")))
         head = f"def {self.name}({', '.join(a for a, _ in self.arguments)}, buffers, fresh):"
         text = "\n    ".join((head, *(line for line, _ in told))) + "\n"
         sites = {k: site for k, (_, site) in enumerate(told, 2)}
         function = compile_function(self.name, text, writer.names)
         del writer.names[self.name]  # or the function would hold itself
         kernels = tuple(item for item in order if isinstance(item, Kernel))
-        made = _FILES[function.__code__.co_filename] = Generated(self.name, text, function, plan, sites, kernels)
+        made = _FILES[function.__code__.co_filename] = Generated(
+            self.name, text, function, plan, sites, kernels, reads=bool(stops)
+        )
         return made
+
+    def _coming(self, used: set[int], stops: Sequence[tuple[int, ...]]) -> list[list[tuple[str, tuple[int, str]]]]:
+        """The lines that name what is given: at first, then after each of the ``stops``, up to which so many captured
+        values and constants have come."""
+        ends = [dict(zip(("captured", "constants"), stop, strict=True)) for stop in stops]
+        found: list[list[tuple[str, tuple[int, str]]]] = [[] for _ in range(len(stops) + 1)]
+        for argument, numbers in self.arguments:
+            cuts = [0, *(end.get(argument, len(numbers)) for end in ends), len(numbers)]
+            for lines, start, stop in zip(found, cuts, cuts[1:], strict=False):
+                names = [f"v{n}" if n in used else "_" for n in numbers[start:stop]]
+                part = f"[{start}:{stop}]" if stops and argument != "inputs" else ""
+                if any(n != "_" for n in names):
+                    lines.append((f"{', '.join(names)}, = {argument}{part}", (0, "")))
+        return found
 
 
 def name_of(program: Program, statement: Statement) -> str:
@@ -226,6 +220,8 @@ class _Writer:
         """The text of a statement."""
         statement = line.statement
         made = f"v{statement.makes}"
+        if statement.function is read_out:
+            return [f"yield {self.argument(statement.args[0])}"]
         if statement.writes:
             return self._write(line, made)
         if line.into:

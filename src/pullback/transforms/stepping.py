@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sized
 from operator import index
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from pullback.memory.in_force import innermost, recorded, staging_in_force, veri
 from pullback.memory.ledger import Ledger
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_code import PlainCode
+from pullback.plain.step_entries import Calls
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -117,6 +119,9 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
 
     With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it
     may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
+
+    Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
+    them, with the same bits (``staging`` of :func:`using`).
     """
 
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -137,7 +142,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             return f(*args, **kwargs)
         governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
-        chain = governor.begin(1 if policy is None else None, policy or RunAgain())
+        chain = governor.begin(1 if policy is None else None, policy or RunAgain(), calls=_calls_of(f))
         try:
             return f(*args, **kwargs)
         finally:
@@ -146,6 +151,22 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             tape.mode = before
 
     return public(checkpointed, like=f)
+
+
+_CALLS: WeakKeyDictionary[Any, Calls] = WeakKeyDictionary()
+"""What checkpointed calls have in common, by the code of the function."""
+
+
+def _calls_of(f: Any) -> Calls | None:
+    """What the calls of a function have in common, of which another comes; None where nothing is staged."""
+    code = getattr(f, "__code__", None)
+    if code is None or staging_in_force() == "off":
+        return None
+    found = _CALLS.get(code)
+    if found is None:
+        found = _CALLS.setdefault(code, Calls())
+    found.n += 1
+    return found if found.repeat else None
 
 
 def stop_gradient(x: Any) -> Any:

@@ -1,0 +1,97 @@
+"""Values that the body of a step asks for before it is over: what comes before is computed, and the step goes on being
+compared."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, field
+
+from pullback.recording.copies import faithful_copy
+from pullback.recording.handles import freeze
+from pullback.shadow.operations import READ, Operation
+from pullback.shadow.quick_operators import Known
+from pullback.shadow.valueless import Following
+from pullback.words.sniffs import quiet
+
+ERROR_STATE = "NumPy's error state, or Python's warning filters, are changed within the step"
+
+
+class Parts(Protocol):
+    """What computes a step that is known, up to one value that is read after the other; the last part gives what the
+    step gives."""
+
+    def next(self, *, again: bool = False) -> Any:
+        """The next part. ``again``: of a stretch that was computed before, whose warnings have come."""
+
+
+@define(eq=False)
+class Reading(Following):
+    """How far a step is computed whose values are read while it is under way."""
+
+    computes: Callable[[Known], Parts] | None = field(default=None, init=False)
+    """Begins to compute a step that does what a list says; None where nobody can."""
+    parts: Parts | None = field(default=None, init=False)
+    """Of the list that is followed."""
+    n_read: int = field(default=0, init=False)
+    """How many values it has given, or another list whose operations were the same so far."""
+    read: list[Any] = field(factory=list, init=False)
+    """What an eager run has given, copied."""
+
+    def begins_to_read(self, computes: Callable[[Known], Parts] | None) -> None:
+        """A step begins."""
+        self.computes, self.parts, self.n_read, self.read = computes, None, 0, []
+
+    def value(self, handle: Any) -> Any:
+        """The value of a handle: somebody asks for it in the middle of the step."""
+        return self._read(handle, kept=False)
+
+    def value_kept(self, handle: Any) -> Any:
+        """The same for somebody who keeps it."""
+        return self._read(handle, kept=True)
+
+    def next_part(self) -> Any:
+        """What the next part of the list that is followed gives."""
+        if self.parts is None:
+            assert self.computes is not None  # or nothing is read in this way
+            self.parts = self.computes(self.following)  # type: ignore[arg-type]  # one is followed
+            for _ in range(self.n_read):
+                self.parts.next(again=True)
+        self.n_read += 1
+        return self.parts.next()
+
+    def _read(self: Any, handle: Any, *, kept: bool) -> Any:
+        """The value: that of the generated functions where the list that is followed has it read here, else that of its
+        twin."""
+        self.resolve(handle)
+        number = handle._id
+        if self.following is not None:
+            if self.holds and self.computes is not None and self._matching(READ, (handle,), None) is not None:
+                self.at += 1
+                return handed_out(self.next_part())
+            self._go_eager()
+        if not self.holds:
+            self.why = self.why or ERROR_STATE
+        n_records = len(self.eager.opened().records)
+        self.operations.append(Operation(READ, (number,), None, (), ()))
+        self.ranges.append((n_records, n_records))
+        twin = self.eager.current(number)
+        found = freeze(twin)._value if kept else twin._value
+        self.read.append(handed_out(found))
+        return found
+
+    def _follow(self, known: Known, entering: Any) -> None:
+        self.parts = None
+        super()._follow(known, entering)
+
+
+def warned_before(again: bool) -> AbstractContextManager[Any]:
+    """Of operations that are carried out ``again``, since they were computed for a value to be read, no warning
+    comes."""
+    return quiet() if again else nullcontext()
+
+
+def handed_out(value: Any) -> Any:
+    """A value for the user, who may keep it and write to it."""
+    return faithful_copy(value) if type(value) is np.ndarray else value
