@@ -24,10 +24,8 @@ class Known:
     after: frozenset[int]
     stages: tuple[PatternStage, ...] = ()
     """One for each kind of values that entered."""
-    met: int = 0
-    """How many such steps there were in calls of functions, chains of their own."""
     large: bool = False
-    """Whether one of these held more than a step may that is written down by itself."""
+    """Whether one of them held more than a step may that is written down by itself."""
     lessons: int = 0
     """How often such a step was written down."""
     wanting: bool = False

@@ -80,11 +80,14 @@ class StagedPatterns:
         return known
 
     def _called(self, needs: StepNeeds) -> Known:
-        """What is known of a call: others have been such steps, or will be."""
+        """What is known of a call that does what another did."""
         kept, key = needs.pattern.kept, (self.staging, needs.after)
+        if needs.pattern.n < 2:
+            return NOTHING
         known: Known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
-        known.met += self.count[needs]
-        return NOTHING if known.met < 2 or (known.large and self.most_bytes < inf) else known
+        if known.large and self.most_bytes < inf:
+            return NOTHING  # type: ignore[no-any-return]
+        return known
 
     def ident(self, coded: int, step: int) -> int:
         """The id of what stands so in the entries of a step."""

@@ -124,6 +124,8 @@ class Pattern:
     """The plain operands of the first of these steps; of a call, nothing in the place of each."""
     kept: dict[Any, Any] = field(factory=dict)
     """Of calls that do this, by what is read after them: what a replay needs, and what is known of them."""
+    n: int = 1
+    """How many calls have done this."""
 
 
 @define(eq=False)
@@ -196,7 +198,7 @@ class StepEntries:
         for pattern in (self.followed, *self.recent):
             if pattern is not None and len(pattern.entries) == len(mine) and _are(pattern.entries, mine):
                 if self.calls is not None:
-                    self.calls.n_new = 0
+                    self.calls.n_new, pattern.n = 0, pattern.n + 1
                 return pattern
         operands = self.operands if self.calls is None else [NOTHING] * len(self.operands)
         made = Pattern(tuple(mine), tuple(operands))
