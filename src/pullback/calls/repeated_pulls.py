@@ -22,7 +22,8 @@ from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.stages import Workspace, draw, require_equal
 from pullback.staging.symbols import Program, Symbol
-from pullback.staging.text import Draft, Generated
+from pullback.staging.generated import Generated
+from pullback.staging.text import Draft
 from pullback.words.sniffs import quiet
 from pullback.words.specs import ArraySpec
 

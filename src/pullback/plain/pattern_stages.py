@@ -12,7 +12,8 @@ from pullback.shadow.operations import Constant
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.stages import Workspace, booked_slots, numbers_held, require_equal, valued, with_kernels
-from pullback.staging.text import Draft, Generated
+from pullback.staging.generated import Generated
+from pullback.staging.text import Draft
 from pullback.words.sniffs import quiet
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]

@@ -19,7 +19,8 @@ from pullback.staging.forward_statements import Forward, NotStageableError, forw
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
-from pullback.staging.text import Description, Draft, Fresh, Generated
+from pullback.staging.generated import Generated
+from pullback.staging.text import Description, Draft, Fresh
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
@@ -58,6 +59,7 @@ class Workspace:
     """The arrays that the functions of a stage work in, of one execution of a loop; ``steps`` are those of the loop."""
 
     steps: Any = None
+    threads: int = 1
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -65,9 +67,9 @@ class Workspace:
         found = self.arrays.get(generated.name)
         if found is None:
             plan = generated.plan
-            buffers = tuple(np.empty(shape, dtype) for shape, dtype in plan.buffers)
+            buffers = tuple(None if kind is None else np.empty(*kind) for kind in plan.buffers)
             found = self.arrays[generated.name] = buffers, tuple(Fresh(*kind) for kind in plan.fresh)
-        return found
+        return ((*found[0], self.threads), found[1]) if generated.plan.divided else found
 
 
 @define(eq=False)

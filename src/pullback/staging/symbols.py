@@ -236,6 +236,12 @@ class Symbol:
             return method
         raise NotTraceableError(f"attribute {name!r} of a symbol")
 
+    @staticmethod
+    def __pullback_whole__(function: Callable[..., Any], *args: Any) -> Any:
+        """``function(*args)`` as one statement: it looks at values."""
+        program = next(arg.program for arg in args if type(arg) is Symbol)
+        return program.call(function, args, {})
+
     def __array_ufunc__(self, function: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None:
             raise NotTraceableError("out=")

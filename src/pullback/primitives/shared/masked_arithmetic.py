@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.rules.cotangent_sums import COMPUTED_INTO
 from pullback.rules.declaration import Primitive, primitive
 
 silent = np.errstate(all="ignore")
@@ -50,6 +51,27 @@ def _quotient(cotangent: Any, slope: Any) -> Any:
 def _product(cotangent: Any, slope: Any) -> Any:
     result = np.multiply(cotangent, slope)
     return result if _free_of_nan(result) else _zero_wins(cotangent, slope, result)
+
+
+@silent
+def _quotient_into(cotangent: Any, slope: Any, out: Any) -> Any:
+    """``_quotient`` in ``out``, in which neither operand lies."""
+    np.divide(cotangent, slope, out=out)
+    if not _free_of_nan(out):
+        out[...] = _zero_wins(cotangent, np.reciprocal(slope), out)
+    return out
+
+
+@silent
+def _product_into(cotangent: Any, slope: Any, out: Any) -> Any:
+    """``_product`` in ``out``, in which neither operand lies."""
+    np.multiply(cotangent, slope, out=out)
+    if not _free_of_nan(out):
+        out[...] = _zero_wins(cotangent, slope, out)
+    return out
+
+
+COMPUTED_INTO.update({_quotient: _quotient_into, _product: _product_into})
 
 
 @silent
@@ -97,7 +119,7 @@ def times(ct: Any, slope: Any) -> Any:
     """The product ``ct * slope``, and 0 wherever ``ct`` is 0. ``ct`` has the shape of the result."""
     if type(slope) in ARRAY_OR_NUMBER and type(ct) in ARRAY_OR_NUMBER:
         return _product(ct, slope)
-    return masked_multiply(ct, slope)
+    return _asked(_product, ct, slope, masked_multiply)
 
 
 def over(ct: Any, slope: Any) -> Any:
@@ -106,7 +128,16 @@ def over(ct: Any, slope: Any) -> Any:
         if type(slope) is float and slope:
             return ct / slope
         return _quotient(ct, slope)
-    return masked_divide(ct, slope)
+    return _asked(_quotient, ct, slope, masked_divide)
+
+
+def _asked(function: Any, ct: Any, slope: Any, prim: Primitive) -> Any:
+    """The primitive; symbols write the function down as one call, since it looks at the values."""
+    for operand in (ct, slope):
+        whole = getattr(type(operand), "__pullback_whole__", None)
+        if whole is not None:
+            return whole(function, ct, slope)
+    return prim(ct, slope)
 
 
 MASKED: tuple[Primitive, ...] = (masked_multiply, masked_divide)
