@@ -62,6 +62,7 @@ class PlainChain:
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
     staging: str = "off"
     """How steps that repeat are executed again, as in ``using``."""
+    threads: int = 1
     staged: "StagedPatterns | None" = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
@@ -176,7 +177,7 @@ class PlainChain:
         # What generates functions takes a third of the import, and few programs have such steps.
         from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
 
-        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest)
+        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.threads)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.in_force import recorded, staging_in_force, verify_in_force
+from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
@@ -152,18 +152,27 @@ class PlainCode(Governor):
             if not self.chains:
                 self._release_constants()
 
-    def begin(self, n: int | None, policy: Any, verify: Any = None, staging: Any = None) -> PlainChain:
+    def begin(
+        self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, threads: Any = None
+    ) -> PlainChain:
         """A chain of steps begins at the next record."""
-        return self._begin(n, policy, policy.schedule(n), verify, staging)
+        return self._begin(n, policy, policy.schedule(n), verify, staging, threads)
 
     def _begin(
-        self, n: int | None, policy: Any, schedule: Schedule, verify: Any = None, staging: Any = None
+        self,
+        n: int | None,
+        policy: Any,
+        schedule: Schedule,
+        verify: Any = None,
+        staging: Any = None,
+        threads: Any = None,
     ) -> PlainChain:
         assert self.tape is not None
         store = Store(self.ledger, policy)
         self.active = PlainChain(
             self.tape, store, schedule, n, self.repeatable, PlainSnapshots(store),
             verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
+            threads=threads_in_force(threads),
         )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()

@@ -33,7 +33,8 @@ from pullback.plain.step_entries import StepEntries, decoded
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.stages import Workspace, require_equal, slot_items, with_kernels
+from pullback.staging.stages import require_equal, slot_items, with_kernels
+from pullback.staging.workspaces import Workspace
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
@@ -53,6 +54,7 @@ class StagedPatterns:
     most_bytes: float
     staging: str
     backend: Backend | None
+    threads: int = 1
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
@@ -78,7 +80,7 @@ class StagedPatterns:
         """The arrays that a stage works in."""
         work = self.works.get(stage)
         if work is None:
-            work = self.works[stage] = Workspace()
+            work = self.works[stage] = Workspace(threads=self.threads)
         return work
 
     # Forward.
@@ -230,11 +232,13 @@ class StagedPatterns:
                 sweep.owned.discard(ident)
 
 
-def staged_patterns(tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int) -> StagedPatterns:
+def staged_patterns(
+    tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int, threads: int = 1
+) -> StagedPatterns:
     """The functions of a chain, for steps of which there are ``fewest`` and more."""
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None)
+    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, threads)
 
 
 @define(eq=False)

@@ -4,7 +4,6 @@ And where a rule writes into a large cotangent that it consumes. What is written
 negative of real numbers of one dtype in C order: their bits do not depend on where they go.
 """
 
-from collections.abc import Callable
 from itertools import pairwise
 from sys import getrefcount
 from typing import Any
@@ -16,9 +15,6 @@ from pullback.words.sniffs import JOINED, PULLED
 LARGE = 1 << 16
 """Bytes from which on a new array costs more than looking whether one may be written."""
 _REAL = frozenset("fd")
-COMPUTED_INTO: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""For functions of the rules that are elementwise and no ufuncs: the same into an array, which comes last, and in which
-no operand may lie."""
 
 
 def _in_c_order(g: Any) -> bool:

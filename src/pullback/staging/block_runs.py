@@ -4,6 +4,7 @@ the bits do not depend on how many there are."""
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ BLOCK = 1 << 17
 """Bytes of an array that are computed at a time."""
 LEAST = 1 << 15
 """Bytes below which the calls would take longer than the work."""
+LINE = 64
+"""Bytes of a line of a cache, and of the widest registers."""
 CACHED = 1 << 20
 """Bytes that the arrays of a block may have together."""
 
@@ -28,22 +31,21 @@ def run_in_blocks(
 
     NumPy's warnings come when all is computed, once for each line, as from whole arrays."""
     arrays = [_flat(x, size) for x in (*reads, *stored)]
-    widest = max(x.itemsize for x in arrays)
-    step = min(BLOCK, max(CACHED // (len(arrays) + len(scratch)), LEAST)) // widest
-    starts = deque(range(0, size, step))
+    step = min(BLOCK, max(CACHED // (len(arrays) + len(scratch)), LEAST)) // max(x.itemsize for x in arrays)
+    cuts = _cuts(arrays[len(reads) :], size, step)
+    todo = deque(pairwise(cuts))
 
     def work() -> None:
-        spare = [np.empty(step, dtype) for dtype in scratch]
+        spare = _scratch(scratch, step)
         while True:
             try:
-                start = starts.popleft()
+                start, stop = todo.popleft()
             except IndexError:
                 return
-            stop = min(start + step, size)
             parts = [x[start:stop] if len(x) > 1 else x for x in arrays]
             block(*parts, *(spare if stop - start == step else [x[: stop - start] for x in spare]))
 
-    n_threads = min(threads, len(starts))
+    n_threads = min(threads, len(todo))
     if is_quiet(error_state()):
         side_by_side(work, n_threads)
         return
@@ -60,6 +62,26 @@ def run_in_blocks(
 
 _KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
 """In the order in which NumPy tells of them."""
+
+
+def _cuts(stored: Sequence[Any], size: int, step: int) -> list[int]:
+    """Where blocks begin and end: at the full lines of a cache in most arrays, since these lie alike in them."""
+    lead = 0
+    for x in stored[:1]:
+        lead = -x.__array_interface__["data"][0] % LINE // x.itemsize
+    return [*dict.fromkeys((0, *range(lead, size, step), size))]
+
+
+def _scratch(dtypes: Sequence[Any], step: int) -> list[Any]:
+    """Arrays of ``step`` elements, at full lines of a cache, no two at the same place of a page."""
+    sizes = [step * dtype.itemsize + LINE for dtype in dtypes]
+    memory = np.empty(sum(-(-size // LINE) * LINE for size in sizes) + LINE, np.uint8)
+    at = -memory.__array_interface__["data"][0] % LINE
+    found = []
+    for size, dtype in zip(sizes, dtypes, strict=True):
+        found.append(memory[at : at + size - LINE].view(dtype))
+        at += -(-size // LINE) * LINE
+    return found
 
 
 def _flat(x: Any, size: int) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.rules.cotangent_sums import COMPUTED_INTO
 from pullback.staging.placing import Line, Plan, into_of, ufunc_of
 from pullback.staging.symbols import Program
 
@@ -136,7 +135,7 @@ class _Finder:
             return False
         if any(type(x) is not np.ndarray or x.ndim > made.ndim for x in arrays):
             return False
-        if statement.function in COMPUTED_INTO:
+        if statement.computes_into:
             return all(bits_stay(ufunc, kind) for ufunc in (np.multiply, np.divide))
         return function in _UFUNCS and function is ufunc_of(statement) and bits_stay(function, kind)
 

@@ -10,7 +10,6 @@ import numpy as np
 from attrs import define, evolve, field
 
 from pullback.backends.plans import Ref
-from pullback.rules.cotangent_sums import COMPUTED_INTO
 from pullback.staging.forward_statements import ELEMENTWISE_WRITES
 from pullback.staging.symbols import Program, Statement, mapped
 
@@ -136,7 +135,7 @@ def ufunc_of(statement: Statement) -> Any:
 
 def into_of(statement: Statement) -> Any:
     """What computes a statement into an array that it is given last; None where nothing does."""
-    return ufunc_of(statement) or COMPUTED_INTO.get(statement.function)
+    return ufunc_of(statement) or statement.computes_into
 
 
 def _live(statements: list[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:

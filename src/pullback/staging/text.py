@@ -1,6 +1,6 @@
 """The text of a generated function, from its plan: straight lines of NumPy calls that a person can read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from keyword import iskeyword
 from sys import getrefcount
 from typing import Any

@@ -9,6 +9,8 @@ from typing import Any
 _POOLS: dict[int, Any] = {}
 _CHANGING = Lock()
 _HERE = local()
+_FORKS: list[bool] = []
+"""Whether forked processes are told that they have no pools."""
 
 
 def side_by_side(work: Callable[[], None], n: int) -> None:
@@ -45,6 +47,9 @@ def _pool(n: int) -> Any:
     with _CHANGING:
         found = _POOLS.get(n)
         if found is None:
+            if not _FORKS and hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_forget)
+                _FORKS.append(True)
             found = _POOLS[n] = ThreadPoolExecutor(n, "pullback")
         return found
 
@@ -54,7 +59,3 @@ def _forget() -> None:
     global _CHANGING  # noqa: PLW0603
     _CHANGING = Lock()
     _POOLS.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

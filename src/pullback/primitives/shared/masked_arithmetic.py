@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.rules.cotangent_sums import COMPUTED_INTO
 from pullback.rules.declaration import Primitive, primitive
 
 silent = np.errstate(all="ignore")
@@ -71,9 +70,6 @@ def _product_into(cotangent: Any, slope: Any, out: Any) -> Any:
     return out
 
 
-COMPUTED_INTO.update({_quotient: _quotient_into, _product: _product_into})
-
-
 @silent
 def where_true(ct: Any, condition: Any) -> Any:
     """``ct`` where ``condition`` holds, else 0: np.where takes six times as long as a product where a mask is
@@ -119,7 +115,7 @@ def times(ct: Any, slope: Any) -> Any:
     """The product ``ct * slope``, and 0 wherever ``ct`` is 0. ``ct`` has the shape of the result."""
     if type(slope) in ARRAY_OR_NUMBER and type(ct) in ARRAY_OR_NUMBER:
         return _product(ct, slope)
-    return _asked(_product, ct, slope, masked_multiply)
+    return _asked(masked_multiply, _product_into, ct, slope)
 
 
 def over(ct: Any, slope: Any) -> Any:
@@ -128,15 +124,15 @@ def over(ct: Any, slope: Any) -> Any:
         if type(slope) is float and slope:
             return ct / slope
         return _quotient(ct, slope)
-    return _asked(_quotient, ct, slope, masked_divide)
+    return _asked(masked_divide, _quotient_into, ct, slope)
 
 
-def _asked(function: Any, ct: Any, slope: Any, prim: Primitive) -> Any:
-    """The primitive; symbols write the function down as one call, since it looks at the values."""
+def _asked(prim: Primitive, into: Any, ct: Any, slope: Any) -> Any:
+    """The primitive; symbols write its forward down as one call, since it looks at the values."""
     for operand in (ct, slope):
         whole = getattr(type(operand), "__pullback_whole__", None)
         if whole is not None:
-            return whole(function, ct, slope)
+            return whole(prim.forward, into, ct, slope)
     return prim(ct, slope)
 
 
