@@ -31,7 +31,7 @@ def run_in_blocks(
 
     NumPy's warnings come when all is computed, once for each line, as from whole arrays."""
     arrays = [_flat(x, size) for x in (*reads, *stored)]
-    step = min(BLOCK, max(CACHED // (len(arrays) + len(scratch)), LEAST)) // max(x.itemsize for x in arrays)
+    step = max(LINE, min(BLOCK, max(CACHED // (len(arrays) + len(scratch)), LEAST))) // max(x.itemsize for x in arrays)
     cuts = _cuts(arrays[len(reads) :], size, step)
     todo = deque(pairwise(cuts))
 

@@ -54,6 +54,15 @@ def _pool(n: int) -> Any:
         return found
 
 
+def end() -> None:
+    """End the threads of all pools: for tests."""
+    with _CHANGING:
+        pools = [*_POOLS.values()]
+        _POOLS.clear()
+    for pool in pools:
+        pool.shutdown()
+
+
 def _forget() -> None:
     """In a forked process there are no threads but the one that forked."""
     global _CHANGING  # noqa: PLW0603
