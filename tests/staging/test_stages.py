@@ -8,7 +8,8 @@ from tests.staging.both_ways import POLICIES, loop_over, the_stage
 import pullback as pb
 from pullback.memory.in_force import innermost
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.stages import Workspace, require_equal
+from pullback.staging.stages import require_equal
+from pullback.staging.workspaces import Workspace
 from pullback.testing.comparing.bits import same_bits
 
 X = np.array([0.3, -0.7, 1.1, 0.2])

@@ -19,7 +19,8 @@ from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import FORMS, Form, new_form
 from pullback.rules.nan_masking import MASKED_PULLS
-from pullback.staging.stages import Stage, Workspace
+from pullback.staging.stages import Stage
+from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import KINDS
 
 MOST_IDLE = 4
@@ -31,6 +32,8 @@ class Exits:
     """Where the values that a stage computes go: how a call hands out its results, and takes their cotangents."""
 
     stage: Stage
+    threads: int | None = None
+    """Among how many threads its reverse is divided; None for the number in force."""
     places: list[int | None] = field(init=False)
     """For each leaf of what is returned its place among the outputs of the record; None where it is no output."""
     outside: list[int | None] = field(init=False)
@@ -115,7 +118,7 @@ class Exits:
         try:
             work = self.idle.pop()
         except IndexError:
-            work = Workspace()
+            work = Workspace(threads=self.threads)
         generated = self.stage.reverse
         found = generated.function(slots, seeds, *work.of(generated))
         if len(self.idle) < MOST_IDLE:

@@ -18,11 +18,13 @@ from pullback.recording.traps import TRAPPED
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.rules.forms import FORMS
 from pullback.staging.forward_statements import Forward, NotStageableError
+from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import Workspace, draw, require_equal
+from pullback.staging.stages import draw, require_equal
 from pullback.staging.symbols import Program, Symbol
-from pullback.staging.text import Draft, Generated
+from pullback.staging.text import Draft
+from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 from pullback.words.specs import ArraySpec
 

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from pullback.calls.call_record import MOST_IDLE, Exits
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
-from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force
+from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force, threads_in_force
 from pullback.recording.crossing import CAPTURE, present
 from pullback.recording.handles import Handle, root_of
 from pullback.recording.recorder import INPUT, hold
@@ -27,7 +27,8 @@ from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.shelf import Shelf, Variants, shelf_of
-from pullback.staging.stages import Recorded, Stage, Workspace
+from pullback.staging.stages import Recorded, Stage
+from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import View
 from pullback.words.call_sites import find_site
 from pullback.words.errors import StructureError
@@ -40,7 +41,7 @@ MOST_ENTRIES = 64
 _PLAIN = frozenset((np.ndarray, np.float64, np.float32, float))
 
 
-def staged(f: F | None = None, *, staging: str | None = None) -> Any:
+def staged(f: F | None = None, *, staging: str | None = None, threads: int | None = None) -> Any:
     """``f``, whose gradient is computed by generated functions from the second call on arguments of equal kinds on,
     with the same bits.
 
@@ -50,8 +51,9 @@ def staged(f: F | None = None, *, staging: str | None = None) -> Any:
     and strides of traced values; all else may change, as the operations say. A traced value may leave ``f`` by
     ``return`` alone (:class:`TracerError` where it is used).
 
-    ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``. Raises :class:`StructureError` for
-    what is no function, :class:`PolicyError` for another word.
+    ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``; ``threads`` (default:
+    that of :func:`using`, else 1) says among how many threads large arrays are divided. Raises :class:`StructureError`
+    for what is no function, :class:`PolicyError` for another word, or fewer threads than 1.
 
     >>> import numpy as np, pullback as pb
     >>> @pb.staged
@@ -61,10 +63,11 @@ def staged(f: F | None = None, *, staging: str | None = None) -> Any:
     [[1.0, 1.0], [3.0, 2.0], [5.0, 3.0]]
     """
     if f is None:
-        return partial(staged, staging=staging)
+        return partial(staged, staging=staging, threads=threads)
     if not callable(f):
         raise StructureError(f"staged takes a function, got {type(f).__name__}; write @pullback.staged above a def")
     known = StagedFunction(f, None if staging is None else staging_in_force(staging), shelf_of(f))
+    known.threads = None if threads is None else threads_in_force(threads)
 
     @wraps(f)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -81,6 +84,7 @@ class StagedFunction:
     f: Callable[..., Any]
     staging: str | None
     shelf: Shelf
+    threads: int | None = field(default=None, init=False)
     entries: dict[Any, Variants] = field(factory=dict, init=False)
     """By what enters: what is known."""
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
@@ -237,7 +241,7 @@ class StagedFunction:
                 break
         exits = self.exits.get(stage)
         if exits is None:
-            exits = self.exits[stage] = Exits(stage)
+            exits = self.exits[stage] = Exits(stage, self.threads)
         return exits
 
     def _values(self, run: InlinedRun, works: dict[Stage, Workspace], exits: Exits) -> tuple[Any, Any]:
@@ -247,7 +251,7 @@ class StagedFunction:
             return values, slots
         work = works.get(stage)
         if work is None:
-            work = works[stage] = Workspace()
+            work = works[stage] = Workspace(threads=self.threads)
         values, slots = computed(stage.record, run.inputs, run.values, run.constants, *work.of(stage.record))
         return values, slots
 

@@ -22,7 +22,14 @@ from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.staged_steps import staged_steps
 from pullback.loops.unrolled import run_forward_mode, run_untraced
-from pullback.memory.in_force import innermost, planned, policy_in_force, staging_in_force, verify_in_force
+from pullback.memory.in_force import (
+    innermost,
+    planned,
+    policy_in_force,
+    staging_in_force,
+    threads_in_force,
+    verify_in_force,
+)
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.policies.save_all import SaveAll
@@ -46,6 +53,7 @@ def fori_loop(
     policy: Any = None,
     verify: Any = None,
     staging: Any = None,
+    threads: Any = None,
 ) -> Any:
     """The carry after ``for k in range(lower, upper): carry = body(k, carry)``, differentiable under any policy.
 
@@ -61,8 +69,10 @@ def fori_loop(
     ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that repeat are computed, with the same
     bits: ``"auto"`` by generated functions where the loop is long enough for that to pay, ``"numpy"`` by these from the
     first step that repeats, ``"off"`` by recording every step.
+    ``threads`` (default: that of :func:`using`, else 1) says among how many threads these functions divide large arrays
+    (:class:`PolicyError` below 1).
     """
-    loop = _Loop("fori_loop", policy, verify, staging, lower)
+    loop = _Loop("fori_loop", policy, verify, staging, threads, lower)
     frozen = loop.frozen(body)
     return loop.run(lambda k, carry, _: (frozen(k, carry), None), init, max(0, upper - lower))[0]
 
@@ -77,17 +87,19 @@ def scan(
     policy: Any = None,
     verify: Any = None,
     staging: Any = None,
+    threads: Any = None,
 ) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``for x in xs: carry, y = step(carry, x)``, where ``ys`` stacks the ``y`` along a new first
     axis.
 
     ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are
-    written once, outside the state: they enter no snapshot. ``verify``, ``staging`` and errors as :func:`fori_loop`.
+    written once, outside the state: they enter no snapshot. ``verify``, ``staging``, ``threads`` and errors as
+    :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
     x_leaves = plain_leaves(x_leaves)
     n = _scan_length(x_leaves, length)
-    loop = _Loop("scan", policy, verify, staging)
+    loop = _Loop("scan", policy, verify, staging, threads)
     frozen = loop.frozen(step)
 
     def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -111,13 +123,14 @@ def while_loop(
     policy: Any = None,
     verify: Any = None,
     staging: Any = None,
+    threads: Any = None,
 ) -> Any:
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
 
-    ``condition`` sees plain values. ``verify``, ``staging`` and errors as :func:`fori_loop`.
+    ``condition`` sees plain values. ``verify``, ``staging``, ``threads`` and errors as :func:`fori_loop`.
     """
-    loop = _Loop("while_loop", policy, verify, staging)
+    loop = _Loop("while_loop", policy, verify, staging, threads)
     frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
     return loop.run(lambda _, carry, __: (frozen(carry), None), init, None)[0]
 
@@ -148,6 +161,7 @@ class _Loop:
     policy: Any
     verify: Any
     staging: Any
+    threads: Any
     lower: int = 0
     condition: Callable[[Any], Any] | None = field(default=None, init=False)
     made: Frozen = field(factory=Frozen, init=False)
@@ -184,7 +198,7 @@ class _Loop:
         xs: list[Any] | None = None,
     ) -> tuple[Any, Any]:
         """The carry and the stacked per-step outputs, traced where anything that enters is."""
-        self.staging = staging_in_force(self.staging)
+        self.staging, self.threads = staging_in_force(self.staging), threads_in_force(self.threads)
         leaves, self.definition = flatten(init)
         leaves = plain_leaves(leaves)
         self.call, self.n = call, n
@@ -251,7 +265,7 @@ class _Loop:
         self.policy = policy = policy_in_force(self.policy)
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
-        steps.staging = staged_steps(steps, self.body, self.n, self.staging)
+        steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads)
         state = [value_for(leaf, tape) for leaf in leaves]
         start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on

@@ -7,8 +7,8 @@ from attrs import field, frozen
 
 from pullback.memory.ledger import mib
 from pullback.plain.pattern_shelf import patterns_in
+from pullback.staging.generated import Generated
 from pullback.staging.shelf import shelves_of
-from pullback.staging.text import Generated
 from pullback.words.errors import StructureError
 
 

@@ -25,7 +25,8 @@ from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.shelf import Shelf, shelf_of
-from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
+from pullback.staging.stages import Recorded, Stage, slot_items
+from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
 
@@ -116,6 +117,7 @@ class StagedSteps:
     """The step from which on stages are looked for."""
     most_bytes: float = inf
     """Bytes of state and tape up to which steps are staged."""
+    threads: int = 1
     works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
     """By list of operations: its stage, with the arrays that this works in here."""
     checked: list[int] = field(factory=list, init=False)
@@ -261,7 +263,7 @@ class StagedSteps:
         found = self.works.get(known)
         if found is None:
             [stage] = [stage for stage in self.entry[0].stages if stage.known is known]
-            found = self.works[known] = stage, Workspace(self.steps)
+            found = self.works[known] = stage, Workspace(self.steps, self.threads)
         return found
 
     def _ordinary(
@@ -293,7 +295,7 @@ class StagedSteps:
         return step, values
 
 
-def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> StagedSteps | None:
+def staged_steps(steps: Steps, body: Any, n: int | None, staging: str, threads: int = 1) -> StagedSteps | None:
     """The staging of a loop over ``body``; None where every step is recorded."""
     around = steps.enclosing
     if staging == "off" or around is None or around.outer is not None or around.trap is not None or TRAPPED.get():
@@ -305,7 +307,7 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str) -> Staged
     if new and n is not None and n < FEWEST:
         return None
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes)
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads)
 
 
 FEWEST = 24

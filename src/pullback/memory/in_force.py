@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from operator import index
 from typing import Any, Final
+
+import numpy as np
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
@@ -17,6 +20,7 @@ _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
 _VERIFY: ContextVar[str | None] = ContextVar("pullback_verify", default=None)
 _STAGING: ContextVar[str | None] = ContextVar("pullback_staging", default=None)
+_THREADS: ContextVar[int | None] = ContextVar("pullback_threads", default=None)
 _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
@@ -25,41 +29,55 @@ STAGINGS: Final = ("auto", "off", "numpy")
 
 
 def using(
-    policy: MemoryPolicy | None = None, *, verify: str | None = None, staging: str | None = None
+    policy: MemoryPolicy | None = None,
+    *,
+    verify: str | None = None,
+    staging: str | None = None,
+    threads: int | None = None,
 ) -> "AbstractContextManager[Any]":
-    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify`` and ``staging``; what is not
-    given stays as it is. Blocks nest, and the values before are restored even after an error.
+    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify``, ``staging`` and ``threads``;
+    what is not given stays as it is. Blocks nest, and the values before are restored even after an error.
 
     ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
     :func:`fori_loop`. ``staging`` says how steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the
-    name of a backend.
+    name of a backend. ``threads`` (default 1) says among how many threads generated functions divide what is computed
+    in blocks; the bits are the same for any number.
     """
     return InForce(
         None if policy is None else checked(policy),
         None if verify is None else verify_in_force(verify),
         None if staging is None else staging_in_force(staging),
+        None if threads is None else threads_in_force(threads),
     )
 
 
 class InForce:
     """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
 
-    __slots__ = ("_before", "_policy", "_staging", "_verify")
+    __slots__ = ("_before", "_policy", "_staging", "_threads", "_verify")
 
-    def __init__(self, policy: MemoryPolicy | None, verify: str | None = None, staging: str | None = None) -> None:
-        self._policy, self._verify, self._staging = policy, verify, staging
+    def __init__(
+        self,
+        policy: MemoryPolicy | None,
+        verify: str | None = None,
+        staging: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._policy, self._verify, self._staging, self._threads = policy, verify, staging, threads
 
     def __enter__(self) -> MemoryPolicy | None:
-        self._before = before = _POLICY.get(), _VERIFY.get(), _STAGING.get()
+        self._before = before = _POLICY.get(), _VERIFY.get(), _STAGING.get(), _THREADS.get()
         _POLICY.set(self._policy or before[0])
         _VERIFY.set(self._verify or before[1])
         _STAGING.set(self._staging or before[2])
+        _THREADS.set(self._threads or before[3])
         return self._policy
 
     def __exit__(self, *_: object) -> None:
         _POLICY.set(self._before[0])
         _VERIFY.set(self._before[1])
         _STAGING.set(self._before[2])
+        _THREADS.set(self._before[3])
 
 
 def verify_in_force(verify: Any = None) -> str:
@@ -83,6 +101,19 @@ def staging_in_force(staging: Any = None) -> str:
             raise PolicyError(f"staging= takes one of {words} or the name of a backend, got {staging!r}")
         backend(staging)
     return str(staging)
+
+
+def threads_in_force(threads: Any = None) -> int:
+    """``threads`` itself, or for None the number of ``using``, else 1; raises :class:`PolicyError` for anything but a
+    whole number from 1 on."""
+    if threads is None:
+        return _THREADS.get() or 1
+    if isinstance(threads, bool | np.bool) or not hasattr(type(threads), "__index__") or index(threads) < 1:
+        raise PolicyError(
+            f"threads= takes a whole number from 1 on, got {threads!r}; 1 uses the thread that calls, and len("
+            "os.sched_getaffinity(0)) tells how many processors there are"
+        )
+    return index(threads)
 
 
 def policy_in_force(policy: Any = None) -> MemoryPolicy:

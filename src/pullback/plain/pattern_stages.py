@@ -11,10 +11,12 @@ from pullback.plain.pattern_routes import Route, route_of
 from pullback.plain.pattern_statements import PatternStatements
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant
+from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import Workspace, booked_slots, numbers_held, require_equal, valued, with_kernels
-from pullback.staging.text import Draft, Generated
+from pullback.staging.stages import booked_slots, numbers_held, require_equal, valued, with_kernels
+from pullback.staging.text import Draft
+from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]

@@ -57,6 +57,7 @@ class PlainChain:
     """How steps that repeat are executed again, as in ``using``."""
     works: dict[Any, Any] = field(factory=dict)
     """What functions work in, by stage: of all chains of a trace."""
+    threads: int = 1
     staged: "StagedPatterns | None" = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
@@ -175,7 +176,9 @@ class PlainChain:
         # What generates functions takes a third of the import, and few programs have such steps.
         from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
 
-        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.works)
+        return staged_patterns(
+            self.tape, self.entries, self.needs, self.staging, fewest, self.works, self.threads
+        )
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None

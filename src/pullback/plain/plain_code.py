@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.in_force import recorded, staging_in_force, verify_in_force
+from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, sweep
@@ -158,10 +158,17 @@ class PlainCode(Governor):
                 self._release_constants()
 
     def begin(
-        self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, *, calls: Calls | None = None
+        self,
+        n: int | None,
+        policy: Any,
+        verify: Any = None,
+        staging: Any = None,
+        threads: Any = None,
+        *,
+        calls: Calls | None = None,
     ) -> PlainChain:
         """A chain of steps begins at the next record; ``calls`` of a function where it is one of these."""
-        return self._begin(n, policy, policy.schedule(n), verify, staging, calls=calls)
+        return self._begin(n, policy, policy.schedule(n), verify, staging, threads, calls=calls)
 
     def _begin(
         self,
@@ -170,6 +177,7 @@ class PlainCode(Governor):
         schedule: Schedule,
         verify: Any = None,
         staging: Any = None,
+        threads: Any = None,
         *,
         calls: Calls | None = None,
     ) -> PlainChain:
@@ -178,7 +186,7 @@ class PlainCode(Governor):
         self.active = PlainChain(
             self.tape, store, schedule, n, self.repeatable, PlainSnapshots(store),
             StepEntries(calls=calls), verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
-            works=self.works,
+            threads=threads_in_force(threads), works=self.works,
         )  # fmt: skip
         self.chains.append(self.active)
         self.active.begin()

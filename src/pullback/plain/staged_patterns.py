@@ -34,7 +34,8 @@ from pullback.plain.step_entries import StepEntries
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.stages import Workspace, require_equal, slot_items, with_kernels
+from pullback.staging.stages import require_equal, slot_items, with_kernels
+from pullback.staging.workspaces import Workspace
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
@@ -55,6 +56,7 @@ class StagedPatterns:
     staging: str
     backend: Backend | None
     works: dict[PatternStage, Workspace]
+    threads: int = 1
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
@@ -82,11 +84,11 @@ class StagedPatterns:
     def _called(self, needs: StepNeeds) -> Known:
         """What is known of a call that does what another did."""
         kept, key = needs.pattern.kept, (self.staging, needs.after)
-        if needs.pattern.n < 2:
-            return NOTHING
-        known: Known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
-        if known.large and self.most_bytes < inf:
-            return NOTHING  # type: ignore[no-any-return]
+        known: Known = NOTHING
+        if needs.pattern.n >= 2:
+            found = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
+            if not (found.large and self.most_bytes < inf):
+                known = found
         return known
 
     def ident(self, coded: int, step: int) -> int:
@@ -97,7 +99,7 @@ class StagedPatterns:
         """The arrays that a stage works in."""
         work = self.works.get(stage)
         if work is None:
-            work = self.works[stage] = Workspace()
+            work = self.works[stage] = Workspace(threads=self.threads)
         return work
 
     # Forward.
@@ -281,13 +283,19 @@ class StagedPatterns:
 
 
 def staged_patterns(
-    tape: Tape, entries: StepEntries, needs: Needs, staging: str, fewest: int, works: dict[Any, Any]
+    tape: Tape,
+    entries: StepEntries,
+    needs: Needs,
+    staging: str,
+    fewest: int,
+    works: dict[Any, Any],
+    threads: int = 1,
 ) -> StagedPatterns:
     """The functions of a chain, for steps of which there are ``fewest`` and more: of one, where the chain is a call,
     and the other steps are those of other calls."""
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works)
+    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works, threads)
 
 
 @define(eq=False)

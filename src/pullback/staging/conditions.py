@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.staging.text import Generated, of_file
+from pullback.staging.generated import Generated, of_file
 from pullback.words.call_sites import site_line, site_text
 from pullback.words.errors import say_where
 from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
@@ -91,8 +91,19 @@ def _warn(kind: str, flag: int) -> None:
     frame: Any = sys._getframe(1)
     while frame is not None and of_file(frame.f_code.co_filename) is None:
         frame = frame.f_back
-    generated = None if frame is None else of_file(frame.f_code.co_filename)
-    site, name = (0, "a function") if generated is None else generated.sites.get(frame.f_lineno, (0, "a function"))
-    file, line = site_line(site)
+    if frame is None:
+        _warn_of(kind, None, 0)
+    else:
+        warn_at(kind, frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn_at(kind: str, filename: str, line: int) -> None:
+    """Warn of what a line of a generated function has computed."""
+    _warn_of(kind, of_file(filename), line)
+
+
+def _warn_of(kind: str, generated: Generated | None, line: int) -> None:
+    site, name = (0, "a function") if generated is None else generated.sites.get(line, (0, "a function"))
+    file, number = site_line(site)
     registry = _REGISTRIES.setdefault(file, {})
-    warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, line, registry=registry)
+    warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, number, registry=registry)

@@ -1,7 +1,8 @@
 """Where the values of a list of statements lie: what is computed at all, when a value is read last, which writes may go
 in place, and which results share a buffer."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Container, Iterable
 from functools import partial
 from typing import Any
 
@@ -39,17 +40,23 @@ class Plan:
     """The lines of a function, and the arrays that it works in."""
 
     lines: list[Line] = field(factory=list)
-    buffers: list[tuple[tuple[int, ...], Any]] = field(factory=list)
-    """Shape and dtype of each buffer, which is used in every call."""
+    buffers: list[tuple[tuple[int, ...], Any] | None] = field(factory=list)
+    """Shape and dtype of each buffer, which is used in every call; None for one that blocks make needless."""
     fresh: list[tuple[tuple[int, ...], Any]] = field(factory=list)
     """The same of results that leave: used again as soon as nobody has them."""
     warns: bool = False
     """Whether what NumPy warns of is told."""
+    divided: bool = False
+    """Whether the function is told how many threads it may divide its blocks among."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers."""
-        return sum(int(np.prod(shape, dtype=np.intp)) * dtype.itemsize for shape, dtype in self.buffers)
+        return sum(math.prod(kind[0]) * int(kind[1].itemsize) for kind in self.buffers if kind is not None)
+
+    def with_buffers(self, used: Container[int]) -> "Plan":
+        """The same plan without the buffers that are not used."""
+        return evolve(self, buffers=[kind if k in used else None for k, kind in enumerate(self.buffers)])
 
 
 def plan_of(
@@ -124,6 +131,11 @@ def ufunc_of(statement: Statement) -> Any:
     if statement.symbol == "-" and len(statement.args) == 1:
         return np.negative
     return _UFUNCS.get(statement.symbol)
+
+
+def into_of(statement: Statement) -> Any:
+    """What computes a statement into an array that it is given last; None where nothing does."""
+    return ufunc_of(statement) or statement.computes_into
 
 
 def _live(statements: list[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
@@ -225,9 +237,10 @@ class _Planner:
         if not isinstance(sample, np.ndarray) or sample.nbytes < LARGE or not sample.flags.c_contiguous:
             return
         blank = statement.function is np.zeros
-        if ufunc_of(statement) is None and not blank:
+        ufunc = ufunc_of(statement)
+        if ufunc is None and not blank and into_of(statement) is None:
             return
-        over = None if blank else self._dying(at, statement, sample)
+        over = None if ufunc is None else self._dying(at, statement, sample)
         if over is not None:
             self._take(over, makes)
             line.into = f"value {over}"

@@ -16,11 +16,12 @@ from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Operation, Result, entering
 from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
-from pullback.staging.fresh_arrays import Fresh
+from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
-from pullback.staging.text import Description, Draft, Generated
+from pullback.staging.text import Description, Draft
+from pullback.staging.workspaces import Workspace
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
@@ -54,23 +55,6 @@ class Recorded:
     def entered(self) -> list[int]:
         """Record of each input."""
         return [i for part in self.places for i in part if i is not None]
-
-
-@define(eq=False)
-class Workspace:
-    """The arrays that the functions of a stage work in, of one execution of a loop; ``steps`` are those of the loop."""
-
-    steps: Any = None
-    arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
-
-    def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The buffers, and the makers of what leaves, of one function."""
-        found = self.arrays.get(generated.name)
-        if found is None:
-            plan = generated.plan
-            buffers = tuple(np.empty(shape, dtype) for shape, dtype in plan.buffers)
-            found = self.arrays[generated.name] = buffers, tuple(Fresh(*kind) for kind in plan.fresh)
-        return found
 
 
 @define(eq=False)

@@ -37,6 +37,8 @@ class Statement:
     """The values with which the result shares memory."""
     site: int = 0
     """The line of the user's that it is computed for."""
+    computes_into: Any = field(default=None, repr=False)
+    """A function that computes the same into an array, element by element, where it is no ufunc."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -235,6 +237,15 @@ class Symbol:
 
             return method
         raise NotTraceableError(f"attribute {name!r} of a symbol")
+
+    @staticmethod
+    def __pullback_whole__(function: Callable[..., Any], into: Callable[..., Any], *args: Any) -> Any:
+        """``function(*args)`` as one statement: it looks at values. ``into`` computes it, element by element, into an
+        array that comes last, and in which no operand lies."""
+        program = next(arg.program for arg in args if type(arg) is Symbol)
+        made = program.call(function, args, {})
+        program.statements[-1].computes_into = into
+        return made
 
     def __array_ufunc__(self, function: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None:

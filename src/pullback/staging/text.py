@@ -1,9 +1,8 @@
 """The text of a generated function, from its plan: straight lines of NumPy calls that a person can read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from keyword import iskeyword
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from attrs import define, evolve, field
@@ -14,54 +13,22 @@ from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
 from pullback.recording.regions import Region
 from pullback.rules.generated_code import compile_function
+from pullback.staging.block_runs import run_in_blocks
+from pullback.staging.blocks import Block, in_blocks
 from pullback.staging.forward_statements import BASIC_WRITES, read_out
-from pullback.staging.placing import Line, Plan, ufunc_of
+from pullback.staging.generated import Generated, in_file
+from pullback.staging.placing import Line, Plan, into_of, ufunc_of
 from pullback.staging.symbols import Program, Statement
 
 _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
-@define(eq=False)
-class Generated:
-    """A function with its text. ``sites`` are the user's call sites by the line of the text, each with NumPy's name for
-    what is computed there."""
-
-    name: str
-    text: str
-    function: Callable[..., Any] = field(repr=False)
-    plan: Plan = field(repr=False)
-    sites: dict[int, tuple[int, str]] = field(repr=False)
-    kernels: tuple[Kernel, ...] = field(default=(), repr=False)
-    plain: "Generated | None" = field(default=None, repr=False)
-    """The same by NumPy alone, in the same buffers; None where there are no kernels."""
-    reads: bool = False
-    """Whether values are read while it runs: then it is a generator, which yields each, and at last what it gives."""
-
-    def whole(self, *arguments: Any) -> tuple[list[Any], Any]:
-        """What is read on the way, copied, and what it gives."""
-        if not self.reads:
-            return [], self.function(*arguments)
-        *read, found = [faithful_copy(x) if type(x) is np.ndarray else x for x in self.function(*arguments)]
-        return read, found
-
-    @property
-    def works_in_place(self) -> bool:
-        """Whether it computes into arrays that it has."""
-        return bool(self.plan.buffers or self.plan.fresh)
-
-
-_FILES: WeakValueDictionary[str, Generated] = WeakValueDictionary()
-
-
-def of_file(filename: str) -> Generated | None:
-    """The function whose text is in a file of that name."""
-    return _FILES.get(filename)
 
 
 _VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
 _VIEWS = frozenset((np.broadcast_to, np.reshape, np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.moveaxis))
-_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "_")
+_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "threads", "_")
 
 
 @define(eq=False)
@@ -75,22 +42,30 @@ class Draft:
     arguments: Sequence[tuple[str, Sequence[int]]]
     results: Sequence[Sequence[int]]
 
-    def generated(self, order: Sequence[int | Kernel] | None = None) -> Generated:
-        """The function, whose lines come in their own order, or in that of a backend, with its kernels."""
-        plan, writer = self.plan, _Writer(self.program, self.plan)
+    def generated(self, order: Sequence[int | Kernel | Block] | None = None) -> Generated:
+        """The function, whose lines come in their own order, in blocks where that helps, or in the order of a backend,
+        with its kernels."""
+        writer = _Writer(self.program, self.plan)
+        if order is None:
+            order = in_blocks(self.program, self.plan, (n for part in self.results for n in part))
+            self.plan.divided = self.plan.divided or any(isinstance(item, Block) for item in order)
+        plan = self.plan
         told: list[tuple[str, tuple[int, str]]] = []
         used = {n for line in plan.lines for n in line.statement.reads} | {n for part in self.results for n in part}
         stops = [line.statement for line in plan.lines if line.statement.function is read_out]
         come = iter(self._coming(used, [stop.args[1:] for stop in stops]))
         told += next(come)
-        for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
-            if kinds:
-                told.append((f"{', '.join(f'{group[0]}{k}' for k in range(len(kinds)))}, = {group}", (0, "")))
-        order = range(len(plan.lines)) if order is None else order
+        body: list[tuple[str, tuple[int, str]]] = []
         for item in order:
-            told += writer.kernel(item) if isinstance(item, Kernel) else writer.told(item)
-            if not isinstance(item, Kernel) and plan.lines[item].statement in stops:
-                told += next(come)
+            body += writer.item(item)
+            if isinstance(item, int) and plan.lines[item].statement in stops:
+                body += next(come)
+        for group, kinds in (("buffers", plan.buffers), ("fresh", plan.fresh)):
+            names = [f"{group[0]}{k}" for k in range(len(kinds))]
+            names += ["threads"] if group == "buffers" and plan.divided else []
+            if names:
+                told.append((f"{', '.join(names)}, = {group}", (0, "")))
+        told += body
         values = "".join("(" + "".join(f"v{n}, " for n in part) + "), " for part in self.results)
         told.append((f"{'yield' if stops else 'return'} {values}", (0, "")))
         head = f"def {self.name}({', '.join(a for a, _ in self.arguments)}, buffers, fresh):"
@@ -99,10 +74,9 @@ class Draft:
         function = compile_function(self.name, text, writer.names)
         del writer.names[self.name]  # or the function would hold itself
         kernels = tuple(item for item in order if isinstance(item, Kernel))
-        made = _FILES[function.__code__.co_filename] = Generated(
-            self.name, text, function, plan, sites, kernels, reads=bool(stops)
-        )
-        return made
+        if any(isinstance(item, Block) for item in order):
+            plan = plan.with_buffers(writer.buffers)
+        return in_file(Generated(self.name, text, function, plan, sites, kernels, reads=bool(stops)))
 
     def _coming(self, used: set[int], stops: Sequence[tuple[int, ...]]) -> list[list[tuple[str, tuple[int, str]]]]:
         """The lines that name what is given: at first, then after each of the ``stops``, up to which so many captured
@@ -133,6 +107,39 @@ class _Writer:
     plan: Plan
     names: dict[str, Any] = field(factory=lambda: {"copy_of": faithful_copy, **dict.fromkeys(_RESERVED)})
     """What the text refers to."""
+    n_blocks: int = 0
+
+    buffers: set[int] = field(factory=set)
+    """Those that the text computes into."""
+
+    def item(self, item: int | Kernel | Block) -> list[tuple[str, tuple[int, str]]]:
+        """The text of a statement, of the call of a kernel, or of statements in blocks."""
+        if isinstance(item, Block):
+            return self.block(item)
+        return self.kernel(item) if isinstance(item, Kernel) else self.told(item)
+
+    def block(self, block: Block) -> list[tuple[str, tuple[int, str]]]:
+        """A function of the statements, and the call that makes it do one block after the other."""
+        lines = [self.plan.lines[place] for place in block.places]
+        intos = {line.statement.makes: line.into for line in lines}
+        self.n_blocks += 1
+        name = f"block_{self.n_blocks}"
+        bound = [(f"v{number}", self._place(intos[first]), memory) for memory, (first, number) in block.stored.items()]
+        given = [(made, place, memory) for made, place, memory in bound if place not in block.reads]
+        parameters = ", ".join((*block.reads, *(memory for *_, memory in given), *block.scratch))
+        first = lines[0].statement.site, "a function"
+        told = [(f"def {name}({parameters}):", first)]
+        for line in lines:
+            kind, number = line.into.split()
+            into = f"v{number}" if kind == "value" else f"{kind[0]}{number}"
+            args = ", ".join((*map(self.argument, line.statement.args), into))
+            text = f"    v{line.statement.makes} = {self.name(into_of(line.statement))}({args})"
+            told.append((text, (line.statement.site, name_of(self.program, line.statement))))
+        told += [(f"{made} = {place}", first) for made, place, _ in bound]
+        arrays = [f"({''.join(f'{x}, ' for x in part)})" for part in (block.reads, [made for made, *_ in given])]
+        call = f"{self.name(run_in_blocks)}({name}, {block.size}, {', '.join(arrays)}, "
+        dtypes = "".join(f"{self.argument(dtype)}, " for dtype in block.scratch.values())
+        return [*told, (f"{call}({dtypes}), threads)", first)]
 
     def told(self, place: int) -> list[tuple[str, tuple[int, str]]]:
         """The text of a statement, with what is told of it."""
@@ -229,11 +236,13 @@ class _Writer:
             if statement.function is np.zeros:
                 return [f"{made} = {place}", f"{made}.fill(0)"]
             args = ", ".join(map(self.argument, statement.args))
-            return [f"{made} = {self.name(ufunc_of(statement))}({args}, {place})"]
+            return [f"{made} = {self.name(into_of(statement))}({args}, {place})"]
         return [f"{made} = {self._expression(statement)}"]
 
     def _place(self, into: str) -> str:
         kind, number = into.split()
+        if kind == "buffer":
+            self.buffers.add(int(number))
         return {"buffer": f"b{number}", "fresh": f"f{number}()", "value": f"v{number}"}[kind]
 
     def _write(self, line: Line, made: str) -> list[str]:

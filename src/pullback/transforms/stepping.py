@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.memory.in_force import innermost, recorded, staging_in_force, verify_in_force
+from pullback.memory.in_force import innermost, recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_code import PlainCode
@@ -23,7 +23,9 @@ from pullback.words.errors import PolicyError, StructureError, say_where
 from pullback.words.structures import map_leaves
 
 
-def steps(n_or_iterable: Any, *, verify: str | None = None, staging: str | None = None) -> Iterator[Any]:
+def steps(
+    n_or_iterable: Any, *, verify: str | None = None, staging: str | None = None, threads: int | None = None
+) -> Iterator[Any]:
     """``range(n)``, or the items of an iterable, with each iteration marked as one step of a chain that the policy
     governs.
 
@@ -39,8 +41,9 @@ def steps(n_or_iterable: Any, *, verify: str | None = None, staging: str | None 
     ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that do the same are executed again,
     with the same bits: by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 2 MiB),
     from the second such step on (``"numpy"``), or one primitive after the other (``"off"``).
+    ``threads`` (default: that of :func:`using`, else 1) says among how many threads these divide large arrays.
     """
-    checks, staged = verify_in_force(verify), staging_in_force(staging)
+    how = verify_in_force(verify), staging_in_force(staging), threads_in_force(threads)
     items = counted = _items(n_or_iterable)
     tape = innermost()
     governor = tape.governor if tape is not None else None
@@ -52,11 +55,11 @@ def steps(n_or_iterable: Any, *, verify: str | None = None, staging: str | None 
         return
     n = promised = _length(counted)
     governor.mark()
-    chain = governor.begin(n, governor.policy, checks, staged) if n != 0 else None
+    chain = governor.begin(n, governor.policy, *how) if n != 0 else None
     try:
         for done, item in enumerate(items):
             if done == n:  # more items than were promised
-                n, chain = None, _unforeseen(governor, tape, chain, promised, (checks, staged))
+                n, chain = None, _unforeseen(governor, tape, chain, promised, how)
             elif done and chain is not None and governor.active is chain:
                 chain.cut()
             yield item
@@ -92,7 +95,7 @@ def _length(items: Any) -> int | None:
 
 
 def _unforeseen(
-    governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None, checks: tuple[str, str]
+    governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None, how: tuple[str, str, int]
 ) -> PlainChain | None:
     """The chain of the steps that come after the ``promised`` ones, of a length unknown."""
     if chain is not None and governor.active is chain:
@@ -100,7 +103,7 @@ def _unforeseen(
     elif chain is not None or not governs(governor, tape):
         return chain
     try:
-        return governor.begin(None, governor.policy, *checks)
+        return governor.begin(None, governor.policy, *how)
     except PolicyError as error:
         say_where(error, f"len() of what pullback.steps iterates over was {promised}, and more items come")
         raise
