@@ -81,11 +81,12 @@ class StagedPatterns:
     def _called(self, needs: StepNeeds) -> Known:
         """What is known of a call that does what another did."""
         kept, key = needs.pattern.kept, (self.staging, needs.after)
+        known: Known = NOTHING
         if needs.pattern.n < 2:
-            return NOTHING
-        known: Known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
+            return known
+        known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
         if known.large and self.most_bytes < inf:
-            return NOTHING  # type: ignore[no-any-return]
+            known = NOTHING
         return known
 
     def ident(self, coded: int, step: int) -> int:
