@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.staging.both_ways import POLICIES, stages
 
 import pullback as pb
+from pullback.backends import threads
 from pullback.staging import block_runs, blocks, placing
 from pullback.testing.comparing.bits import same_bits
-from pullback.words import threads
 
 N = 500
 

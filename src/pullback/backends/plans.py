@@ -1,6 +1,7 @@
 """What a backend is told, and what it answers: values, calls and where these write; kernels in the place of calls."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -77,6 +78,9 @@ class Call:
     """Values that are copied before, since they look at what is changed; such a call is to stay as it is."""
     text: tuple[str, ...]
     """As it stands in the function."""
+    ordered: bool = False
+    """Whether it has an effect, or hands a value out: what stands before it is done before it, what stands behind it
+    behind it, and it stands in no kernel."""
 
 
 @frozen
@@ -94,11 +98,17 @@ class Plan:
     """Whether NumPy's warnings have to come: the kernels then say when there would be one."""
 
     def checked(self, order: "Sequence[int | Kernel]") -> "list[int | Kernel]":
-        """The answer of a backend, if each call stands in it once, views at least once; else ValueError."""
+        """The answer of a backend, if each call stands in it once, views at least once, and none has moved past an
+        ordered one; else ValueError."""
         places = [k for item in order for k in (item.calls if isinstance(item, Kernel) else (item,))]
         done = sorted(k for k in places if self.calls[k].kind != "view")
         if done != [k for k, call in enumerate(self.calls) if call.kind != "view"]:
             raise ValueError(f"a backend has to do each of the calls of {self.name} once, and has done those at {done}")
+        stretch = list(accumulate(2 * call.ordered for call in self.calls))  # the ordered ones are between two
+        found = [stretch[k] - self.calls[k].ordered for k in places if self.calls[k].kind != "view"]
+        inside = [k for item in order if isinstance(item, Kernel) for k in item.calls]
+        if found != sorted(found) or any(self.calls[k].ordered for k in inside):
+            raise ValueError(f"a backend has moved a call of {self.name} past an ordered one, or that into a kernel")
         return list(order)
 
 

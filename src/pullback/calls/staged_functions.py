@@ -26,8 +26,9 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
+from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, Variants, shelf_of
-from pullback.staging.stages import Recorded, Stage
+from pullback.staging.stages import Stage
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import View
 from pullback.words.call_sites import find_site
@@ -365,7 +366,7 @@ def _excerpt(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: lis
     assert run.operations[-1].what is RESULT
     return Recorded(
         excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
-        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read,
+        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read, run.logged,
     )  # fmt: skip
 
 

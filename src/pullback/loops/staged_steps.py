@@ -24,8 +24,9 @@ from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
+from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, shelf_of
-from pullback.staging.stages import Recorded, Stage, slot_items
+from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
@@ -289,7 +290,7 @@ class StagedSteps:
             recorded = Recorded(
                 tape, run.operations, run.ranges, run.inputs, captured, run.constants, results, (entered, x_entered),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
-                run.read,
+                run.read, run.logged,
             )  # fmt: skip
             variants.learn(recorded)
         return step, values

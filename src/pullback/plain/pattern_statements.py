@@ -80,8 +80,8 @@ def _executed(program: Program, entry: Entry, given: tuple[Any, ...]) -> tuple[A
     if opcode == COMPONENT.opcode:
         return given[0][entry.params["place"]], {}
     prim = form.primitive
-    if form is not READ and (prim.guarded or prim.opaque or not prim.rules or not may_wait(prim)):
-        raise NotStageableError(f"{form.name} may fail, is not the library's own, or a mark")
+    if form is not READ and (prim.guarded or prim.opaque or prim.ordered or not prim.rules or not may_wait(prim)):
+        raise NotStageableError(f"{form.name} may fail, has an effect, is not the library's own, or a mark")
     return called(program, prim, given, entry.params)
 
 

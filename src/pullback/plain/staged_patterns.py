@@ -85,10 +85,11 @@ class StagedPatterns:
         """What is known of a call that does what another did."""
         kept, key = needs.pattern.kept, (self.staging, needs.after)
         known: Known = NOTHING
-        if needs.pattern.n >= 2:
-            found = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
-            if not (found.large and self.most_bytes < inf):
-                known = found
+        if needs.pattern.n < 2:
+            return known
+        known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
+        if known.large and self.most_bytes < inf:
+            known = NOTHING
         return known
 
     def ident(self, coded: int, step: int) -> int:

@@ -15,7 +15,8 @@ def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
     derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand),
     ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse Jacobians; the class explains them),
     ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules
-    send exact zeros to what was not taken, as those of ``where`` do), ``guarded`` (False: its calls are not looked at,
+    send exact zeros to what was not taken, as those of ``where`` do), ``ordered`` (its calls have an effect: each is
+    made once, in its order, in generated functions, too), ``guarded`` (False: its calls are not looked at,
     for one that ``check_primitive`` has found right on operands of each kind). Raises :class:`DeclarationError` naming
     what is wrong.
     """

@@ -13,6 +13,7 @@ from pullback.rules.declaration_checks import build_rule, check_names, require_k
 from pullback.rules.guarded_calls import called_guarded, refuse_tracers
 from pullback.rules.rule_names import Names, Rule
 from pullback.words.errors import DeclarationError
+from pullback.words.ordered_calls import ordered_forward
 
 REACHES = {"": (), "place": (), "moved": (), "reduced": ("axis", "keepdims"), "before": ("axis",), "line": ("axis",)}
 """What ``Primitive.reach`` may say, and the parameters that it needs."""
@@ -44,6 +45,9 @@ class Primitive(Names):
     masks: bool = False
     """Its rules send a cotangent of exactly 0 to what was not taken: what happened to that before must not make a
     NaN of it."""
+    ordered: bool = False
+    """Its calls have an effect. Generated functions make each of them, once, at the moment at which the program comes
+    to it, and keep their order; what it gives is in memory of its own."""
     trusted: bool = False
     """The results of its rules are not checked at run time: the table of the core, which conformance tests check
     instead."""
@@ -66,6 +70,10 @@ class Primitive(Names):
         check_names(self)
         require_known(self, "reach", (self.reach,), tuple(REACHES))
         require_known(self, "reach", REACHES[self.reach], self.params)
+        if self.ordered:
+            if self.view:
+                raise DeclarationError(f"{self.name} is ordered, so it can be no view; leave one of the two out")
+            self.forward = ordered_forward(self.forward)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         if len(params) < len(self.params):

@@ -71,7 +71,7 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
         return EAGER[0]
     ends = [_end(o) for o in op.operands]
     (result,) = op.results
-    if result.kind == "plain" or (result.kind == "view" and op.what is not GETITEM):
+    if op.what.ordered or result.kind == "plain" or (result.kind == "view" and op.what is not GETITEM):
         return EAGER[0]
     if op.what is GETITEM:
         key = op.params["key"]

@@ -3,6 +3,7 @@ compared."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,9 +11,11 @@ from attrs import define, field
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import freeze
-from pullback.shadow.operations import READ, Operation
-from pullback.shadow.quick_operators import Known
+from pullback.rules.declaration import Primitive
+from pullback.shadow.operations import CAPTURE, READ, Operation
+from pullback.shadow.quick_operators import EAGER, Known
 from pullback.shadow.valueless import Following
+from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 
 ERROR_STATE = "NumPy's error state, or Python's warning filters, are changed within the step"
@@ -37,11 +40,13 @@ class Reading(Following):
     n_read: int = field(default=0, init=False)
     """How many values it has given, or another list whose operations were the same so far."""
     read: list[Any] = field(factory=list, init=False)
-    """What an eager run has given, copied."""
+    """What an eager run has given, copied; and so for calls that have an effect."""
+    logged: list[Any] = field(factory=list, init=False)
+    """What calls that have an effect have given, copied: they are made at the moment at which they come, and once."""
 
     def begins_to_read(self, computes: Callable[[Known], Parts] | None) -> None:
         """A step begins."""
-        self.computes, self.parts, self.n_read, self.read = computes, None, 0, []
+        self.computes, self.parts, self.n_read, self.read, self.logged = computes, None, 0, [], []
 
     def value(self, handle: Any) -> Any:
         """The value of a handle: somebody asks for it in the middle of the step."""
@@ -56,8 +61,9 @@ class Reading(Following):
         if self.parts is None:
             assert self.computes is not None  # or nothing is read in this way
             self.parts = self.computes(self.following)  # type: ignore[arg-type]  # one is followed
-            for _ in range(self.n_read):
-                self.parts.next(again=True)
+            with fed(self.logged):
+                for _ in range(self.n_read):
+                    self.parts.next(again=True)
         self.n_read += 1
         return self.parts.next()
 
@@ -81,9 +87,62 @@ class Reading(Following):
         self.read.append(handed_out(found))
         return found
 
+    def _go_eager(self: Any) -> None:
+        """Carry out what was followed so far, on twins; what comes is carried out at once."""
+        followed = self.following
+        if followed is None:
+            return
+        self.operations = followed.operations[: self.at]
+        self._lay_down()
+        self.following, self.quick, self.at = None, EAGER, 0
+        tape = self.eager.opened()
+        for number, value in enumerate(self.inputs):
+            self.eager.enter(number, value)
+        constants, outer, logged = iter(self.constants), iter(self.outer), iter(self.logged)
+        self.logged = []
+        computed = max(
+            (k for k, op in enumerate(self.operations) if op.what is READ or is_ordered(op.what)), default=-1
+        )
+        for k, op in enumerate(self.operations):
+            if op.what is CAPTURE:
+                operands: tuple[Any, ...] = (next(outer),)
+            else:
+                operands = tuple(self.eager.by_number[o] if type(o) is int else next(constants) for o in op.operands)
+            start = len(tape.records)
+            with warned_before(k < computed), fed(islice(logged, 1)) if is_ordered(op.what) else nullcontext():
+                self.eager.place(op, self.eager.run(op.what, operands, op.params))
+            if op.what is READ:
+                self.read.append(handed_out(self.eager.current(op.operands[0])._value))
+            elif is_ordered(op.what):
+                self.note_ordered(op)
+            self.ranges.append((start, len(tape.records)))
+
+    def make_call(self: Any, prim: Primitive) -> None:
+        """The call that has come in the list has an effect: it is made now, and what comes before it is computed."""
+        try:
+            self.logged.append(handed_out(self.next_part()))
+        except BaseException:
+            self.at -= 1  # it has given nothing, and somebody may go on without
+            self.why = self.why or f"{prim.name} is ordered, and has failed"
+            self._go_eager()
+            raise
+
+    def note_ordered(self: Any, op: Operation) -> None:
+        """An eager run has made a call that has an effect."""
+        if op.several or op.what.residuals:
+            self.why = self.why or f"{op.what.name} is ordered, and gives more than one array or number"
+        else:
+            self.logged.append(handed_out(self.eager.current(op.makes[0])._value))
+            self.read.append(self.logged[-1])
+
     def _follow(self, known: Known, entering: Any) -> None:
         self.parts = None
         super()._follow(known, entering)
+
+
+def is_ordered(what: Any) -> bool:
+    """Whether an operation is a call that has an effect."""
+    return type(what) is Primitive and what.ordered
 
 
 def warned_before(again: bool) -> AbstractContextManager[Any]:

@@ -28,7 +28,6 @@ from pullback.shadow.operations import (
     CAPTURE,
     CREATE,
     FROZEN,
-    READ,
     RESULT,
     TAKE,
     WRITE,
@@ -40,7 +39,7 @@ from pullback.shadow.operations import (
     same,
 )
 from pullback.shadow.quick_operators import EAGER, Known
-from pullback.shadow.reading import ERROR_STATE, Parts, Reading, handed_out, warned_before
+from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.shadow.twins import Twins, become, told
 from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, ValuelessView
 from pullback.shadow.waiting import fails_as_a_number, may_wait
@@ -307,6 +306,8 @@ class ShadowRun(Reading):
             self.repoint(operands[0], op.makes[0], op.results[0])
             return None
         self.at += 1
+        if is_ordered(what):
+            self.make_call(what)
         for number, handle in zip(op.makes, made if op.several else (made,), strict=False):
             if type(handle) is ValuelessView:
                 handle._id, handle._parent, handle._parent_id = number, operands[0], operands[0]._id
@@ -333,31 +334,6 @@ class ShadowRun(Reading):
         return made if op.several else made[0] if made else None
 
     # The eager run.
-    def _go_eager(self) -> None:
-        """Carry out what was followed so far, on twins; what comes is carried out at once."""
-        followed = self.following
-        if followed is None:
-            return
-        self.operations = followed.operations[: self.at]
-        self._lay_down()
-        self.following, self.quick, self.at = None, EAGER, 0
-        tape = self.eager.opened()
-        for number, value in enumerate(self.inputs):
-            self.eager.enter(number, value)
-        constants, outer = iter(self.constants), iter(self.outer)
-        computed = max((k for k, op in enumerate(self.operations) if op.what is READ), default=-1)
-        for k, op in enumerate(self.operations):
-            if op.what is CAPTURE:
-                operands: tuple[Any, ...] = (next(outer),)
-            else:
-                operands = tuple(self.eager.by_number[o] if type(o) is int else next(constants) for o in op.operands)
-            start = len(tape.records)
-            with warned_before(k < computed):
-                self.eager.place(op, self.eager.run(op.what, operands, op.params))
-            if op.what is READ:
-                self.read.append(handed_out(self.eager.current(op.operands[0])._value))
-            self.ranges.append((start, len(tape.records)))
-
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         tape = self.eager.opened()
         start, first = len(tape.records), self.n_values
@@ -381,6 +357,8 @@ class ShadowRun(Reading):
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))
         self.eager.place(op, given)
+        if is_ordered(what):
+            self.note_ordered(op)
         handed = self._handed_out(op, operands, params)
         if any(result.kind == "plain" for result in results):
             self.why = self.why or f"{getattr(what, 'name', what)} gives a plain value"

@@ -223,7 +223,9 @@ class Pool:
     def alone_at(self, start: int, stop: int) -> Any:
         """The handle that stretch of operations gives in the end; None where they do more than to compute it."""
         operations = self.known.operations[start:stop]
-        if not operations or not all(type(op.what) is Primitive and not op.several for op in operations):
+        if not operations or not all(
+            type(op.what) is Primitive and not op.several and not op.what.ordered for op in operations
+        ):
             return None
         return self.made[stop - 1] if type(self.made[stop - 1]) is ValuelessTracer else None
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.threads import side_by_side
 from pullback.staging.conditions import warn_at
 from pullback.words.sniffs import error_state, is_quiet
-from pullback.words.threads import side_by_side
 
 BLOCK = 1 << 17
 """Bytes of an array that are computed at a time."""

@@ -9,8 +9,10 @@ from attrs import define, field
 from pullback.backends.plans import Ref
 from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
+from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, READ, RESULT, TAKE, WRITE, Operation
 from pullback.staging.symbols import Program, Statement, Symbol
+from pullback.words.ordered_calls import on_copies
 
 
 class NotStageableError(Exception):
@@ -57,6 +59,8 @@ def forward_statements(
                 _handed_out(program, operands[0], met)
             made.calls.append((operands, *_statements_of(program, op, operands)))
         out = made.calls[-1][1]
+        if type(op.what) is Primitive and op.what.ordered:
+            _handed_out(program, out, met)
         for number, part in zip(op.makes, out if op.several else (out,), strict=bool(op.makes)):
             made.by_number[number] = part
             _require_alike(program, op, part, number)
@@ -83,6 +87,8 @@ def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]
 
 def called(program: Program, prim: Any, operands: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
     """What a primitive gives, and its residuals."""
+    if prim.ordered:
+        return program.call(on_copies(prim.forward), operands, params), {}
     out = program.whole(prim.forward, operands, params)
     if prim.residuals:
         return split_residuals(prim, out)

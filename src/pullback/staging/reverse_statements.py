@@ -27,6 +27,7 @@ from pullback.rules.unbroadcast import settle
 from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
 from pullback.staging.symbols import Program, Symbol
+from pullback.words.ordered_calls import fed
 from pullback.words.specs import buffer_of
 
 
@@ -107,7 +108,8 @@ def reverse_statements(
         cts[i] = None
         record = records[i]
         forward.program.site = record[-1]
-        _pull_of(record[0], masks)(record, ct, cts, sweep)
+        with fed(()):  # what has an effect is not tried
+            _pull_of(record[0], masks)(record, ct, cts, sweep)
     return sweep
 
 

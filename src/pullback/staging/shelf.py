@@ -9,7 +9,8 @@ from attrs import define, field
 from pullback.backends.plans import Backend
 from pullback.shadow.operations import Operation, same
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.stages import Recorded, Stage, stage_of
+from pullback.staging.recorded_steps import Recorded
+from pullback.staging.stages import Stage, stage_of
 from pullback.words import plugins
 
 MOST_VARIANTS = 8

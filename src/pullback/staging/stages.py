@@ -13,48 +13,20 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
-from pullback.shadow.operations import Operation, Result, entering
+from pullback.shadow.operations import entering
 from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
+from pullback.staging.recorded_steps import Recorded
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
 from pullback.staging.text import Description, Draft
 from pullback.staging.workspaces import Workspace
 from pullback.words.digests import same_bits
+from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
-
-
-@define(eq=False)
-class Recorded:
-    """A step that was recorded in the ordinary way, with what its shadow run wrote down: what a stage is made from."""
-
-    tape: Tape
-    operations: list[Operation]
-    ranges: list[tuple[int, int]]
-    inputs: list[Any]
-    captured: list[tuple[int, Any]]
-    constants: list[Any]
-    kinds: list[Result | None]
-    """Of the leaves of the state; None for one without derivative."""
-    places: tuple[list[int | None], list[int | None]]
-    """Records of the leaves that enter, and of those of ``xs``."""
-    left: list[tuple[int, Any] | None]
-    """Record and spec of each leaf and output that leaves, None where it does not depend on the inputs."""
-    returned: list[Any]
-    """Values of the leaves and outputs."""
-    after: list[Any]
-    """The state after the step, in which Python's numbers are such again."""
-    masks: bool
-    read: list[Any] = field(factory=list)
-    """The values that were read while it ran."""
-
-    @property
-    def entered(self) -> list[int]:
-        """Record of each input."""
-        return [i for part in self.places for i in part if i is not None]
 
 
 @define(eq=False)
@@ -159,7 +131,8 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
         raise NotStageableError("records that no operation has made")
     sites = [records[start][-1] if stop > start else 0 for start, stop in ranges]  # type: ignore[index]
     values = [value for _, value in step.captured]
-    forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
+    with fed(step.ordered):
+        forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
     held = skeleton(records, ranges, step.operations, forward)
     n_forward = len(forward.program.statements)
     slots = tuple(dict.fromkeys(n for record in held for n in numbers_held(record)))
@@ -172,7 +145,7 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     if backend is not None:
         forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
         for draft in drafts:
-            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards)
+            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -283,15 +256,19 @@ def _generated(
     )  # fmt: skip
 
 
-def _take_kernels(stage: Stage, draft: Draft, backend: Backend, given: tuple[Any, ...]) -> None:
-    made, why = with_kernels(draft, getattr(stage, draft.name), backend, given)
+def _take_kernels(
+    stage: Stage, draft: Draft, backend: Backend, given: tuple[Any, ...], ordered: Sequence[Any]
+) -> None:
+    made, why = with_kernels(draft, getattr(stage, draft.name), backend, given, ordered)
     setattr(stage, draft.name, made)
     stage.notes += [why] if why else []
 
 
-def with_kernels(draft: Draft, plain: Generated, backend: Backend, given: tuple[Any, ...]) -> tuple[Generated, str]:
+def with_kernels(
+    draft: Draft, plain: Generated, backend: Backend, given: tuple[Any, ...], ordered: Sequence[Any] = ()
+) -> tuple[Generated, str]:
     """The function of a draft by the kernels of a backend, if it gives the bytes of the ``plain`` one, on the values
-    ``given`` and on drawn ones; else the plain one, and why."""
+    ``given`` and on drawn ones; else the plain one, and why. Calls that have an effect give what is ``ordered``."""
     try:
         told = Description(draft).told()
         order = told.checked(backend(told))
@@ -300,8 +277,9 @@ def with_kernels(draft: Draft, plain: Generated, backend: Backend, given: tuple[
         made = draft.generated(order)
         random = np.random.default_rng(1)
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
-            with quiet():
+            with quiet(), fed(ordered):
                 seen, wanted = plain.whole(*mapped(arguments, _copied), *Workspace().of(plain))
+            with quiet(), fed(ordered):
                 read, found = made.whole(*mapped(arguments, _copied), *Workspace().of(made))
             for one, other in zip((*found, read), (*wanted, seen), strict=True):
                 require_equal(one, other, f"{draft.name} by kernels", nans_alike=not draft.plan.warns)
@@ -337,8 +315,9 @@ def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
     the seeds that were drawn."""
     work = Workspace()
     captured = [value for _, value in step.captured]
-    with quiet():  # what there is to be warned of has been warned of by the recorded step
+    with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
         read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
+    with quiet(), fed(step.ordered):
         seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
     for values, on_the_way in ((returned, read), (advanced, seen)):
         require_equal(on_the_way, step.read, "what is read")

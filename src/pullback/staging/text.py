@@ -19,6 +19,7 @@ from pullback.staging.forward_statements import BASIC_WRITES, read_out
 from pullback.staging.generated import Generated, in_file
 from pullback.staging.placing import Line, Plan, into_of, ufunc_of
 from pullback.staging.symbols import Program, Statement
+from pullback.words.ordered_calls import has_effect
 
 _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
@@ -357,9 +358,11 @@ class Description:
             kind = "zeros"
         elif statement.symbol == ".copy()" or function is faithful_copy:
             kind = "copy"
+        ordered = statement.function is read_out or has_effect(statement.function)
         return Call(
-            kind, function, args, statement.kwargs, statement.makes, statement.reads, write, line.detached, text
-        )
+            kind, function, args, statement.kwargs, statement.makes, statement.reads, write, line.detached, text,
+            ordered,
+        )  # fmt: skip
 
     def _write(self, line: Line) -> Write | None:
         """Where a write goes; None for one that is no assignment and no sum."""

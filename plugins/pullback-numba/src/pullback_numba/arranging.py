@@ -58,6 +58,10 @@ def _grouped(plan: Plan) -> list[int | _Group]:
     for place, call in enumerate(plan.calls):
         if call.kind == "view":
             continue
+        if call.ordered:
+            last = None
+            items.append(place)
+            continue
         ops = operations_of(plan, place) if call.makes in read else ()
         if ops and last is not None and last.admits(ops, plan):
             last.calls.append(ops)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pullback.staging.fresh_arrays import MOST_FRESH, Fresh
+from pullback.staging.workspaces import MOST_FRESH, Fresh
 
 
 def test_an_array_that_leaves_is_used_again_when_nobody_has_it():

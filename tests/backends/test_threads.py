@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pullback.words import threads
-from pullback.words.threads import side_by_side
+from pullback.backends import threads
+from pullback.backends.threads import side_by_side
 
 
 @pytest.fixture(autouse=True)
