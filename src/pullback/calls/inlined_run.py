@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from pullback.memory.in_force import Tracing
-from pullback.recording.handles import FROZEN, Handle, freeze, make, resolve, steps_to
+from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, steps_to
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
@@ -29,6 +29,8 @@ class InlinedTwins(Twins):
 
     given: Sequence[Any] = field(default=(), init=False)
     """The handles of the arguments."""
+    mode: int = field(default=RECORDING, init=False)
+    """What the trace around does: it records, or computes tangents."""
 
     def opened(self) -> Tape:
         """The trace around."""
@@ -44,7 +46,7 @@ class InlinedTwins(Twins):
         if what is CAPTURE:
             return operands[0]
         tape: Any = self.tape
-        tape.mode = RECORDING
+        tape.mode = self.mode
         try:
             return super().run(what, operands, params)
         finally:
@@ -53,7 +55,7 @@ class InlinedTwins(Twins):
     def current(self, number: int) -> Any:
         """The handle that stands for a value; a stale view has been derived again."""
         tape: Any = self.tape
-        before, tape.mode = tape.mode, RECORDING
+        before, tape.mode = tape.mode, self.mode
         try:
             return resolve(self.by_number[number])
         finally:
@@ -77,6 +79,7 @@ class InlinedRun(ShadowRun):
         tape, twins = self.tape, self.eager
         tape.mode, tape.enclosing, tape.level, tape.inner = DEFERRED, around, level, None
         tape.masks, tape.outer = False, None
+        twins.mode = around.mode  # type: ignore[attr-defined]
         twins.tape, twins.given, self.outside = around, given, list(given)  # type: ignore[attr-defined]
         self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
         self.why, self.surrendered = "", False
@@ -88,7 +91,7 @@ class InlinedRun(ShadowRun):
     def leaves(self) -> None:
         """It is over."""
         around: Any = self.eager.tape
-        around.mode, around.inner = RECORDING, None
+        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         around.masks = around.masks or self.masked or self.tape.masks
         self.end(whole=False)
         self.tape.enclosing = self.eager.tape = None
@@ -152,7 +155,7 @@ class InlinedRun(ShadowRun):
         value = self.twin(operands[1])
         around, number = self.eager.opened(), self.n_values
         start = len(around.records)
-        around.mode = RECORDING
+        around.mode = self.eager.mode  # type: ignore[attr-defined]
         try:
             write_region(view, Region((*steps_to(view), *steps), *rest), value, add=add)
         finally:
@@ -174,7 +177,7 @@ class InlinedRun(ShadowRun):
             if type(handle) is ValuelessView:
                 self.resolve(handle)
         outside = {id(handle) for handle in self.outside}
-        around.mode, around.inner = RECORDING, None
+        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         for handle in self.alone:
             twin = self.eager.by_number.get(handle._id)
             if type(handle) not in KIND_OF or not isinstance(twin, Handle):
@@ -210,4 +213,4 @@ def is_stale(handle: Any) -> bool:
 
 def entered_as(handle: Any) -> Result:
     """What kind of value the function gets for a handle from around."""
-    return result_of(handle._value, "weak" if type(handle) is handle._tape.kinds.weak else "tracer")
+    return result_of(plain_value(handle._value), "weak" if type(handle) is handle._tape.kinds.weak else "tracer")

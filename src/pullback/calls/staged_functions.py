@@ -12,12 +12,13 @@ import numpy as np
 from attrs import define, field
 
 from pullback.calls.call_record import MOST_IDLE, Exits
+from pullback.calls.derivative_calls import pushed_call
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
-from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force
+from pullback.memory.in_force import Tracing, innermost_alone, planned, recording_alone, staging_in_force
 from pullback.recording.crossing import CAPTURE, present
 from pullback.recording.handles import Handle, root_of
 from pullback.recording.recorder import INPUT, hold
-from pullback.recording.tape import RECORDING, Tape
+from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import CAPTURE as CAPTURED_VALUE
@@ -85,12 +86,20 @@ class StagedFunction:
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
     idle: list[tuple[InlinedRun, dict[Stage, Workspace]]] = field(factory=list, init=False)
     """Runs that are not under way, with what the functions of the stages work in."""
+    derivatives: dict[Any, Any] = field(factory=dict, init=False)
+    """By kind of derivative and what enters: what is known of derivatives within others."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that calls read, shared while somebody holds them."""
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``f(*args, **kwargs)``."""
         tape = recording_alone()
+        if tape is None and not kwargs:
+            around = innermost_alone()
+            if around is not None and around.mode == FORWARD and around.thread == get_ident():
+                pushed = pushed_call(self, around, args)
+                if pushed is not None:
+                    return pushed[0]
         if tape is None or staging_in_force(self.staging) == "off" or tape.thread != get_ident() or TRAPPED.get():
             return self.f(*args, **kwargs)
         definition = None
@@ -119,10 +128,7 @@ class StagedFunction:
     def followed(self, tape: Tape, taken: Sequence[Any], given: list[Any], variants: Variants) -> Any:
         """One call on bare leaves, in the trace ``tape`` that was made for it: exits, slots and values where it was
         followed, else what the function has returned in that trace, and None."""
-        try:
-            run, works = self.idle.pop()
-        except IndexError:
-            run, works = self._new_run(), {}
+        run, works = self.taken()
         run.tape.thread = get_ident()
         run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
         try:
@@ -141,15 +147,11 @@ class StagedFunction:
                 found = self._recorded(tape, run, variants, ids, len(given), returned)
         finally:
             self._ended(run, variants)
-            if len(self.idle) < MOST_IDLE:
-                self.idle.append((run, works))
+            self.put_back(run, works)
         return None, found[0] if definition is None else unflatten(definition, found), None
 
     def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
-        try:
-            run, works = self.idle.pop()
-        except IndexError:
-            run, works = self._new_run(), {}
+        run, works = self.taken()
         run.tape.thread = get_ident()
         start, ids = len(tape.records), [handle._id for handle in given]
         run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
@@ -166,9 +168,20 @@ class StagedFunction:
                 found = self._recorded(tape, run, variants, ids, start, returned)
         finally:
             self._ended(run, variants)
-            if len(self.idle) < MOST_IDLE:
-                self.idle.append((run, works))
+            self.put_back(run, works)
         return found[0] if out_definition is None else unflatten(out_definition, found)
+
+    def taken(self) -> tuple[InlinedRun, dict[Stage, Workspace]]:
+        """A run that is not under way."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self._new_run(), {}
+
+    def put_back(self, run: InlinedRun, works: dict[Stage, Workspace]) -> None:
+        """A run is over."""
+        if len(self.idle) < MOST_IDLE:
+            self.idle.append((run, works))
 
     def _new_run(self) -> InlinedRun:
         tape = Tape(1, VALUELESS)

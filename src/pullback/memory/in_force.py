@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
 
@@ -169,6 +169,15 @@ def recording_alone() -> Tape | None:
     for tape in reversed(_TAPES.get()):
         if tape.mode not in (PAUSED, CAPTURED):
             alone = tape.mode == RECORDING and tape.captures is None and tape.outer is None
+            return tape if alone else None
+    return None
+
+
+def innermost_alone() -> Tape | None:
+    """The innermost trace, where it records under save-all or computes tangents, for itself."""
+    for tape in reversed(_TAPES.get()):
+        if tape.mode not in (PAUSED, CAPTURED):
+            alone = tape.mode in (RECORDING, FORWARD) and tape.captures is None and tape.outer is None
             return tape if alone else None
     return None
 

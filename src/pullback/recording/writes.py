@@ -20,7 +20,8 @@ from pullback.recording.handles import (
     activate,
     freeze,
     is_foreign,
-    make,
+    layout_of,
+    over,
     plain_value,
     resolve,
     root_of,
@@ -293,8 +294,7 @@ def copied(ct: Any, strides: Any = None) -> Any:
     """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
     if not isinstance(ct, Handle):
         return np.array(ct)
-    plain: Any = plain_value(ct)
-    whole: Any = make(ct._tape.kinds.buffer, blank(plain, strides), None, ct._tape)
+    whole: Any = over(blank(layout_of(ct), strides), ct._tape)
     whole[...] = ct
     return whole
 

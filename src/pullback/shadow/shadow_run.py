@@ -51,6 +51,7 @@ class ShadowRun(Following):
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
     inlines: ClassVar[bool] = False
+    nests: ClassVar[bool] = False
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
     entering: Sequence[Result | None] = field(default=(), init=False)

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pullback.recording.crossing import stand_in
 from pullback.recording.handles import FROZEN as KEPT
-from pullback.recording.handles import Handle, make, resolve
+from pullback.recording.handles import Handle, make, plain_value
 from pullback.recording.recorder import call
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
@@ -72,7 +72,7 @@ def told(part: Any) -> Result:
     """What kind of value an ordinary operation has given."""
     if not isinstance(part, Handle):
         return result_of(part, "plain")
-    return result_of(resolve(part)._value, kind_name(part))
+    return result_of(plain_value(part), kind_name(part))
 
 
 def become(handle: Any, twin: Any) -> None:
