@@ -7,6 +7,7 @@ goes on.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -67,8 +68,8 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
     return (make(kind_of(tape, value), value, kind(tangent), tape, SHARED),)
 
 
-def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int]) -> Any:
-    """As ``gradient_at_once``, within a trace around."""
+def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
+    """As ``gradient_at_once``, within a trace around; None in the place of the value where that is not asked for."""
     around = innermost_alone()
     if around is None or not _may_be_staged(known) or watchers() or not isinstance(policy_in_force(), SaveAll):
         return None
@@ -78,12 +79,11 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int]) -> 
     given = [resolve(args[k]) for k in where]
     forward = around.mode == FORWARD
     kind, tangents = type(given[0]._id), type(around.tangents)
+    program = partial(gradient, with_value=with_value)
     found = _known_of(
-        known,
-        ("gradient", forward, tuple(where)),
-        given,
-        lambda: pushed(tangents, kind, gradient) if forward else gradient,
-    )
+        known, ("gradient", forward, with_value, *where), given,
+        lambda: pushed(tangents, kind, program) if forward else program,
+    )  # fmt: skip
     if found.over:
         return None
     tape, site = Tape(next_level(), KINDS), site_here()
@@ -146,7 +146,7 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) ->
         inputs = [hold(x, x._value, around) if kept else x._value for x, kept in zip(given, held, strict=True)]
         values, slots = result.computed(inputs)
         found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
-    return found[0], found[1:]
+    return (found[0], found[1:]) if len(found) > len(given) else (None, found)
 
 
 def _may_be_staged(known: Any) -> bool:
@@ -196,12 +196,9 @@ def _run(
     run.enters(tape, tape.level + 1, found.known, given)
     followed = False
     try:
-        own = [run.enter(handle._value, entered_as(handle)) for handle in given]
-        for handle, mine in zip(given, own, strict=True):
-            run.stands[handle._id] = mine
-        taken = list(args)
-        for place, mine in zip(places, own, strict=True):
-            taken[place] = mine
+        own = {place: run.enter(x._value, entered_as(x)) for place, x in zip(places, given, strict=True)}
+        run.stands.update(zip([x._id for x in given], own.values(), strict=True))
+        taken = [own.get(k, arg) for k, arg in enumerate(args)]
         with Tracing(tape, run.tape):
             returned, definition = known._called(taken, None, run)
         known_list = run.following
@@ -209,6 +206,8 @@ def _run(
             derived = found.of(known_list, run.constants)
             if derived is not None:
                 followed = True
+                for part in own, returned, taken:
+                    part.clear()
                 return _Followed(known, run, works, derived)
             lesson = known_list.operations, entering, list(run.constants)
         if known_list is not None:
@@ -218,7 +217,7 @@ def _run(
         leaves = [run.twin(leaf) for leaf in returned]
         run.require_unwritten()
     finally:
-        run.leaves()
+        run.leaves(whole=followed)
         if not followed:
             known.put_back(run, works)
     if lesson is not None:

@@ -109,8 +109,8 @@ Program = Callable[[list[Any], list[Operation], list[Any]], list[Any]]
 """From what enters, the operations of a function and their plain operands to the values of the derivative."""
 
 
-def gradient(xs: list[Any], operations: list[Operation], operands: list[Any]) -> list[Any]:
-    """The value and the cotangent of each argument, as ``grad`` computes them."""
+def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *, with_value: bool) -> list[Any]:
+    """The cotangent of each argument, as ``grad`` computes it, after the value if that is asked for."""
     tape = Tape(next_level(), KINDS)
     given = []
     for x in xs:
@@ -127,7 +127,7 @@ def gradient(xs: list[Any], operations: list[Operation], operands: list[Any]) ->
     one = seeded(tape, (out,), (ONE,))
     one.frees = True
     sweep(tape, tape.n_inputs, len(tape.records), (one,))
-    return [out._value, *one.cts[: tape.n_inputs]]
+    return [*([out._value] if with_value else []), *one.cts[: tape.n_inputs]]
 
 
 def pushed(tangents: Any, kind: Any, program: Program | None = None) -> Program:

@@ -34,11 +34,11 @@ SMALL = 4096
 _NUMBERS = frozenset((float, np.float64))
 
 
-def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
     """Value and cotangents of the arguments at ``where``; the finished trace where the call could not be followed; None
     where nothing was done, and the ordinary way is to be taken."""
     if not nothing_in_force():
-        return gradient_within(known, args, where)
+        return gradient_within(known, args, where, with_value=with_value)
     if staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
         return None
     for arg in args:

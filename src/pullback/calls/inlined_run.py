@@ -88,12 +88,12 @@ class InlinedRun(ShadowRun):
         tape.kept = NOTHING_KEPT
         around.mode, around.inner = CAPTURED, tape
 
-    def leaves(self) -> None:
-        """It is over."""
+    def leaves(self, *, whole: bool = False) -> None:
+        """It is over; the handles of a ``whole`` call, which nobody has kept, serve the next."""
         around: Any = self.eager.tape
         around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         around.masks = around.masks or self.masked or self.tape.masks
-        self.end(whole=False)
+        self.end(whole=whole)
         self.tape.enclosing = self.eager.tape = None
         self.tape.inner = None
         self.outside, self.left, self.eager.given = [], [], ()  # type: ignore[attr-defined]

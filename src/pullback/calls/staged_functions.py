@@ -131,6 +131,7 @@ class StagedFunction:
         run, works = self.taken()
         run.tape.thread = get_ident()
         run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        whole = False
         try:
             own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
             for handle in given:
@@ -138,7 +139,9 @@ class StagedFunction:
             with Tracing(tape, run.tape):
                 returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
             if run.following is not None and definition is None:
-                exits = self._exits(run, variants)
+                exits, whole = self._exits(run, variants), True
+                own.clear()
+                returned.clear()
                 return exits, *self._values(run, works, exits)
             ids = [handle._id for handle in given]
             if run.following is not None:
@@ -146,7 +149,7 @@ class StagedFunction:
             else:
                 found = self._recorded(tape, run, variants, ids, len(given), returned)
         finally:
-            self._ended(run, variants)
+            self._ended(run, variants, whole=whole)
             self.put_back(run, works)
         return None, found[0] if definition is None else unflatten(definition, found), None
 
@@ -155,6 +158,7 @@ class StagedFunction:
         run.tape.thread = get_ident()
         start, ids = len(tape.records), [handle._id for handle in given]
         run.enters(tape, tape.level + 1, [stage.known for stage in variants.stages], given)
+        whole = False
         try:
             own: dict[int, Any] = {}
             for handle in given:
@@ -163,11 +167,13 @@ class StagedFunction:
             with Tracing(run.tape):
                 returned, out_definition = self._called(taken, definition, run)
             if run.following is not None:
-                found = self._computed(tape, run, works, variants, ids, returned)
+                found, whole = self._computed(tape, run, works, variants, ids, returned), True
+                for part in own, returned, taken if own else []:
+                    part.clear()
             else:
                 found = self._recorded(tape, run, variants, ids, start, returned)
         finally:
-            self._ended(run, variants)
+            self._ended(run, variants, whole=whole)
             self.put_back(run, works)
         return found[0] if out_definition is None else unflatten(out_definition, found)
 
@@ -208,11 +214,11 @@ class StagedFunction:
                 run.finish(returned, [])
         return returned, out_definition
 
-    def _ended(self, run: InlinedRun, variants: Variants) -> None:
+    def _ended(self, run: InlinedRun, variants: Variants, *, whole: bool) -> None:
         """The run is over, however it ended."""
         if run.following is not None and any(stage.known is run.following and stage.masks for stage in variants.stages):
             run.masked = True
-        run.leaves()
+        run.leaves(whole=whole)
 
     def _computed(
         self, tape: Tape, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, ids: list[int],
