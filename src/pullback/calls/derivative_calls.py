@@ -20,15 +20,14 @@ from pullback.memory.in_force import (
     innermost_alone,
     next_level,
     planned,
-    policy_in_force,
+    saves_all,
     staging_in_force,
     watchers,
 )
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import Releasing
-from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import entered
-from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
+from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import INPUT, hold
 from pullback.recording.tape import FORWARD, Tape
 from pullback.recording.traps import TRAPPED
@@ -46,8 +45,8 @@ _NUMBERS = frozenset((np.float64, np.float32))
 
 
 def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
-    """What a staged function gives in a forward trace, in a tuple: a handle with its tangent. None where it is to be called as it
-    is."""
+    """What a staged function gives in a forward trace, in a tuple: a handle with its tangent. None where it is to be
+    called as it is."""
     places = _traced(args, tape)
     if not places or not _may_be_staged(known):
         return None
@@ -71,7 +70,7 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
 def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
     """As ``gradient_at_once``, within a trace around; None in the place of the value where that is not asked for."""
     around = innermost_alone()
-    if around is None or not _may_be_staged(known) or watchers() or not isinstance(policy_in_force(), SaveAll):
+    if around is None or not _may_be_staged(known) or watchers() or not saves_all():
         return None
     places = _traced(args, around)
     if not places or sorted(where) != places:
@@ -200,7 +199,7 @@ def _run(
         run.stands.update(zip([x._id for x in given], own.values(), strict=True))
         taken = [own.get(k, arg) for k, arg in enumerate(args)]
         with Tracing(tape, run.tape):
-            returned, definition = known._called(taken, None, run)
+            returned, definition = known.returned_by(taken, None, run)
         known_list = run.following
         if known_list is not None and definition is None and not run.captured:
             derived = found.of(known_list, run.constants)
@@ -211,7 +210,7 @@ def _run(
                 return _Followed(known, run, works, derived)
             lesson = known_list.operations, entering, list(run.constants)
         if known_list is not None:
-            run._go_eager()
+            run.carry_out()
         elif definition is None and not run.why and not run.captured and isinstance(returned[0], Handle):
             lesson = run.operations, entering, list(run.constants)
         leaves = [run.twin(leaf) for leaf in returned]
@@ -221,5 +220,5 @@ def _run(
         if not followed:
             known.put_back(run, works)
     if lesson is not None:
-        found.learn(*lesson)
+        found.learn(*lesson, plain_value(leaves[0]))
     return leaves[0] if definition is None else unflatten(definition, leaves)

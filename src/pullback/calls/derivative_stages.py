@@ -1,8 +1,11 @@
 """A derivative of a function as a stage of its own: the gradient of it, or a tangent, within another derivative.
 
-The operations of the function are carried out once more, in the traces of the derivative, on handles without values:
-so what the derivative computes is a list of operations, too, of which a stage is made. Plain operands stand in it with
+The operations of the function are carried out once more, in the traces of the derivative, on handles without values: so
+what the derivative computes is a list of operations, too, of which a stage is made. Plain operands stand in it with
 their content, since rules compute with them what nobody sees; whoever asks for a value ends the attempt.
+
+A sweep warns of nothing: the call sites of what is computed there are told by their complement, until the stage is
+made.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +28,7 @@ from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.stages import Recorded, stage_of
+from pullback.staging.stages import Recorded, require_equal, stage_of
 from pullback.tracing.tracer import KINDS
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import quiet
@@ -64,6 +67,8 @@ class Derivatives:
     known: list[Known] = field(factory=list)
     made: dict[Known, list[Derived]] = field(factory=dict)
     n_failed: int = 0
+    why: str = ""
+    """Why there is no stage."""
 
     @property
     def over(self) -> bool:
@@ -77,8 +82,8 @@ class Derivatives:
                 return derived
         return None
 
-    def learn(self, operations: list[Operation], inputs: list[Any], operands: list[Any]) -> None:
-        """A call has done this, and was computed in the ordinary way."""
+    def learn(self, operations: list[Operation], inputs: list[Any], operands: list[Any], result: Any) -> None:
+        """A call has done this, and was computed in the ordinary way, with this result."""
         for known in self.known:
             if known.operations is operations or all(map(same, known.operations, operations)):
                 break
@@ -98,8 +103,9 @@ class Derivatives:
             self.made[known] = []
             return
         try:
-            derived = _derived(self.program, operations, inputs, operands)
-        except Exception:  # noqa: BLE001 - whatever a rule does with what has no value: the ordinary way is there
+            derived = _derived(self.program, operations, inputs, operands, result)
+        except Exception as error:  # noqa: BLE001 - whatever a rule does with what has no value
+            self.why = str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}"
             self.n_failed = MOST_FAILED + 1
             return
         self.made[known] = [*self.made[known], derived]
@@ -126,7 +132,12 @@ def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *,
         raise NotStageableError("a result that is no number of that kind")
     one = seeded(tape, (out,), (ONE,))
     one.frees = True
+    run: Any = found._tape.shadow if isinstance(found, Handle) else None
+    if run is not None:
+        run.sweeps = True
     sweep(tape, tape.n_inputs, len(tape.records), (one,))
+    if run is not None:
+        run.sweeps = False
     return [*([out._value] if with_value else []), *one.cts[: tape.n_inputs]]
 
 
@@ -170,18 +181,40 @@ def _carried_out(tape: Tape, given: list[Any], operations: list[Operation], oper
     return resolve(twins.by_number[end])
 
 
-def _derived(program: Program, operations: list[Operation], inputs: list[Any], operands: list[Any]) -> Derived:
+def _derived(
+    program: Program, operations: list[Operation], inputs: list[Any], operands: list[Any], result: Any
+) -> Derived:
     """The stage of a derivative; raises where there is none."""
     if len(operations) > MOST_OPERATIONS:
         raise NotStageableError("too many operations")
     with quiet():
         wanted = program([_copied(x) for x in inputs], operations, [_copied(x) for x in operands])
+        _require_result(inputs[: _n_arguments(operations)], operations, operands, result)
         run = _run(inputs)
         with Tracing(run.tape):
             returned = program([run.enter(_copied(x)) for x in inputs], operations, [_copied(x) for x in operands])
         run.finish(returned, [])
     stage = stage_of(_recorded(run, returned, wanted))
+    stage.records = [record if record[-1] >= 0 else (*record[:-1], ~record[-1]) for record in stage.records]
+    sites = stage.record.sites
+    sites.update((line, (~site, "")) for line, (site, _) in list(sites.items()) if site < 0)
     return Derived([_copied(x) for x in operands], Exits(stage), run.constants)
+
+
+def _n_arguments(operations: list[Operation]) -> int:
+    """How many values enter the function."""
+    return min((op.makes[0] for op in operations if op.makes), default=0)
+
+
+def _require_result(xs: list[Any], operations: list[Operation], operands: list[Any], result: Any) -> None:
+    """The operations have to give what the function has returned."""
+    tape = Tape(next_level(), KINDS)
+    given = [make(kind_of(tape, x), _copied(x), k, tape, SHARED) for k, x in enumerate(xs)]
+    tape.records += [(INPUT.opcode, 0) for _ in given]
+    with Tracing(tape):
+        out = _carried_out(tape, given, operations, [_copied(x) for x in operands])
+    tape.close()
+    require_equal([out._value], [result], "the function")
 
 
 def _copied(x: Any) -> Any:
@@ -223,6 +256,13 @@ class Nesting(ShadowRun):
     """A run in which handles without values are the values of traces within."""
 
     nests: ClassVar[bool] = True
+    sweeps: bool = field(default=False, init=False)
+    """Whether it is in a sweep, which warns of nothing."""
+
+    @property
+    def holds(self) -> bool:
+        """In a sweep rules may change NumPy's error state."""
+        return self.sweeps or super().holds
 
     def frozen(self, handle: Any) -> Any:
         """A handle for the value as it is now."""
@@ -243,8 +283,11 @@ class Nesting(ShadowRun):
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A plain value that comes of what depends on no input is none that was asked for."""
         twins = [self.twin(operand) for operand in operands]
-        before = self.why
+        before, records = self.why, self.eager.opened().records
+        start = len(records)
         given = super()._carried_out(what, operands, params)
+        if self.sweeps:
+            records[start:] = [(*record[:-1], ~record[-1]) for record in records[start:]]  # type: ignore[index]
         if not any(isinstance(twin, Handle) and twin._id is not None for twin in twins):
             self.why = before
         return given

@@ -13,7 +13,7 @@ from attrs import define, field
 from pullback.memory.in_force import Tracing
 from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, steps_to
 from pullback.recording.regions import Region
-from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import Known
@@ -51,6 +51,10 @@ class InlinedTwins(Twins):
             return super().run(what, operands, params)
         finally:
             tape.mode = CAPTURED
+
+    def takes_over(self, number: int, result: int) -> bool:
+        """As the trace around says; one that computes tangents never."""
+        return self.mode != FORWARD and super().takes_over(number, result)
 
     def current(self, number: int) -> Any:
         """The handle that stands for a value; a stale view has been derived again."""
@@ -123,6 +127,10 @@ class InlinedRun(ShadowRun):
         """The same for somebody who keeps it: the function goes on being followed."""
         self.value(handle)
         return freeze(self.eager.current(handle._id))._value  # type: ignore[attr-defined]
+
+    def carry_out(self) -> None:
+        """What was followed is carried out in the trace around."""
+        self._go_eager()
 
     def twin(self, leaf: Any) -> Any:
         """The ordinary handle that a leaf stands for."""

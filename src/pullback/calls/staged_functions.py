@@ -137,7 +137,7 @@ class StagedFunction:
             for handle in given:
                 run.stands[handle._id] = own[id(handle)]
             with Tracing(tape, run.tape):
-                returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
+                returned, definition = self.returned_by([own.get(id(leaf), leaf) for leaf in taken], None, run)
             if run.following is not None and definition is None:
                 exits, whole = self._exits(run, variants), True
                 own.clear()
@@ -165,7 +165,7 @@ class StagedFunction:
                 own[id(handle)] = run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
             taken = [own.get(id(leaf), leaf) for leaf in leaves] if own else leaves
             with Tracing(run.tape):
-                returned, out_definition = self._called(taken, definition, run)
+                returned, out_definition = self.returned_by(taken, definition, run)
             if run.following is not None:
                 found, whole = self._computed(tape, run, works, variants, ids, returned), True
                 for part in own, returned, taken if own else []:
@@ -195,7 +195,7 @@ class StagedFunction:
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         return InlinedRun(tape, InlinedTwins(_no_tape, 0))
 
-    def _called(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
+    def returned_by(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
         """What ``f`` returns, its leaves, and its structure; None for a single one."""
         if definition is None:
             out = self.f(*taken)

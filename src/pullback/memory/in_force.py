@@ -93,6 +93,11 @@ def policy_in_force(policy: Any = None) -> MemoryPolicy:
     return _POLICY.get() or _SAVE_ALL
 
 
+def saves_all() -> bool:
+    """Whether save-all is the policy."""
+    return isinstance(_POLICY.get() or _SAVE_ALL, SaveAll)
+
+
 def checked(policy: Any) -> MemoryPolicy:
     """``policy``, if it is one."""
     if not isinstance(policy, MemoryPolicy):

@@ -172,6 +172,12 @@ def layout_of(x: Any) -> Any:
     return x
 
 
+def type_of(x: Any) -> Any:
+    """The type of the concrete value of any level."""
+    found = layout_of(x)
+    return found._tape.shadow.result(found).type if isinstance(found, Handle) else type(found)
+
+
 def is_array(handle: Any) -> bool:
     """Whether a handle stands for an array, no scalar."""
     if handle._tape.mode == DEFERRED:

@@ -19,10 +19,10 @@ from pullback.recording.handles import (
     Handle,
     activate,
     freeze,
+    is_array,
     is_foreign,
     layout_of,
     over,
-    plain_value,
     resolve,
     root_of,
     spec_of_handle,
@@ -272,15 +272,14 @@ def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
     if type(value) is np.ndarray:
         return value.strides
-    plain = plain_value(value)
-    return plain.strides if isinstance(plain, np.ndarray) else None
+    return layout_of(value).strides if isinstance(value, Handle) and is_array(value) else None
 
 
 def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
-        plain: Any = plain_value(ct)
-        fits = isinstance(plain, np.ndarray) and plain.flags.writeable and (strides is None or plain.strides == strides)
+        plain = layout_of(ct)
+        fits = is_array(ct) and plain.flags.writeable and (strides is None or plain.strides == strides)
         return freeze(ct) if fits else copied(ct, strides)
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):

@@ -57,10 +57,14 @@ class Twins:
             write_region(operands[0], Region(*params), operands[1], add=what is ADD)
             return operands[0]
         if what is TAKE:
-            if operands[0]._id != operands[1]._id:
-                takes_over(*operands)
+            if operands[0]._id != operands[1]._id and not takes_over(*operands):
+                operands[0][...] = operands[1]
             return operands[0]
         return call(what, operands, params)
+
+    def takes_over(self, number: int, result: int) -> bool:
+        """Whether a value becomes that which an operation in place has given."""
+        return takes_over(self.by_number[number], self.by_number[result])
 
     def place(self, op: Operation, given: Any) -> None:
         """What an operation has given stands for the values that it makes."""

@@ -64,6 +64,8 @@ def _warn(kind: str, flag: int) -> None:
         frame = frame.f_back
     generated = None if frame is None else of_file(frame.f_code.co_filename)
     site, name = (0, "a function") if generated is None else generated.sites.get(frame.f_lineno, (0, "a function"))
+    if not name:  # computed for a sweep, which tells nothing
+        return
     file, line = site_line(site)
     registry = _REGISTRIES.setdefault(file, {})
     warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, line, registry=registry)

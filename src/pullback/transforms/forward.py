@@ -118,8 +118,9 @@ def _checked_tangent(part: Any, leaf: Any, place: tuple[int, Any, int], site: in
     if tangent.shape != spec.shape or (kind == "c" and spec.dtype.kind != "c") or kind not in "fciub":
         number, primal, at = place
         raise StructureError(
-            f"the tangent of argument {number}{paths(primal)[at]} at {site_text(site)} is {tangent.dtype}{list(tangent.shape)}, the argument is "
-            f"{spec.dtype}{list(spec.shape)}; a tangent has the shape and dtype of its argument"
+            f"the tangent of argument {number}{paths(primal)[at]} at {site_text(site)} is "
+            f"{tangent.dtype}{list(tangent.shape)}, the argument is {spec.dtype}{list(spec.shape)}; a tangent has "
+            "the shape and dtype of its argument"
         )
     if isinstance(tangent, Handle):
         traced: Any = tangent
