@@ -78,6 +78,9 @@ class InlinedRun(ShadowRun):
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 
+    latest: Known | None = field(default=None, init=False)
+    """The list that was followed last to the end: the next call is compared with it first."""
+
     def enters(self, around: Tape, level: int, known: Sequence[Known], given: Sequence[Any]) -> None:
         """The call begins in the trace ``around``, whose handles ``given`` are its traced arguments."""
         tape, twins = self.tape, self.eager
@@ -88,6 +91,8 @@ class InlinedRun(ShadowRun):
         self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
         self.why, self.surrendered = "", False
         self.masked, around.masks = around.masks, False
+        if len(known) > 1 and self.latest is not None:
+            known = sorted(known, key=lambda each: each is not self.latest)
         self.begin(known, [entered_as(handle) for handle in given])
         tape.kept = NOTHING_KEPT
         around.mode, around.inner = CAPTURED, tape
@@ -97,6 +102,7 @@ class InlinedRun(ShadowRun):
         around: Any = self.eager.tape
         around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         around.masks = around.masks or self.masked or self.tape.masks
+        self.latest = self.following
         self.end(whole=whole)
         self.tape.enclosing = self.eager.tape = None
         self.tape.inner = None

@@ -172,7 +172,9 @@ def _layout_of(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> Layout 
         first = 1 + len(form.active)
         last = first + len(form.saved)
         try:
-            told = record if first == last else (*record[:first], *map(held, record[first:last]), *record[last:])  # type: ignore[index]
+            told: Any = record
+            if first < last:
+                told = (*told[:first], *map(held, told[first:last]), *told[last:])
         except AttributeError:
             return None
         records.append(told)

@@ -163,13 +163,14 @@ class StagedFunction:
             own: dict[int, Any] = {}
             for handle in given:
                 own[id(handle)] = run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
-            taken = [own.get(id(leaf), leaf) for leaf in leaves] if own else leaves
+            taken = [own.get(id(leaf), leaf) for leaf in leaves]
             with Tracing(run.tape):
                 returned, out_definition = self.returned_by(taken, definition, run)
             if run.following is not None:
                 found, whole = self._computed(tape, run, works, variants, ids, returned), True
-                for part in own, returned, taken if own else []:
-                    part.clear()
+                own.clear()
+                returned.clear()
+                taken.clear()
             else:
                 found = self._recorded(tape, run, variants, ids, start, returned)
         finally:

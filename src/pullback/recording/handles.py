@@ -87,8 +87,9 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
 
 def over(array: Any, tape: Tape, flag: int = FREE) -> Any:
     """A handle over an array that depends on no input of the trace: values of that can be written into it."""
-    if tape.mode == DEFERRED and tape.shadow.nests:
-        return tape.shadow.lifted(array)
+    shadow: Any = tape.shadow if tape.mode == DEFERRED else None
+    if shadow is not None and shadow.nests:
+        return shadow.lifted(array)
     return make(tape.kinds.buffer, array, None, tape, flag)
 
 
