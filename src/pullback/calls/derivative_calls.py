@@ -35,12 +35,16 @@ from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.stages import Workspace
 from pullback.tracing.running import Input, Traced, something, tell
 from pullback.tracing.tracer import KINDS
-from pullback.words.call_sites import site_here
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.digests import digest
+from pullback.words.errors import ConstantChangedError
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF, LEAVES, unflatten
 
 MOST_ENTRIES = 64
 """For how many kinds of arguments it is remembered what is known of them."""
+SMALL = 4096
+"""Bytes up to which an argument is compared with a copy of its bytes."""
 _NUMBERS = frozenset((np.float64, np.float32))
 
 
@@ -56,9 +60,11 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
     if found.over:
         return None
     entering = [*(resolve(x)._value for x in given), *(x._id.value for x in given)]
+    before = _contents(given)
     result = _run(known, tape, args, places, given, found, entering)
     if type(result) is not _Followed:
         return (result,)
+    _require_unchanged(given, before)
     tape.masks = tape.masks or result.derived.exits.stage.masks
     try:
         value, tangent = result.computed(entering)[0]
@@ -70,7 +76,7 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
 def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
     """As ``gradient_at_once``, within a trace around; None in the place of the value where that is not asked for."""
     around = innermost_alone()
-    if around is None or not _may_be_staged(known) or watchers() or not saves_all():
+    if around is None or around.thread != get_ident() or not _may_be_staged(known) or watchers() or not saves_all():
         return None
     places = _traced(args, around)
     if not places or sorted(where) != places:
@@ -96,6 +102,7 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
     try:
         with Releasing(tape):
             entering = [x._value for x in given] + ([x._id.value for x in given] if forward else [])
+            before = _contents(given) if forward else []
             result = _run(known, tape, taken, list(where), own, found, entering)
     except Exception as error:
         tell(known.f, error)
@@ -107,6 +114,7 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
         inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
         return Traced(tape, inputs, [[k] for k in range(len(own))], [LEAF] * len(own), out, None), Ledger()
     try:
+        _require_unchanged(given, before)
         return _handed_out(result, around, given, site)
     finally:
         result.over()
@@ -146,6 +154,21 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) ->
         values, slots = result.computed(inputs)
         found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
     return (found[0], found[1:]) if len(found) > len(given) else (None, found)
+
+
+def _contents(given: Sequence[Any]) -> list[bytes]:
+    """What arguments hold before the function runs: what is computed when it is over would read them as they are then.
+    Of a trace that is swept the sweep asks this."""
+    values = [x._value for x in given if type(x._value) is np.ndarray]
+    return [value.tobytes() if value.nbytes <= SMALL else digest(value) for value in values]
+
+
+def _require_unchanged(given: Sequence[Any], before: list[bytes]) -> None:
+    if before and _contents(given) != before:
+        raise ConstantChangedError(
+            f"an array that a staged function is differentiated at was changed while it ran (at "
+            f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
+        )
 
 
 def _may_be_staged(known: Any) -> bool:
