@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.calls.call_record import Exits
+from pullback.calls.derivative_calls import gradient_within
 from pullback.calls.staged_functions import StagedFunction, traced_among
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.ledger import Ledger
@@ -33,10 +34,12 @@ SMALL = 4096
 _NUMBERS = frozenset((float, np.float64))
 
 
-def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
     """Value and cotangents of the arguments at ``where``; the finished trace where the call could not be followed; None
     where nothing was done, and the ordinary way is to be taken."""
-    if not nothing_in_force() or staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
+    if not nothing_in_force():
+        return gradient_within(known, args, where, with_value=with_value)
+    if staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
         return None
     for arg in args:
         if type(arg) not in LEAVES:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from pullback.memory.in_force import Tracing
-from pullback.recording.handles import FROZEN, Handle, freeze, make, resolve, steps_to
+from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, steps_to
 from pullback.recording.regions import Region
-from pullback.recording.tape import CAPTURED, DEFERRED, NOTHING_KEPT, RECORDING, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import Known
@@ -30,6 +30,8 @@ class InlinedTwins(Twins):
 
     given: Sequence[Any] = field(default=(), init=False)
     """The handles of the arguments."""
+    mode: int = field(default=RECORDING, init=False)
+    """What the trace around does: it records, or computes tangents."""
 
     def opened(self) -> Tape:
         """The trace around."""
@@ -45,16 +47,20 @@ class InlinedTwins(Twins):
         if what is CAPTURE:
             return operands[0]
         tape: Any = self.tape
-        tape.mode = RECORDING
+        tape.mode = self.mode
         try:
             return super().run(what, operands, params)
         finally:
             tape.mode = CAPTURED
 
+    def takes_over(self, number: int, result: int) -> bool:
+        """As the trace around says; one that computes tangents never."""
+        return self.mode != FORWARD and super().takes_over(number, result)
+
     def current(self, number: int) -> Any:
         """The handle that stands for a value; a stale view has been derived again."""
         tape: Any = self.tape
-        before, tape.mode = tape.mode, RECORDING
+        before, tape.mode = tape.mode, self.mode
         try:
             return resolve(self.by_number[number])
         finally:
@@ -73,32 +79,39 @@ class InlinedRun(ShadowRun):
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 
+    latest: Known | None = field(default=None, init=False)
+    """The list that was followed last to the end: the next call is compared with it first."""
+
     def enters(
         self,
         around: Tape,
         level: int,
         known: Sequence[Known],
         given: Sequence[Any],
-        computes: Callable[[Known], Parts],
+        computes: Callable[[Known], Parts] | None = None,
     ) -> None:
         """The call begins in the trace ``around``, whose handles ``given`` are its traced arguments."""
         tape, twins = self.tape, self.eager
         tape.mode, tape.enclosing, tape.level, tape.inner = DEFERRED, around, level, None
         tape.masks, tape.outer = False, None
+        twins.mode = around.mode  # type: ignore[attr-defined]
         twins.tape, twins.given, self.outside = around, given, list(given)  # type: ignore[attr-defined]
         self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
         self.why, self.surrendered = "", False
         self.masked, around.masks = around.masks, False
+        if len(known) > 1 and self.latest is not None:
+            known = sorted(known, key=lambda each: each is not self.latest)
         self.begin(known, [entered_as(handle) for handle in given], computes)
         tape.kept = NOTHING_KEPT
         around.mode, around.inner = CAPTURED, tape
 
-    def leaves(self) -> None:
-        """It is over."""
+    def leaves(self, *, whole: bool = False) -> None:
+        """It is over; the handles of a ``whole`` call, which nobody has kept, serve the next."""
         around: Any = self.eager.tape
-        around.mode, around.inner = RECORDING, None
+        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         around.masks = around.masks or self.masked or self.tape.masks
-        self.end(whole=False)
+        self.latest = self.following
+        self.end(whole=whole)
         self.tape.enclosing = self.eager.tape = None
         self.tape.inner = None
         self.outside, self.left, self.eager.given = [], [], ()  # type: ignore[attr-defined]
@@ -116,6 +129,10 @@ class InlinedRun(ShadowRun):
         """A handle of the trace around is about to be used: a stale one will be derived again there, at this place."""
         if self.following is not None and is_stale(operand):
             self._go_eager()
+
+    def carry_out(self) -> None:
+        """What was followed is carried out in the trace around."""
+        self._go_eager()
 
     def twin(self, leaf: Any) -> Any:
         """The ordinary handle that a leaf stands for."""
@@ -148,7 +165,7 @@ class InlinedRun(ShadowRun):
         value = self.twin(operands[1])
         around, number = self.eager.opened(), self.n_values
         start = len(around.records)
-        around.mode = RECORDING
+        around.mode = self.eager.mode  # type: ignore[attr-defined]
         try:
             write_region(view, Region((*steps_to(view), *steps), *rest), value, add=add)
         finally:
@@ -170,7 +187,7 @@ class InlinedRun(ShadowRun):
             if type(handle) is ValuelessView:
                 self.resolve(handle)
         outside = {id(handle) for handle in self.outside}
-        around.mode, around.inner = RECORDING, None
+        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         for handle in self.alone:
             twin = self.eager.by_number.get(handle._id)
             if type(handle) not in KIND_OF or not isinstance(twin, Handle):
@@ -206,4 +223,4 @@ def is_stale(handle: Any) -> bool:
 
 def entered_as(handle: Any) -> Result:
     """What kind of value the function gets for a handle from around."""
-    return result_of(handle._value, "weak" if type(handle) is handle._tape.kinds.weak else "tracer")
+    return result_of(plain_value(handle._value), "weak" if type(handle) is handle._tape.kinds.weak else "tracer")

@@ -11,29 +11,33 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
+from pullback.calls.call_excerpt import excerpt_of
 from pullback.calls.call_record import MOST_IDLE, Exits
+from pullback.calls.derivative_calls import pushed_call
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
-from pullback.memory.in_force import Tracing, planned, recording_alone, staging_in_force, threads_in_force
-from pullback.recording.crossing import CAPTURE, present
+from pullback.memory.in_force import (
+    Tracing,
+    innermost_alone,
+    planned,
+    recording_alone,
+    staging_in_force,
+    threads_in_force,
+)
+from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, root_of
-from pullback.recording.recorder import INPUT, hold
-from pullback.recording.tape import RECORDING, Tape
+from pullback.recording.recorder import hold
+from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.rules.forms import FORMS
-from pullback.shadow.operations import CAPTURE as CAPTURED_VALUE
-from pullback.shadow.operations import RESULT
 from pullback.shadow.quick_operators import Known
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, Variants, shelf_of
 from pullback.staging.stages import Stage
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import View
 from pullback.words.call_sites import find_site
 from pullback.words.errors import StructureError
-from pullback.words.specs import spec_of
 from pullback.words.structures import LEAVES, flatten, unflatten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -91,12 +95,20 @@ class StagedFunction:
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
     idle: list[tuple[InlinedRun, dict[Stage, Workspace]]] = field(factory=list, init=False)
     """Runs that are not under way, with what the functions of the stages work in."""
+    derivatives: dict[Any, Any] = field(factory=dict, init=False)
+    """By kind of derivative and what enters: what is known of derivatives within others."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that calls read, shared while somebody holds them."""
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``f(*args, **kwargs)``."""
         tape = recording_alone()
+        if tape is None and not kwargs:
+            around = innermost_alone()
+            if around is not None and around.mode == FORWARD and around.thread == get_ident():
+                pushed = pushed_call(self, around, args)
+                if pushed is not None:
+                    return pushed[0]
         if tape is None or staging_in_force(self.staging) == "off" or tape.thread != get_ident() or TRAPPED.get():
             return self.f(*args, **kwargs)
         definition = None
@@ -125,21 +137,21 @@ class StagedFunction:
     def followed(self, tape: Tape, taken: Sequence[Any], given: list[Any], variants: Variants) -> Any:
         """One call on bare leaves, in the trace ``tape`` that was made for it: exits, slots and values where it was
         followed, else what the function has returned in that trace, and None."""
-        try:
-            run, works = self.idle.pop()
-        except IndexError:
-            run, works = self._new_run(), {}
+        run, works = self.taken()
         run.tape.thread = get_ident()
         known = [stage.known for stage in variants.stages]
         run.enters(tape, tape.level + 1, known, given, partial(self._begun, run, works, variants))
+        whole = False
         try:
             own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
             for handle in given:
                 run.stands[handle._id] = own[id(handle)]
             with Tracing(tape, run.tape):
-                returned, definition = self._called([own.get(id(leaf), leaf) for leaf in taken], None, run)
+                returned, definition = self.returned_by([own.get(id(leaf), leaf) for leaf in taken], None, run)
             if run.following is not None and definition is None:
-                exits = self._exits(run, variants)
+                exits, whole = self._exits(run, variants), True
+                own.clear()
+                returned.clear()
                 return exits, *self._values(run, works, exits)
             ids = [handle._id for handle in given]
             if run.following is not None:
@@ -147,36 +159,47 @@ class StagedFunction:
             else:
                 found = self._recorded(tape, run, variants, ids, len(given), returned)
         finally:
-            self._ended(run, variants)
-            if len(self.idle) < MOST_IDLE:
-                self.idle.append((run, works))
+            self._ended(run, variants, whole=whole)
+            self.put_back(run, works)
         return None, found[0] if definition is None else unflatten(definition, found), None
 
     def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
-        try:
-            run, works = self.idle.pop()
-        except IndexError:
-            run, works = self._new_run(), {}
+        run, works = self.taken()
         run.tape.thread = get_ident()
         start, ids = len(tape.records), [handle._id for handle in given]
         known = [stage.known for stage in variants.stages]
         run.enters(tape, tape.level + 1, known, given, partial(self._begun, run, works, variants))
+        whole = False
         try:
             own: dict[int, Any] = {}
             for handle in given:
                 own[id(handle)] = run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
-            taken = [own.get(id(leaf), leaf) for leaf in leaves] if own else leaves
+            taken = [own.get(id(leaf), leaf) for leaf in leaves]
             with Tracing(run.tape):
-                returned, out_definition = self._called(taken, definition, run)
+                returned, out_definition = self.returned_by(taken, definition, run)
             if run.following is not None:
-                found = self._computed(tape, run, works, variants, ids, returned)
+                found, whole = self._computed(tape, run, works, variants, ids, returned), True
+                own.clear()
+                returned.clear()
+                taken.clear()
             else:
                 found = self._recorded(tape, run, variants, ids, start, returned)
         finally:
-            self._ended(run, variants)
-            if len(self.idle) < MOST_IDLE:
-                self.idle.append((run, works))
+            self._ended(run, variants, whole=whole)
+            self.put_back(run, works)
         return found[0] if out_definition is None else unflatten(out_definition, found)
+
+    def taken(self) -> tuple[InlinedRun, dict[Stage, Workspace]]:
+        """A run that is not under way."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self._new_run(), {}
+
+    def put_back(self, run: InlinedRun, works: dict[Stage, Workspace]) -> None:
+        """A run is over."""
+        if len(self.idle) < MOST_IDLE:
+            self.idle.append((run, works))
 
     def _new_run(self) -> InlinedRun:
         tape = Tape(1, VALUELESS)
@@ -184,7 +207,7 @@ class StagedFunction:
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         return InlinedRun(tape, InlinedTwins(_no_tape, 0))
 
-    def _called(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
+    def returned_by(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
         """What ``f`` returns, its leaves, and its structure; None for a single one."""
         if definition is None:
             out = self.f(*taken)
@@ -203,11 +226,11 @@ class StagedFunction:
                 run.finish(returned, [])
         return returned, out_definition
 
-    def _ended(self, run: InlinedRun, variants: Variants) -> None:
+    def _ended(self, run: InlinedRun, variants: Variants, *, whole: bool) -> None:
         """The run is over, however it ended."""
         if run.following is not None and any(stage.known is run.following and stage.masks for stage in variants.stages):
             run.masked = True
-        run.leaves()
+        run.leaves(whole=whole)
 
     def _computed(
         self, tape: Tape, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, ids: list[int],
@@ -268,7 +291,7 @@ class StagedFunction:
             variants.failed(why)
         elif not variants.over:
             try:
-                step = _excerpt(tape, run, ids, start, found, masks=own)
+                step = excerpt_of(tape, run, ids, start, found, masks=own)
             except NotStageableError as error:
                 variants.failed(str(error))
             else:
@@ -329,52 +352,3 @@ def _unstageable(found: list[Any], outside: list[Any]) -> str:
         if any(root is other and leaf is not one for other, one in roots[:k]):
             return "two views of one array are returned"
     return ""
-
-
-def _excerpt(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: list[Any], *, masks: bool) -> Recorded:
-    """The records of the call as those of a step: numbered from its arguments on. Raises :class:`NotStageableError`."""
-    number = {ident: k for k, ident in enumerate(ids)}
-    records: list[Any] = [(INPUT.opcode, 0) for _ in ids]
-    ranges: list[tuple[int, int]] = []
-    captured = iter(run.captured)
-    at = start
-    for op, (first, last) in zip(run.operations, run.ranges, strict=True):
-        if first != at:
-            raise NotStageableError("records that no operation has made")
-        begins = len(records)
-        if op.what is CAPTURED_VALUE:
-            ident = next(captured)
-            number[ident] = begins
-            records.append((CAPTURE.opcode, ident, 0))
-        for k in range(first, last):
-            number[k] = len(records)
-            records.append(_renumbered(tape.records[k], number))
-        ranges.append((begins, len(records)))
-        at = last
-    if at != len(tape.records):
-        raise NotStageableError("records that no operation has made")
-    excerpt = Tape(tape.level, tape.kinds)
-    excerpt.records, excerpt.n_inputs = records, len(ids)
-    excerpt.close()
-    around, seen = {id(handle) for handle in run.outside}, set()
-    left: list[Any] = []
-    for leaf in found:
-        at_once = isinstance(leaf, Handle) and leaf._id is not None and id(leaf) not in around and id(leaf) not in seen
-        left.append((number[leaf._id], spec_of(leaf._value)) if at_once else None)
-        seen.add(id(leaf))
-    values = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in found]
-    assert run.operations[-1].what is RESULT
-    return Recorded(
-        excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
-        [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read, run.logged,
-    )  # fmt: skip
-
-
-def _renumbered(record: Any, number: dict[int, int]) -> Any:
-    form = FORMS[record[0]]
-    if form.wide:
-        raise NotStageableError(f"a function in which {form.name} is recorded")
-    try:
-        return (record[0], *(number[i] for i in record[1 : 1 + form.n_ids]), *record[1 + form.n_ids :])
-    except KeyError:
-        raise NotStageableError(f"{form.name} reads a value that no operation has made") from None

@@ -60,7 +60,13 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
         for pattern in patterns
         for stage in pattern.stages
     ]
-    why = [*(why for each in known for why in each.why), *(each.why for each in patterns if each.why)]
+    derived = [] if staged is None else list(staged.derivatives.values())
+    texts += [
+        _text((one.exits.stage.record, one.exits.stage.reverse), [])
+        for each in derived for made in each.made.values() for one in made
+    ]  # fmt: skip
+    why = [f"a derivative within another cannot be, since {each.why}" for each in derived if each.why]
+    why += [*(why for each in known for why in each.why), *(each.why for each in patterns if each.why)]
     return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why)))
 
 

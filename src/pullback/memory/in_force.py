@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
 
@@ -124,6 +124,11 @@ def policy_in_force(policy: Any = None) -> MemoryPolicy:
     return _POLICY.get() or _SAVE_ALL
 
 
+def saves_all() -> bool:
+    """Whether save-all is the policy."""
+    return isinstance(_POLICY.get() or _SAVE_ALL, SaveAll)
+
+
 def checked(policy: Any) -> MemoryPolicy:
     """``policy``, if it is one."""
     if not isinstance(policy, MemoryPolicy):
@@ -200,6 +205,15 @@ def recording_alone() -> Tape | None:
     for tape in reversed(_TAPES.get()):
         if tape.mode not in (PAUSED, CAPTURED):
             alone = tape.mode == RECORDING and tape.captures is None and tape.outer is None
+            return tape if alone else None
+    return None
+
+
+def innermost_alone() -> Tape | None:
+    """The innermost trace, where it records under save-all or computes tangents, for itself."""
+    for tape in reversed(_TAPES.get()):
+        if tape.mode not in (PAUSED, CAPTURED):
+            alone = tape.mode in (RECORDING, FORWARD) and tape.captures is None and tape.outer is None
             return tape if alone else None
     return None
 

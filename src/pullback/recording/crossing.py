@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.handles import (
-    FREE,
     FROZEN,
     SHARED,
     Handle,
     freeze,
     lasting,
     make,
+    over,
     read_only,
     resolve,
     root_of,
@@ -36,7 +36,7 @@ from pullback.recording.handles import (
     twin_of,
     value_now,
 )
-from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
 from pullback.words.foreign import plain_array
@@ -71,7 +71,7 @@ def raised(x: Any, tape: Tape) -> Any:
     if isinstance(x, list):
         return [raised(part, tape) for part in x]
     if isinstance(x, np.ndarray):
-        return make(tape.kinds.buffer, x, None, tape, FREE)
+        return over(x, tape)
     if isinstance(x, Handle) and x._tape.level < tape.level:
         return make(tape.kinds.buffer, x, None, tape, SHARED)
     return x
@@ -124,7 +124,7 @@ def _stand_in(operand: Any) -> Any:
     inner: Any = outer.inner
     if inner.mode == DEFERRED and inner.shadow.inlines:
         inner.shadow.meet(operand)
-    outer.mode = RECORDING  # a stale view derives itself again on its own tape
+    outer.mode = RECORDING if outer.tangents is None else FORWARD  # a stale view derives itself again on its own tape
     try:
         resolve(operand)
     finally:

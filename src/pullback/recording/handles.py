@@ -85,6 +85,14 @@ def make(kind: type[Any], value: Any, ident: int | None, tape: Tape, flag: int =
     return handle
 
 
+def over(array: Any, tape: Tape, flag: int = FREE) -> Any:
+    """A handle over an array that depends on no input of the trace: values of that can be written into it."""
+    shadow: Any = tape.shadow if tape.mode == DEFERRED else None
+    if shadow is not None and shadow.nests:
+        return shadow.lifted(array)
+    return make(tape.kinds.buffer, array, None, tape, flag)
+
+
 def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
     """A handle for what is value ``ident`` of a trace; who governs the records hears of it."""
     handle = make(kind_of(tape, value), value, ident, tape, flag)
@@ -158,11 +166,24 @@ def plain_value(x: Any) -> Any:
     return value
 
 
+def layout_of(x: Any) -> Any:
+    """What tells shape, dtype and strides of a value of any level: the concrete value, or a handle that has none."""
+    while isinstance(x, Handle) and x._tape.mode != DEFERRED:
+        x = resolve(x)._value
+    return x
+
+
+def type_of(x: Any) -> Any:
+    """The type of the concrete value of any level."""
+    found = layout_of(x)
+    return found._tape.shadow.result(found).type if isinstance(found, Handle) else type(found)
+
+
 def is_array(handle: Any) -> bool:
     """Whether a handle stands for an array, no scalar."""
     if handle._tape.mode == DEFERRED:
         return bool(handle._tape.shadow.result(handle).array)
-    return type(handle._value) is np.ndarray or isinstance(plain_value(handle), np.ndarray)
+    return is_array(handle._value) if isinstance(handle._value, Handle) else isinstance(handle._value, np.ndarray)
 
 
 def read_only(value: Any) -> Any:
@@ -225,6 +246,8 @@ def spec_of_handle(handle: Any) -> ArraySpec | None:
 def freeze(handle: Any) -> Any:
     """A handle of the same trace for the value as it is now: later writes to the original do not reach it."""
     if handle._tape.mode == DEFERRED:
+        if handle._tape.shadow.nests:
+            return handle._tape.shadow.frozen(handle)
         handle._tape.shadow.surrender()
     resolve(handle)
     root = root_of(handle)

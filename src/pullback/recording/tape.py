@@ -107,6 +107,8 @@ class Shadow(Protocol):
     inlines: ClassVar[bool]
     """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
     ``meet`` and ``value_kept``."""
+    nests: ClassVar[bool]
+    """Whether its handles may be the values of traces within: then it is asked ``frozen`` and ``lifted``, too."""
 
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
@@ -194,7 +196,7 @@ class Tape:
     def meet(self, other: "Tape") -> None:
         """A handle of ``other`` is a value here: cotangents will be handles of the innermost trace met, which meets
         the others."""
-        if other.mode == DEFERRED:
+        if other.mode == DEFERRED and not other.shadow.nests:
             other = other.shadow.surrender()
         before = self.outer
         if before is None:

@@ -19,9 +19,10 @@ from pullback.recording.handles import (
     Handle,
     activate,
     freeze,
+    is_array,
     is_foreign,
-    make,
-    plain_value,
+    layout_of,
+    over,
     resolve,
     root_of,
     spec_of_handle,
@@ -271,15 +272,14 @@ def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
     if type(value) is np.ndarray:
         return value.strides
-    plain = plain_value(value)
-    return plain.strides if isinstance(plain, np.ndarray) else None
+    return layout_of(value).strides if isinstance(value, Handle) and is_array(value) else None
 
 
 def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
     """A cotangent that may be written in place, with its primal's strides so that view functions stay views of it."""
     if isinstance(ct, Handle):
-        plain: Any = plain_value(ct)
-        fits = isinstance(plain, np.ndarray) and plain.flags.writeable and (strides is None or plain.strides == strides)
+        plain = layout_of(ct)
+        fits = is_array(ct) and plain.flags.writeable and (strides is None or plain.strides == strides)
         return freeze(ct) if fits else copied(ct, strides)
     alone = type(ct) is np.ndarray and getrefcount(ct) <= PULLED and ct.base is None and ct.flags.writeable
     if (alone or (ident in sweep.owned and type(ct) is np.ndarray)) and (strides is None or ct.strides == strides):
@@ -293,8 +293,7 @@ def copied(ct: Any, strides: Any = None) -> Any:
     """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
     if not isinstance(ct, Handle):
         return np.array(ct)
-    plain: Any = plain_value(ct)
-    whole: Any = make(ct._tape.kinds.buffer, blank(plain, strides), None, ct._tape)
+    whole: Any = over(blank(layout_of(ct), strides), ct._tape)
     whole[...] = ct
     return whole
 

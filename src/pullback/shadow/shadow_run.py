@@ -21,7 +21,7 @@ from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
 from pullback.recording.recorder import call, operand_value
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
-from pullback.recording.writes import takes_over, write_region
+from pullback.recording.writes import write_region
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import (
     ADD,
@@ -52,6 +52,7 @@ class ShadowRun(Reading):
     """One step under way on the tape ``tape``. ``known`` are the lists of operations that it may turn out to be."""
 
     inlines: ClassVar[bool] = False
+    nests: ClassVar[bool] = False
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
     entering: Sequence[Result | None] = field(default=(), init=False)
@@ -192,7 +193,7 @@ class ShadowRun(Reading):
             op = self.following.operations[self.at]
             if op.what is not TAKE or op.operands != (handle._id, result._id):
                 return False
-        elif not takes_over(self.eager.by_number[handle._id], self.eager.by_number[result._id]):
+        elif not self.eager.takes_over(handle._id, result._id):
             return False
         self._made_of(TAKE, (handle, result), None)
         return True

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pullback.recording.crossing import stand_in
 from pullback.recording.handles import FROZEN as KEPT
-from pullback.recording.handles import Handle, make, resolve
+from pullback.recording.handles import Handle, make, plain_value, resolve
 from pullback.recording.recorder import call
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
@@ -69,14 +69,18 @@ class Twins:
             write_region(operands[0], Region(*params), operands[1], add=what is ADD)
             return operands[0]
         if what is TAKE:
-            if operands[0]._id != operands[1]._id:
-                takes_over(*operands)
+            if operands[0]._id != operands[1]._id and not takes_over(*operands):
+                operands[0][...] = operands[1]
             return operands[0]
         return call(what, operands, params)
 
     def current(self, number: int) -> Any:
         """The handle that stands for a value; a stale view has been derived again."""
         return resolve(self.by_number[number])
+
+    def takes_over(self, number: int, result: int) -> bool:
+        """Whether a value becomes that which an operation in place has given."""
+        return takes_over(self.by_number[number], self.by_number[result])
 
     def place(self, op: Operation, given: Any) -> None:
         """What an operation has given stands for the values that it makes."""
@@ -88,7 +92,7 @@ def told(part: Any) -> Result:
     """What kind of value an ordinary operation has given."""
     if not isinstance(part, Handle):
         return result_of(part, "plain")
-    return result_of(resolve(part)._value, kind_name(part))
+    return result_of(plain_value(part), kind_name(part))
 
 
 def become(handle: Any, twin: Any) -> None:

@@ -154,6 +154,7 @@ class _Ended:
     """The shadow of a step that is over."""
 
     inlines: ClassVar[bool] = False
+    nests: ClassVar[bool] = False
 
     def __getattr__(self, name: str) -> Any:
         raise TracerError(

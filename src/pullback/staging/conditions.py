@@ -104,6 +104,8 @@ def warn_at(kind: str, filename: str, line: int) -> None:
 
 def _warn_of(kind: str, generated: Generated | None, line: int) -> None:
     site, name = (0, "a function") if generated is None else generated.sites.get(line, (0, "a function"))
+    if not name:  # computed for a sweep, which tells nothing
+        return
     file, number = site_line(site)
     registry = _REGISTRIES.setdefault(file, {})
     warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, number, registry=registry)

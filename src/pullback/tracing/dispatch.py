@@ -11,7 +11,7 @@ from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
-from pullback.recording.handles import Handle, plain_value
+from pullback.recording.handles import Handle, layout_of, type_of
 from pullback.recording.outputs import require_traced_target, write_out
 from pullback.recording.recorder import NO_PARAMS
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED
@@ -149,14 +149,10 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
 
 def _method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
-    if handle._tape.mode == DEFERRED:
-        kind = handle._tape.shadow.result(handle)
-        if kind.array or not issubclass(kind.type, np.generic):
-            return result
-    elif type(handle._value) is np.ndarray or not isinstance(plain_value(handle), np.generic):
+    given = handle._value if handle._tape.mode != DEFERRED else handle
+    if type(given) is np.ndarray or not issubclass(type_of(given), np.generic):
         return result
-    plain = plain_value(result)
-    return result[()] if isinstance(plain, np.ndarray) and not plain.shape else result
+    return result[()] if issubclass(type_of(result), np.ndarray) and not layout_of(result).shape else result
 
 
 def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -82,10 +82,10 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
             f"the tangent of argument {number} at {site_text(site)} has structure {flatten(tangent)[1]}, the argument "
             f"has {definition}; give one leaf for each of its leaves, None for 0"
         )
-    for leaf, label in zip(leaves, paths(primal), strict=True):
+    for at, leaf in enumerate(leaves):
         foreign = None if isinstance(leaf, Handle) else foreign_argument(leaf)
         if foreign is not None:
-            raise NotDifferentiableError(f"argument {number}{label} at {site_text(site)} of type {foreign}")
+            raise NotDifferentiableError(f"argument {number}{paths(primal)[at]} at {site_text(site)} of type {foreign}")
     if definition.is_leaf() and not carries_derivative(leaves[0]) and parts[0] is not None and np.any(value(parts[0])):
         raise NotDifferentiableError(
             f"argument {number} at {site_text(site)} is {spec_of(leaves[0])}, which carries no derivative, and its "
@@ -93,9 +93,9 @@ def _paired(number: int, primal: Any, tangent: Any, site: int) -> tuple[list[tup
             "tangent"
         )
     pairs = []
-    for leaf, part, label in zip(leaves, parts, paths(primal), strict=True):
+    for at, (leaf, part) in enumerate(zip(leaves, parts, strict=True)):
         counts = part is not None and carries_derivative(leaf)
-        pairs.append((leaf, _checked_tangent(part, leaf, f"argument {number}{label}", site) if counts else None))
+        pairs.append((leaf, _checked_tangent(part, leaf, (number, primal, at), site) if counts else None))
     return pairs, definition
 
 
@@ -108,7 +108,7 @@ def _entered(tape: Tape, leaf: Any, tangent: Any) -> Any:
     return make(kind, primal, ident, tape, SHARED)
 
 
-def _checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
+def _checked_tangent(part: Any, leaf: Any, place: tuple[int, Any, int], site: int) -> Any:
     """A copy of a tangent leaf in the dtype of its primal; raises :class:`StructureError` for another shape, and for a
     dtype that the primal's cannot hold."""
     spec = spec_of(leaf)
@@ -116,9 +116,11 @@ def _checked_tangent(part: Any, leaf: Any, label: str, site: int) -> Any:
     tangent = tangent if isinstance(tangent, Handle) else plain_array(tangent)
     kind = tangent.dtype.kind
     if tangent.shape != spec.shape or (kind == "c" and spec.dtype.kind != "c") or kind not in "fciub":
+        number, primal, at = place
         raise StructureError(
-            f"the tangent of {label} at {site_text(site)} is {tangent.dtype}{list(tangent.shape)}, the argument is "
-            f"{spec.dtype}{list(spec.shape)}; a tangent has the shape and dtype of its argument"
+            f"the tangent of argument {number}{paths(primal)[at]} at {site_text(site)} is "
+            f"{tangent.dtype}{list(tangent.shape)}, the argument is {spec.dtype}{list(spec.shape)}; a tangent has "
+            "the shape and dtype of its argument"
         )
     if isinstance(tangent, Handle):
         traced: Any = tangent

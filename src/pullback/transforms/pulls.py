@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from pullback.memory.in_force import watchers
+from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report
 from pullback.memory.sweep import Sweep, given_out, release_records, seeded, sweep
 from pullback.recording.handles import Handle
@@ -20,7 +20,12 @@ from pullback.words.specs import spec_of
 from pullback.words.structures import flatten, matched
 
 ENOUGH = 40
-"""Sweeps of one record after which a function for it pays: to make it takes about as long as so many."""
+"""Sweeps of records that say the same, after which a function for them pays: to make it takes about as long as so
+many."""
+FEW, SOME = 1, 12
+"""Of the first sweeps of a record nobody asks whether there is a function: of more where that room is not imported."""
+
+_ROOM = "pullback.calls.repeated_pulls"
 
 
 class Pull:
@@ -135,14 +140,16 @@ class Pull:
     def _repeats(self, run: Sweep) -> bool:
         """Whether the generated function of a pull that is called often has reversed the tape for this seed."""
         self._n_sweeps += 1
-        if self._n_sweeps <= ENOUGH:
+        if self._n_sweeps <= FEW or staging_in_force() == "off":
             return False
         if self._repeated is None:
+            if self._n_sweeps <= SOME and _ROOM not in sys.modules:
+                return False
             # As in reverse.py: few programs pull so often, and the others need not import that room.
             from pullback.calls.repeated_pulls import RepeatedPulls  # noqa: PLC0415
 
             self._repeated = RepeatedPulls(self._open().tape)
-        found = None if run.outer is not None else self._repeated.of(run.cts)
+        found = None if run.outer is not None else self._repeated.of(run.cts, ENOUGH)
         if found is not None:
             run.cts = found
         return found is not None

@@ -86,7 +86,7 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
             # Imported here since that room takes a third of the import, and few programs stage functions.
             from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
 
-            at_once = gradient_at_once(staged, args, where)
+            at_once = gradient_at_once(staged, args, where, with_value=with_value)
             if at_once is not None and type(at_once[0]) is not Traced:
                 found = which.structured(at_once[1]) if which.several else at_once[1][0]
                 return (at_once[0], found) if with_value else found

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define
 
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, make, plain_value, resolve
+from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, layout_of, make, over, resolve
 from pullback.recording.recorder import NO_PARAMS, finish
 from pullback.recording.regions import Region
 from pullback.recording.results import inactive, looks_at, wrap
@@ -122,7 +122,7 @@ class Tangents:
         else:
             buffer = before
         if isinstance(new, Handle) and not isinstance(buffer, Handle):
-            buffer = make(new._tape.kinds.buffer, buffer, None, new._tape)
+            buffer = over(buffer, new._tape)
         if new is not None and dtype_of(new).kind == "c" and buffer.dtype.kind != "c":
             new = new.real
         if add and new is not None:
@@ -151,7 +151,7 @@ def _classes(tape: Tape) -> dict[str, Any]:
 
 def writable(tangent: Any, value: Any) -> bool:
     """Whether a tangent is a buffer that views of the value are views of too."""
-    tangent, value = (plain_value(x) if isinstance(x, Handle) else x for x in (tangent, value))
+    tangent, value = map(layout_of, (tangent, value))
     return bool(
         type(tangent) is np.ndarray and tangent.flags.writeable and tangent.strides == getattr(value, "strides", None)
     )
@@ -160,11 +160,11 @@ def writable(tangent: Any, value: Any) -> bool:
 def _buffer_for(value: Any, before: Any) -> Any:
     """The tangent ``before`` (None for 0) in a buffer with the strides of the value, of whatever outer trace one of
     them is of."""
-    buffer: Any = blank(plain_value(value) if isinstance(value, Handle) else value)
+    buffer: Any = blank(layout_of(value))
     outer = [x for x in (value, before) if isinstance(x, Handle)]
     if outer:
         tape = max(outer, key=lambda x: x._tape.level)._tape
-        buffer = make(tape.kinds.buffer, buffer, None, tape)
+        buffer = over(buffer, tape)
     if before is not None:
         buffer[...] = before
     return buffer

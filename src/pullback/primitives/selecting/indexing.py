@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import cut
-from pullback.recording.handles import FREE, SHARED, Handle, make, plain_value, resolve, spec_of_handle
+from pullback.recording.handles import FREE, SHARED, Handle, is_array, over, plain_value, resolve, spec_of_handle
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_fancy, names_twice
@@ -50,13 +50,13 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
     if fresh:
         buffer = empty_with_strides(spec.shape, spec.dtype, None)
         buffer[...] = 0
-        buffer = make(ct._tape.kinds.buffer, buffer, None, ct._tape) if isinstance(ct, Handle) else buffer
+        buffer = over(buffer, ct._tape) if isinstance(ct, Handle) else buffer
         cts[ident] = buffer
         sweep.owned.add(ident)
     elif isinstance(ct, Handle) and (not isinstance(buffer, Handle) or buffer._tape is not ct._tape):
         # What came first belongs to a trace below, or to none.
-        below = buffer if isinstance(buffer, Handle) and isinstance(plain_value(buffer), np.ndarray) else copied(buffer)
-        buffer = cts[ident] = make(ct._tape.kinds.buffer, below, None, ct._tape, SHARED)
+        below = buffer if isinstance(buffer, Handle) and is_array(buffer) else copied(buffer)
+        buffer = cts[ident] = over(below, ct._tape, SHARED)
         sweep.owned.add(ident)
     elif ident not in sweep.owned or (not spec.shape and isinstance(buffer, Handle)):  # a sum of 0-d arrays is a scalar
         if not alone(buffer):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
 
 silent = np.errstate(all="ignore")
@@ -84,9 +85,28 @@ def where_true(ct: Any, condition: Any) -> Any:
     return np.where(condition, ct, 0)
 
 
-def _where_sent(ct: Any, cotangent: Any, singular: Any) -> Any:
+def _where_sent(ct: Any, cotangent: Any, slope: Any, *, divides: bool) -> Any:
     """Ct, but 0 where a cotangent of 0 met a singular slope."""
+    if isinstance(slope, Handle) and isinstance(layout_of(slope), Handle):  # without a value: it is decided later
+        return where_sent(ct, cotangent, slope, divides=divides)
+    singular = slope == 0 if divides else ~np.isfinite(slope)
     return np.where((cotangent == 0) & singular, 0, ct) if np.any(singular) else ct
+
+
+def _sent(sent: Any, cotangent: Any, slope: Any, divides: bool) -> Any:
+    found = _where_sent(sent, cotangent, slope, divides=divides)
+    return found if isinstance(sent, np.ndarray) else found[()]
+
+
+where_sent = primitive(
+    _sent,
+    name="where_sent",
+    elementwise=True,
+    operands=("sent", "cotangent", "slope"),
+    params=("divides",),
+    nondiff=("cotangent", "slope"),
+    vjps={"sent": lambda ct, cotangent, slope, divides: _where_sent(ct, cotangent, slope, divides=divides)},
+)
 
 
 # In the rules for the slope the masked factor is the saved one, so it comes first: its zeros win. Where a 0 met a
@@ -96,7 +116,7 @@ masked_multiply = primitive(
     name="masked_multiply",
     elementwise=True,
     vjps={
-        "cotangent": lambda ct, cotangent, slope: times(_where_sent(ct, cotangent, ~np.isfinite(slope)), slope),
+        "cotangent": lambda ct, cotangent, slope: times(_where_sent(ct, cotangent, slope, divides=False), slope),
         "slope": lambda ct, cotangent: times(cotangent, ct),
     },
 )
@@ -105,7 +125,7 @@ masked_divide = primitive(
     name="masked_divide",
     elementwise=True,
     vjps={
-        "cotangent": lambda ct, cotangent, slope: over(_where_sent(ct, cotangent, slope == 0), slope),
+        "cotangent": lambda ct, cotangent, slope: over(_where_sent(ct, cotangent, slope, divides=True), slope),
         "slope": lambda ct, slope, out: over(times(-out, ct), slope),
     },
 )

@@ -1,0 +1,249 @@
+"""Derivatives of a staged function within another derivative: its tangent in forward mode, its gradient in a trace that
+is differentiated again.
+
+The function runs on handles without values over an ordinary trace. Where its operations are known, the derivative is
+computed by the stage of that (see ``derivative_stages``); else they have been carried out there, and the ordinary way
+goes on.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from pullback.calls.derivative_stages import Derivatives, Derived, Program, gradient, pushed
+from pullback.calls.inlined_run import entered_as, is_stale
+from pullback.memory.in_force import (
+    Tracing,
+    innermost_alone,
+    next_level,
+    planned,
+    saves_all,
+    staging_in_force,
+    watchers,
+)
+from pullback.memory.ledger import Ledger
+from pullback.memory.sweep import Releasing
+from pullback.recording.crossing import entered
+from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value, resolve
+from pullback.recording.recorder import INPUT, hold
+from pullback.recording.tape import FORWARD, Tape
+from pullback.recording.traps import TRAPPED
+from pullback.staging.conditions import computed, errors_are_ordinary
+from pullback.staging.workspaces import Workspace
+from pullback.tracing.running import Input, Traced, something, tell
+from pullback.tracing.tracer import KINDS
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.digests import digest
+from pullback.words.errors import ConstantChangedError
+from pullback.words.specs import spec_of
+from pullback.words.structures import LEAF, LEAVES, unflatten
+
+MOST_ENTRIES = 64
+"""For how many kinds of arguments it is remembered what is known of them."""
+SMALL = 4096
+"""Bytes up to which an argument is compared with a copy of its bytes."""
+_NUMBERS = frozenset((np.float64, np.float32))
+
+
+def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
+    """What a staged function gives in a forward trace, in a tuple: a handle with its tangent. None where it is to be
+    called as it is."""
+    places = _traced(args, tape)
+    if not places or not _may_be_staged(known):
+        return None
+    given = [args[k] for k in places]
+    kind, tangents = type(given[0]._id), type(tape.tangents)
+    found = _known_of(known, "tangent", given, lambda: pushed(tangents, kind))
+    if found.over:
+        return None
+    entering = [*(resolve(x)._value for x in given), *(x._id.value for x in given)]
+    before = _contents(given)
+    result = _run(known, tape, args, places, given, found, entering)
+    if type(result) is not _Followed:
+        return (result,)
+    _require_unchanged(given, before)
+    tape.masks = tape.masks or result.derived.exits.stage.masks
+    try:
+        value, tangent = result.computed(entering)[0]
+    finally:
+        result.over()
+    return (make(kind_of(tape, value), value, kind(tangent), tape, SHARED),)
+
+
+def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
+    """As ``gradient_at_once``, within a trace around; None in the place of the value where that is not asked for."""
+    around = innermost_alone()
+    if around is None or around.thread != get_ident() or not _may_be_staged(known) or watchers() or not saves_all():
+        return None
+    places = _traced(args, around)
+    if not places or sorted(where) != places:
+        return None
+    given = [resolve(args[k]) for k in where]
+    forward = around.mode == FORWARD
+    kind, tangents = type(given[0]._id), type(around.tangents)
+    program = partial(gradient, with_value=with_value)
+    found = _known_of(
+        known, ("gradient", forward, with_value, *where), given,
+        lambda: pushed(tangents, kind, program) if forward else program,
+    )  # fmt: skip
+    if found.over:
+        return None
+    tape, site = Tape(next_level(), KINDS), site_here()
+    taken, own = list(args), []
+    for k, (number, x) in enumerate(zip(where, given, strict=True)):
+        value = entered(x, tape)
+        taken[number] = handle = make(kind_of(tape, value), value, k, tape, SHARED)
+        tape.records.append((INPUT.opcode, site))
+        own.append(handle)
+    tape.n_inputs = len(own)
+    try:
+        with Releasing(tape):
+            entering = [x._value for x in given] + ([x._id.value for x in given] if forward else [])
+            before = _contents(given) if forward else []
+            result = _run(known, tape, taken, list(where), own, found, entering)
+    except Exception as error:
+        tell(known.f, error)
+        raise
+    finally:
+        tape.close()
+    if type(result) is not _Followed:
+        out = something(known.f, result)
+        inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
+        return Traced(tape, inputs, [[k] for k in range(len(own))], [LEAF] * len(own), out, None), Ledger()
+    try:
+        _require_unchanged(given, before)
+        return _handed_out(result, around, given, site)
+    finally:
+        result.over()
+
+
+class _Followed:
+    """A call that has done what is known: its derivative is to be computed."""
+
+    def __init__(self, known: Any, run: Any, works: Any, derived: Derived) -> None:
+        self.derived = derived
+        self._known, self._run, self._works = known, run, works
+
+    def computed(self, inputs: list[Any]) -> Any:
+        """The values of the derivative, and the slots."""
+        stage, works = self.derived.exits.stage, self._works
+        work = works.get(stage)
+        if work is None:
+            work = works[stage] = Workspace()
+        return computed(stage.record, inputs, (), self.derived.constants, *work.of(stage.record))
+
+    def over(self) -> None:
+        """Nothing more is computed."""
+        self._known.put_back(self._run, self._works)
+
+
+def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) -> Any:
+    """Value and cotangents, as handles of the trace around."""
+    exits = result.derived.exits
+    around.masks = around.masks or exits.stage.masks
+    if around.mode == FORWARD:
+        kind = type(given[0]._id)
+        parts = iter(result.computed([x._value for x in given] + [x._id.value for x in given])[0])
+        found = [make(kind_of(around, v), v, kind(t), around, SHARED) for v, t in zip(parts, parts, strict=True)]
+    else:
+        held = exits.stage.held
+        inputs = [hold(x, x._value, around) if kept else x._value for x, kept in zip(given, held, strict=True)]
+        values, slots = result.computed(inputs)
+        found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
+    return (found[0], found[1:]) if len(found) > len(given) else (None, found)
+
+
+def _contents(given: Sequence[Any]) -> list[bytes]:
+    """What arguments hold before the function runs: what is computed when it is over would read them as they are then.
+    Of a trace that is swept the sweep asks this."""
+    values = [x._value for x in given if type(x._value) is np.ndarray]
+    return [value.tobytes() if value.nbytes <= SMALL else digest(value) for value in values]
+
+
+def _require_unchanged(given: Sequence[Any], before: list[bytes]) -> None:
+    if before and _contents(given) != before:
+        raise ConstantChangedError(
+            f"an array that a staged function is differentiated at was changed while it ran (at "
+            f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
+        )
+
+
+def _may_be_staged(known: Any) -> bool:
+    off = staging_in_force(known.staging) == "off"
+    return not off and not TRAPPED.get() and planned() is None and errors_are_ordinary()
+
+
+def _traced(args: Sequence[Any], tape: Tape) -> list[int]:
+    """Which arguments are values of the trace, each another one; none where the function has to be called as it is."""
+    found: list[int] = []
+    for k, arg in enumerate(args):
+        if not isinstance(arg, Handle):
+            if type(arg) not in LEAVES:
+                return []
+            continue
+        if arg._tape is not tape or arg._id is None or (type(arg) is tape.kinds.view and is_stale(arg)):
+            return []
+        value = arg._value
+        if type(value) is not np.ndarray and type(value) not in _NUMBERS:
+            return []
+        if any(arg is args[j] or arg._id == args[j]._id for j in found):
+            return []
+        found.append(k)
+    return found
+
+
+def _known_of(known: Any, kind: Any, given: list[Any], program: Any) -> Derivatives:
+    values = [x._value for x in given]
+    key = kind, *((type(x), x.shape, x.dtype, x.strides) for x in values)
+    found: Derivatives | None = known.derivatives.get(key)
+    if found is None:
+        if len(known.derivatives) >= MOST_ENTRIES:
+            known.derivatives.clear()
+        made: Program = program()
+        found = known.derivatives[key] = Derivatives(made)
+    return found
+
+
+def _run(
+    known: Any, tape: Tape, args: Sequence[Any], places: list[int], given: list[Any], found: Derivatives,
+    entering: list[Any],
+) -> Any:  # fmt: skip
+    """One call, in the trace ``tape``: what is to be computed, or else what the function has returned there."""
+    run, works = known.taken()
+    run.tape.thread = get_ident()
+    lesson = None
+    run.enters(tape, tape.level + 1, found.known, given)
+    followed = False
+    try:
+        own = {place: run.enter(x._value, entered_as(x)) for place, x in zip(places, given, strict=True)}
+        run.stands.update(zip([x._id for x in given], own.values(), strict=True))
+        taken = [own.get(k, arg) for k, arg in enumerate(args)]
+        with Tracing(tape, run.tape):
+            returned, definition = known.returned_by(taken, None, run)
+        known_list = run.following
+        if known_list is not None and definition is None and not run.captured:
+            derived = found.of(known_list, run.constants)
+            if derived is not None:
+                followed = True
+                for part in own, returned, taken:
+                    part.clear()
+                return _Followed(known, run, works, derived)
+            lesson = known_list.operations, entering, list(run.constants)
+        if known_list is not None:
+            run.carry_out()
+        elif (
+            definition is None and not run.why and not run.read and not run.captured and isinstance(returned[0], Handle)
+        ):
+            lesson = run.operations, entering, list(run.constants)
+        leaves = [run.twin(leaf) for leaf in returned]
+        run.require_unwritten()
+    finally:
+        run.leaves(whole=followed)
+        if not followed:
+            known.put_back(run, works)
+    if lesson is not None:
+        found.learn(*lesson, plain_value(leaves[0]))
+    return leaves[0] if definition is None else unflatten(definition, leaves)
