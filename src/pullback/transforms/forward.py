@@ -36,7 +36,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
     site = site_here()
-    one_for_each(f"jvp at {site_text(site)}", primals, tangents)
+    if not (type(primals) is type(tangents) is tuple and len(primals) == len(tangents)):
+        one_for_each(f"jvp at {site_text(site)}", primals, tangents)
     tape = Tape(next_level(), KINDS)
     tape.mode = FORWARD
     tape.tangents = Tangents(tape)
@@ -46,8 +47,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         leaves = [_entered(tape, leaf, part) if carries_derivative(leaf) else leaf for leaf, part in pairs]
         args.append(unflatten(definition, leaves))
         inputs += [leaf for leaf in leaves if isinstance(leaf, Handle)]
-    labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
-    tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items()}
+    if len(inputs) > 1:
+        labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
+        tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items()}
     try:
         with Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
