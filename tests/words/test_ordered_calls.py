@@ -62,7 +62,21 @@ def by_python(k, u, x):
     return w * float(LOG[-1][1][0])
 
 
-BODIES = (tapped, branched, seen_once_in_a_while, by_python)
+def on_what_has_no_derivative(k, u, x):
+    zeros = np.zeros_like(u)
+    zeros[1:] += 0.5
+    return np.sin(u * x) + tap(zeros, name="a") * 0.1 + tap(np.arange(u.size) * 0.1, name="plain")
+
+
+def on_a_view(k, u, x):
+    v = u * x
+    tap(v[1:], name="before")
+    v[1:] *= 0.5
+    tap(v[1:], name="after")
+    return np.sin(v)
+
+
+BODIES = (tapped, branched, seen_once_in_a_while, by_python, on_what_has_no_derivative, on_a_view)
 
 
 def logged(f, x, policy, staging):
@@ -148,6 +162,29 @@ def test_a_call_that_fails_fails_where_it_stands_and_is_not_made_again():
     assert same_bits(found[0][0], found[1][0])
     assert same_bits(found[0][0], found[2][0])
     assert found[0][1] == found[1][1] == found[2][1] == 40
+
+
+def test_one_that_gives_several_is_recorded():
+    @pb.primitive(ordered=True, guarded=False, linear=("u",), outputs=("a", "b"))
+    def both(u):
+        LOG.append(("both", u.copy()))
+        return u * 1.0, u * 2.0
+
+    @both.vjp("u")
+    def _rule(cts):
+        return cts[0] + 2.0 * cts[1]
+
+    def body(k, u, x):
+        one, other = both(np.sin(u * x))
+        return one + 0.1 * other
+
+    wanted = logged(loop_over(body), X, pb.SaveAll(), "off")
+    for _ in range(3):
+        found = logged(loop_over(body), X, pb.SaveAll(), "numpy")
+        assert same_bits(found[0], wanted[0])
+        assert found[1] == wanted[1]
+    assert not stages()
+    assert any("more than one" in why for why in reasons())
 
 
 def test_a_rule_with_such_a_call_is_not_tried():

@@ -47,7 +47,7 @@ class Primitive(Names):
     NaN of it."""
     ordered: bool = False
     """Its calls have an effect. Generated functions make each of them, once, at the moment at which the program comes
-    to it, and keep their order; what it gives is in memory of its own."""
+    to it, and keep their order. It gets copies, and what it gives is in memory of its own."""
     trusted: bool = False
     """The results of its rules are not checked at run time: the table of the core, which conformance tests check
     instead."""

@@ -61,9 +61,10 @@ class Reading(Following):
         if self.parts is None:
             assert self.computes is not None  # or nothing is read in this way
             self.parts = self.computes(self.following)  # type: ignore[arg-type]  # one is followed
-            with fed(self.logged):
-                for _ in range(self.n_read):
-                    self.parts.next(again=True)
+            if self.n_read:
+                with fed(self.logged):
+                    for _ in range(self.n_read):
+                        self.parts.next(again=True)
         self.n_read += 1
         return self.parts.next()
 
@@ -129,7 +130,7 @@ class Reading(Following):
 
     def note_ordered(self: Any, op: Operation) -> None:
         """An eager run has made a call that has an effect."""
-        if op.several or op.what.residuals:
+        if op.several or op.what.residuals or op.results[0].kind == "plain":
             self.why = self.why or f"{op.what.name} is ordered, and gives more than one array or number"
         else:
             self.logged.append(handed_out(self.eager.current(op.makes[0])._value))

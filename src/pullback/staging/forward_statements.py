@@ -12,7 +12,6 @@ from pullback.recording.results import split_residuals
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, READ, RESULT, TAKE, WRITE, Operation
 from pullback.staging.symbols import Program, Statement, Symbol
-from pullback.words.ordered_calls import on_copies
 
 
 class NotStageableError(Exception):
@@ -88,7 +87,7 @@ def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]
 def called(program: Program, prim: Any, operands: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
     """What a primitive gives, and its residuals."""
     if prim.ordered:
-        return program.call(on_copies(prim.forward), operands, params), {}
+        return program.call(prim.forward, operands, params), {}
     out = program.whole(prim.forward, operands, params)
     if prim.residuals:
         return split_residuals(prim, out)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -23,34 +23,24 @@ def fed(results: Iterable[Any]) -> Iterator[None]:
 
 
 def ordered_forward(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The forward of a primitive that is ``ordered``. What it gives is nobody else's."""
+    """The forward of a primitive that is ``ordered``. It gets copies, which it may keep though what they are of
+    changes, and what it gives is nobody else's."""
 
     @wraps(forward)
     def called(*operands: Any, **params: Any) -> Any:
         results = _FED.get()
         if results is None:
-            return _copied(forward(*operands, **params))
+            return _copied(forward(*map(_copied, operands), **params))
         for result in results:
             return _copied(result)
         raise LookupError(f"{getattr(forward, '__name__', 'a primitive')} has an effect, and may not be tried")
-
-    return called
-
-
-@cache
-def on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Such a forward in a generated function, whose arrays change: it may keep what it is given."""
-
-    @wraps(forward)
-    def called(*operands: Any, **params: Any) -> Any:
-        return forward(*map(_copied, operands), **params)
 
     called.__pullback_ordered__ = True  # type: ignore[attr-defined]
     return called
 
 
 def has_effect(function: Any) -> bool:
-    """Whether a function is one of these."""
+    """Whether a function is such a forward."""
     return getattr(function, "__pullback_ordered__", False) is True
 
 
