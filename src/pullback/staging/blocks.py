@@ -189,7 +189,7 @@ class _Finder:
         """The group is over."""
         group, made = self.group, self.made
         touched = [name for place in group for name in self._touched(self.plan.lines[place])]
-        if len(touched) >= len(set(touched)) + GAIN:
+        if group and len(touched) >= len(set(touched)) + GAIN:
             self.order.append(self._block(group, made))
         else:
             self.order += group
