@@ -16,3 +16,4 @@ from pullback.backends.plans import Plan as Plan
 from pullback.backends.plans import Ref as Ref
 from pullback.backends.plans import Value as Value
 from pullback.backends.plans import Write as Write
+from pullback.backends.threads import side_by_side as side_by_side

@@ -126,10 +126,16 @@ class Kernel:
     """Places of the calls, in their order, with the views that they read."""
     function: Callable[..., Any] = field(repr=False)
     arguments: tuple[Any, ...]
-    """Names of memory (``Value.memory``), of values that are numbers (``v6``), or tuples of integers."""
+    """Names of memory (``Value.memory``), of values that are numbers (``v6``), tuples of integers, or ``threads``, for
+    the number of threads; what it leaves may not depend on that."""
     untouched: frozenset[int] = frozenset()
     text: str = field(default="", repr=False)
     """What it does, for people: ``pullback.explain_stage`` shows it."""
+
+    @property
+    def divides(self) -> bool:
+        """Whether it takes the number of threads among which it is to divide its work."""
+        return "threads" in self.arguments
 
 
 Backend = Callable[[Plan], Sequence[int | Kernel]]

@@ -55,7 +55,7 @@ class StagedPatterns:
     most_bytes: float
     staging: str
     backend: Backend | None
-    works: dict[PatternStage, Workspace]
+    works: dict[tuple[PatternStage, int], Workspace]
     threads: int = 1
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
@@ -98,9 +98,9 @@ class StagedPatterns:
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
-        work = self.works.get(stage)
+        work = self.works.get((stage, self.threads))
         if work is None:
-            work = self.works[stage] = Workspace(threads=self.threads)
+            work = self.works[stage, self.threads] = Workspace(threads=self.threads)
         return work
 
     # Forward.

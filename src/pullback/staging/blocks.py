@@ -5,19 +5,22 @@ Each element is computed by the same operations as before, so the bits are the s
 that they do not depend on where in an array an element stands. Sums are taken of whole arrays.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from pullback.backends.plans import Kernel
 from pullback.staging.forward_statements import read_out
 from pullback.staging.placing import Line, Plan, into_of, ufunc_of
 from pullback.staging.symbols import Program
 
-LARGE = 1 << 19
+LARGE = 3 << 18
 """Bytes of arrays from which blocks are worth their calls."""
+GAIN = 2
+"""How many times, at least, statements of a block touch an array that another one has touched."""
 _UFUNCS = frozenset((
     np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.positive, np.absolute, np.square, np.sqrt,
     np.cbrt, np.reciprocal, np.maximum, np.minimum, np.sign, np.copysign, np.exp, np.exp2, np.expm1,
@@ -43,12 +46,15 @@ class Block:
     size: int = 0
 
 
-def in_blocks(program: Program, plan: Plan, leaving: Iterable[int]) -> list[int | Block]:
-    """The places of the lines of a plan in their order, with those in blocks that gain by it."""
-    samples = program.samples
-    if not any(_is_large(samples[line.statement.makes]) for line in plan.lines):
-        return list(range(len(plan.lines)))
-    return _Finder(program, plan, frozenset(leaving)).found()
+def in_blocks(
+    program: Program, plan: Plan, leaving: Iterable[int], order: Sequence[int | Kernel] | None = None
+) -> list[int | Kernel | Block]:
+    """The places of the lines of a plan in their order, or in that of a backend, with those in blocks that gain by
+    it."""
+    given = range(len(plan.lines)) if order is None else order
+    if not any(_is_large(program.samples[line.statement.makes]) for line in plan.lines):
+        return list(given)
+    return _Finder(program, plan, frozenset(leaving)).found(given)
 
 
 def _is_large(sample: Any) -> bool:
@@ -64,7 +70,7 @@ class _Finder:
     """The array that is a value, by number."""
     looks: dict[int, frozenset[str]] = field(factory=dict)
     """For a view the arrays that it may look at."""
-    order: list[int | Block] = field(factory=list)
+    order: list[int | Kernel | Block] = field(factory=list)
     group: list[int] = field(factory=list)
     made: set[int] = field(factory=set)
     """Values of the group."""
@@ -73,10 +79,16 @@ class _Finder:
     """Arrays of which the group reads elements that stand elsewhere."""
     size: tuple[int, ...] = ()
 
-    def found(self) -> list[int | Block]:
-        """The order."""
-        for place, line in enumerate(self.plan.lines):
+    def found(self, order: Iterable[int | Kernel]) -> list[int | Kernel | Block]:
+        """The order, with blocks."""
+        for line in self.plan.lines:
             self._remember(line)
+        for place in order:
+            if isinstance(place, Kernel):
+                self._close()
+                self.order.append(place)
+                continue
+            line = self.plan.lines[place]
             if self._fits(line):
                 if self.group and not self._joins(line):
                     self._close()
@@ -177,11 +189,17 @@ class _Finder:
     def _close(self) -> None:
         """The group is over."""
         group, made = self.group, self.made
-        if len(group) > 1:
+        touched = [name for place in group for name in self._touched(self.plan.lines[place])]
+        if group and len(touched) >= len(set(touched)) + GAIN:
             self.order.append(self._block(group, made))
         else:
             self.order += group
         self.group, self.made, self.written, self.viewed = [], set(), set(), set()
+
+    def _touched(self, line: Line) -> set[str]:
+        """The arrays that a line reads or writes."""
+        samples, made = self.program.samples, line.statement.makes
+        return {self._of(n) for n in (made, *line.statement.reads) if getattr(samples[n], "nbytes", 0) >= LARGE}
 
     def _block(self, group: list[int], made: set[int]) -> Block:
         lines, samples = self.plan.lines, self.program.samples

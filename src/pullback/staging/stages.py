@@ -274,7 +274,9 @@ def with_kernels(
         order = told.checked(backend(told))
         if not any(isinstance(item, Kernel) for item in order):
             return plain, ""
-        made = draft.generated(order)
+        made = draft.generated(order, divided=plain.plan.divided)
+        if made.plan.divided and not plain.plan.divided:
+            plain = draft.generated(divided=True)
         random = np.random.default_rng(1)
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
             with quiet(), fed(ordered):

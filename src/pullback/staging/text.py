@@ -43,21 +43,21 @@ class Draft:
     arguments: Sequence[tuple[str, Sequence[int]]]
     results: Sequence[Sequence[int]]
 
-    def generated(self, order: Sequence[int | Kernel | Block] | None = None) -> Generated:
-        """The function, whose lines come in their own order, in blocks where that helps, or in the order of a backend,
-        with its kernels."""
-        writer = _Writer(self.program, self.plan)
-        if order is None:
-            order = in_blocks(self.program, self.plan, (n for part in self.results for n in part))
-            self.plan.divided = self.plan.divided or any(isinstance(item, Block) for item in order)
-        plan = self.plan
+    def generated(self, order: Sequence[int | Kernel] | None = None, *, divided: bool = False) -> Generated:
+        """The function, whose lines come in their own order, or in that of a backend, with its kernels; in blocks where
+        that helps. If ``divided`` it takes a number of threads, whether it needs one or not."""
+        leaving = [n for part in self.results for n in part]
+        items = in_blocks(self.program, self.plan, leaving, order)
+        divided = divided or any(isinstance(x, Block) or (isinstance(x, Kernel) and x.divides) for x in items)
+        plan = evolve(self.plan, divided=divided)
+        writer = _Writer(self.program, plan)
         told: list[tuple[str, tuple[int, str]]] = []
         used = {n for line in plan.lines for n in line.statement.reads} | {n for part in self.results for n in part}
         stops = [line.statement for line in plan.lines if line.statement.function is read_out]
         come = iter(self._coming(used, [stop.args[1:] for stop in stops]))
         told += next(come)
         body: list[tuple[str, tuple[int, str]]] = []
-        for item in order:
+        for item in items:
             body += writer.item(item)
             if isinstance(item, int) and plan.lines[item].statement in stops:
                 body += next(come)
@@ -74,8 +74,8 @@ class Draft:
         sites = {k: site for k, (_, site) in enumerate(told, 2)}
         function = compile_function(self.name, text, writer.names)
         del writer.names[self.name]  # or the function would hold itself
-        kernels = tuple(item for item in order if isinstance(item, Kernel))
-        if any(isinstance(item, Block) for item in order):
+        kernels = tuple(item for item in items if isinstance(item, Kernel))
+        if order is None:  # the kernels of a backend are given all of them
             plan = plan.with_buffers(writer.buffers)
         return in_file(Generated(self.name, text, function, plan, sites, kernels, reads=bool(stops)))
 
@@ -125,7 +125,10 @@ class _Writer:
         intos = {line.statement.makes: line.into for line in lines}
         self.n_blocks += 1
         name = f"block_{self.n_blocks}"
-        bound = [(f"v{number}", self._place(intos[first]), memory) for memory, (first, number) in block.stored.items()]
+        bound = [
+            (f"v{number}" if first == number else f"v{number} = v{first}", self._place(intos[first]), memory)
+            for memory, (first, number) in block.stored.items()
+        ]
         given = [(made, place, memory) for made, place, memory in bound if place not in block.reads]
         parameters = ", ".join((*block.reads, *(memory for *_, memory in given), *block.scratch))
         first = lines[0].statement.site, "a function"
@@ -137,7 +140,8 @@ class _Writer:
             text = f"    v{line.statement.makes} = {self.name(into_of(line.statement))}({args})"
             told.append((text, (line.statement.site, name_of(self.program, line.statement))))
         told += [(f"{made} = {place}", first) for made, place, _ in bound]
-        arrays = [f"({''.join(f'{x}, ' for x in part)})" for part in (block.reads, [made for made, *_ in given])]
+        stored = [made.partition(" ")[0] for made, *_ in given]
+        arrays = [f"({''.join(f'{x}, ' for x in part)})" for part in (block.reads, stored)]
         call = f"{self.name(run_in_blocks)}({name}, {block.size}, {', '.join(arrays)}, "
         dtypes = "".join(f"{self.argument(dtype)}, " for dtype in block.scratch.values())
         return [*told, (f"{call}({dtypes}), threads)", first)]

@@ -2,11 +2,14 @@
 so."""
 
 import linecache
+import math
 import os
 import platform
 import sys
+from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -14,9 +17,10 @@ from typing import Any, Final
 
 import numba
 import numpy as np
+from attrs import frozen
 from numba import types
 
-from pullback.backends import Kernel, Plan
+from pullback.backends import Kernel, Plan, side_by_side
 from pullback_numba.loops import NestText
 from pullback_numba.nests import Nest
 
@@ -29,6 +33,8 @@ _OPTIONS: Final[dict[str, Any]] = {
 _ARM, _INTEL = 1 | 2 | 4, 1 | 4 | 8
 _FLAGS = {"x86_64": _INTEL, "AMD64": _INTEL, "aarch64": _ARM, "arm64": _ARM}
 """FE_INVALID, FE_DIVBYZERO and FE_OVERFLOW of <fenv.h>, by processor."""
+FEWEST: Final = 1 << 15
+"""Points of a nest for each thread."""
 _KERNELS: dict[str, Callable[..., Any]] = {}
 _CHANGING = Lock()
 
@@ -44,7 +50,40 @@ def kernel_of(plan: Plan, nest: Nest, places: tuple[int, ...], stored: set[str],
     text = writer.text()
     bounds = tuple(value for _, value in writer.bounds)
     names = [name for name, _ in writer.numbers]
-    return Kernel(places, compiled(text), (*writer.arrays, *names, bounds), untouched, text)
+    function = Divided(compiled(text), nest.interior[0], math.prod(b - a for a, b in nest.interior))
+    return Kernel(places, function, (*writer.arrays, *names, bounds, "threads"), untouched, text)
+
+
+@frozen
+class Divided:
+    """A nest, whose rows are divided among threads: each is computed once, by one of them, so the bits are the same
+    for any number."""
+
+    nest: Callable[..., Any]
+    rows: tuple[int, int]
+    points: int
+    __name__ = "nest"
+
+    def __call__(self, *given: Any) -> Any:
+        """Whether NumPy would warn."""
+        first, last = self.rows
+        arguments, threads = given[:-1], given[-1]
+        n = min(threads, self.points // FEWEST, last - first)
+        if n <= 1:
+            return self.nest(*arguments, (first, last, 1))
+        ends = [first + (last - first) * k // n for k in range(n + 1)]
+        todo = deque((a, b, int(b == last)) for a, b in pairwise(ends))
+        told: list[Any] = []
+
+        def work() -> None:
+            try:
+                while True:
+                    told.append(self.nest(*arguments, todo.popleft()))
+            except IndexError:
+                return
+
+        side_by_side(work, n)
+        return any(told)
 
 
 def compiled(text: str) -> Callable[..., Any]:

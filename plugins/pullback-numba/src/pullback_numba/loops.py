@@ -12,7 +12,11 @@ _FORMS = {
 
 @define(eq=False)
 class NestText:
-    """A nest as a function ``nest(arrays..., numbers..., bounds)``; equal nests have equal texts."""
+    """A nest as a function ``nest(arrays..., numbers..., bounds, rows)``; equal nests have equal texts.
+
+    ``rows`` are the first and the last of the points at which all work, along the first axis, and whether the edges are
+    to be done.
+    """
 
     nest: Nest
     stored: set[str]
@@ -38,7 +42,8 @@ class NestText:
         inner, outer = nest.interior, nest.union
         body = self._inner()
         edge = self._edge() if inner != outer else []
-        loops = _loops([(self._unit(a), self._bound(k, b)) for k, (a, b) in enumerate(inner)], body)
+        ranges = [(self._unit(a), self._bound(k, b)) for k, (a, b) in enumerate(inner)]
+        loops = _loops([("uintp(rows[0])", "uintp(rows[1])"), *ranges[1:]], body)
         arguments = [*self.arrays.values(), *(f"c{n[1:]}" for n in self.numbers.values())]
         calls = [f"edge({', '.join((*arguments, 'bounds'))})"] if edge else []
         notes = ["nans = int64(0)"] if self.warns else []
@@ -48,14 +53,14 @@ class NestText:
         numbers = [f"c{name[1:]} = {dtype}({name})" for (_, dtype), name in self.numbers.items()]
         lines = [
             *bounds, *(["clear(FLAGS)"] if self.warns else []), *numbers, *notes, *loops,
-            *(f"nans |= {call}" if self.warns else call for call in calls),
+            *(["if rows[2]:"] if calls else []), *(f"    nans |= {x}" if self.warns else f"    {x}" for x in calls),
             *(["return test(FLAGS) | nans"] if self.warns else []),
         ]  # fmt: skip
         parts = []
         if edge:
             head = f"def edge({', '.join((*arguments, 'bounds'))}):"
             parts.append("\n    ".join((head, *bounds, *notes, *around, *(["return nans"] if self.warns else []))))
-        head = f"def nest({', '.join((*self.arrays.values(), *self.numbers.values(), 'bounds'))}):"
+        head = f"def nest({', '.join((*self.arrays.values(), *self.numbers.values(), 'bounds', 'rows'))}):"
         parts.append("\n    ".join((head, *lines)))
         return "\n\n\n".join(parts) + "\n"
 
