@@ -129,3 +129,29 @@ def test_it_is_a_value():
     assert repr(Mixed(4)) == "Mixed(4)"
     with pytest.raises(PolicyError, match="snapshots must be at least 1, got 0"):
         Mixed(0)
+
+
+@pytest.mark.parametrize("staging", ["off", "auto"])
+@pytest.mark.parametrize("slots", [1, 2, 5, 60])
+def test_marked_steps_and_loop_functions_at_two_inputs(slots, staging):
+    def body(k, state):
+        u, v = state
+        w = 2.0 * u - v
+        w[1:-1] += 0.1 * np.sin(u[2:]) * u[:-2]
+        return w, u
+
+    def marked(x):
+        state = x * 1.0, x * 0.5
+        for k in pb.steps(40):
+            state = body(k, state)
+        return np.sum(state[0] ** 2)
+
+    def looped(x):
+        return np.sum(pb.fori_loop(0, 40, body, (x * 1.0, x * 0.5))[0] ** 2)
+
+    with pb.using(staging=staging):
+        for f in (marked, looped):
+            for x in (np.linspace(0.1, 0.2, 7), np.linspace(-0.3, 0.1, 7)):
+                value, gradient = pb.value_and_grad(f)(x)
+                v, g = pb.value_and_grad(f, policy=Mixed(slots))(x)
+                assert (v.tobytes(), g.tobytes()) == (value.tobytes(), gradient.tobytes())

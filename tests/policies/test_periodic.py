@@ -101,8 +101,9 @@ def test_predicted_is_measured(policy):
     x = np.linspace(0.1, 1.0, 50)
     for f in (known, unknown):
         planned = pb.plan(f, x, policy=policy)
-        _, pull = pb.vjp(f, x, policy=policy)
+        value, pull = pb.vjp(f, x, policy=policy)
         [gradient] = pull(1.0)
+        assert value == f(x)  # a while_loop ends inside an Advance of several steps
         assert (planned.peak_bytes, planned.n_forward) == (pull.report.peak_bytes, pull.report.n_forward)
         assert gradient.tobytes() == pb.grad(f)(x).tobytes()
         pull.close()
