@@ -16,6 +16,8 @@ from harness import arguments, compare, one_thread, peak_bytes, print_table, wri
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
+from pullback.policies.mixed import Mixed
+from pullback.policies.periodic import Periodic
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.schedules import Action, simulate
@@ -36,6 +38,10 @@ PLANNED: tuple[tuple[MemoryPolicy, int | None], ...] = (
     (Binomial(50), None),
     (Binomial(20, online="wmi"), None),
     (Recompute(), None),
+    (Mixed(20), 1000),
+    (Mixed(20), 10**9),
+    (Periodic(1000), 10**9),
+    (Periodic(1000, snapshots=10), None),
 )
 SIMULATED: tuple[tuple[MemoryPolicy, int], ...] = ((Binomial(20), 100_000), (SaveAll(), 100_000))
 

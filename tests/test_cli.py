@@ -219,7 +219,7 @@ def test_a_truncated_array(folder):
 
 
 BAD_POLICIES = {
-    "Binomial(": r"'Binomial\(' is no policy; write one of Binomial, Recompute, SaveAll",
+    "Binomial(": r"'Binomial\(' is no policy; write one of Binomial, Mixed, Periodic, Recompute, SaveAll",
     "Nonsense(3)": r"'Nonsense\(3\)' is no policy that is known here",
     "Binomial(0)": r"'Binomial\(0\)': snapshots must be at least 1, got 0",
     "Binomial": r"'Binomial' has the wrong arguments \(.*missing",
@@ -244,6 +244,8 @@ def test_good_policies():
     assert parse_policy(" Binomial(20) ", known) == pullback.Binomial(20)
     assert parse_policy("Binomial(snapshots=2, online='wmi')", known) == pullback.Binomial(2, online="wmi")
     assert parse_policy("SaveAll", known) == pullback.SaveAll()
+    assert parse_policy("Mixed(7)", known) == pullback.Mixed(7)
+    assert parse_policy("Periodic(7, snapshots=2)", known) == pullback.Periodic(7, snapshots=2)
 
 
 def test_bad_arguments(folder):

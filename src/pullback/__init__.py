@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
     from pullback.policies.binomial import Binomial
+    from pullback.policies.mixed import Mixed
+    from pullback.policies.periodic import Periodic
     from pullback.policies.recompute import Recompute
     from pullback.solving.implicit_derivative import custom_linear_solve
     from pullback.solving.ode_solver import odeint
@@ -77,6 +79,8 @@ else:
     # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "Binomial": "pullback.policies.binomial",
+        "Mixed": "pullback.policies.mixed",
+        "Periodic": "pullback.policies.periodic",
         "Recompute": "pullback.policies.recompute",
         "backends": "pullback.backends",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
@@ -134,8 +138,10 @@ __all__ = [
     "InputFileError",
     "MemoryPolicy",
     "MissingRuleError",
+    "Mixed",
     "NonFiniteError",
     "NotDifferentiableError",
+    "Periodic",
     "PluginError",
     "PolicyError",
     "PolicyWarning",

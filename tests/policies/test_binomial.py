@@ -135,7 +135,9 @@ def test_bad_snapshots(snapshots, message):
 
 
 def test_bad_online_rule():
-    with pytest.raises(PolicyError, match=r"online must be one of 'greedy', 'wmi', got 'moin'.*recomputes least"):
+    with pytest.raises(
+        PolicyError, match=r"online must be one of 'greedy', 'wmi', 'wmi-beside', got 'moin'.*recomputes least"
+    ):
         Binomial(3, online="moin")
     with pytest.raises(PolicyError, match=r"got \['greedy'\]"):
         Binomial(3, online=["greedy"])

@@ -6,10 +6,12 @@ import pullback as pb
 
 MARKED = (
     pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
+    pb.Periodic(3), pb.Periodic(4, snapshots=1),
 )  # fmt: skip
 """For marked steps and plain code."""
 LOOPED = (
     pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
+    pb.Periodic(3), pb.Periodic(4, snapshots=1),
 )  # fmt: skip
 """For loop functions, under which save-all is a policy like others."""
 X = np.array([0.3, -0.7, 1.1])

@@ -101,7 +101,7 @@ class NameChain(Storing):
 
     def advance(self, start: int, stop: int) -> int:
         """The state becomes what the last step makes of it."""
-        before = self.state
+        before, stop = self.state, min(stop, self.n)
         if start == 0 and stop == 1 and not self.begun:  # step 0 was recorded to learn of it: what it made is the state
             self.state = self._after(self.first, before)
         else:

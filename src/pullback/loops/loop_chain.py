@@ -157,7 +157,9 @@ class LoopChain(Storing):
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
-        """Run steps without recording, from arrays of our own."""
+        """Run steps without recording, from arrays of our own; a loop of unknown length may end before ``stop``."""
+        if self.looks_back and stop > start + 1:
+            return self._advance_while(start, stop)
         steps, first = self.steps, start
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
@@ -185,6 +187,13 @@ class LoopChain(Storing):
                     self.owned = True
                     self.store.ledger.n_forward += 1
         return stop
+
+    def _advance_while(self, start: int, stop: int) -> int:
+        """Run steps as long as the loop goes on; that it does at ``start`` is known."""
+        k = self.advance(start, start + 1)
+        while k < stop and self.goes_on(k):
+            k = self.advance(k, k + 1)
+        return k
 
     def _writable(self) -> list[Any]:
         """The live state for a body that gets handles: other arrays are copied, since the body may write to them."""

@@ -8,10 +8,10 @@ from attrs import field, frozen
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
 from pullback.policies.binomial_split import split
-from pullback.policies.online import Rule, greedy, wang_moin_iaccarino
+from pullback.policies.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.words.errors import PolicyError
 
-_ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino}
+_ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino, "wmi-beside": wang_moin_iaccarino_beside}
 
 
 def _as_snapshots(value: object) -> int:
@@ -38,7 +38,8 @@ class Binomial(MemoryPolicy):
     writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
-    bounds how often a step is repeated (:mod:`pullback.policies.online`). The reverse is optimal for these snapshots.
+    bounds how often a step is repeated, with the newest state in one of the slots; ``"wmi-beside"`` holds that one in
+    WORK and all slots besides (:mod:`pullback.policies.online`). The reverse is optimal for these snapshots.
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
     """
@@ -98,16 +99,16 @@ def _finish(snapshots: list[int], n: int, s: int, *, live: bool) -> Iterator[Act
     yield EndReverse()
 
 
-def reverse_from(snapshots: list[int], r: int, s: int) -> Iterator[Action]:
-    """Reverse steps r-1 .. 0 from ``snapshots`` (ascending, consumed) with the fewest advances. Slots that become free
-    are used again.
+def reverse_from(snapshots: list[int], r: int, s: int, first: int = 0) -> Iterator[Action]:
+    """Reverse steps r-1 .. ``first`` from ``snapshots`` (ascending, consumed) with the fewest advances. Slots that
+    become free are used again.
 
     Snapshot i and all slots after it serve the steps up to snapshot i+1. So each gap is an independent binomial problem
     with s - i slots: the theorem of :func:`pullback.policies.binomial_split.split`.
     """
     while snapshots and snapshots[-1] >= r:
         yield Delete("state", snapshots.pop())
-    while r > 0:
+    while r > first:
         cursor = snapshots[-1]
         last = r - 1
         yield Load("state", cursor)

@@ -125,14 +125,30 @@ def _advances_with_two(n: int) -> int:
 
 
 def wang_moin_iaccarino(slots: int) -> Rule:
-    """Bounded repetition: Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31 (2009), 2549-2567, algorithm 1.
+    """Bounded repetition, as published: the newest state takes one of the ``slots``, so ``slots`` - 1 others are
+    stored.
 
-    Their placeholder for the newest state is WORK, so there are ``slots`` snapshots besides. x_0 has infinite level. A
-    new state takes a free place at level 0. Without one it takes the place of the latest dispensable snapshot, at level
-    0; dispensable is a snapshot with a later one of higher level. Without that either it takes the place of the newest
-    state, at its level plus one. As measured for n < 600, no step is advanced more often than t(n, s) times, as if n
-    had been known. O(s) memory and time a step.
+    x_0 has infinite level. A new state takes a free place at level 0. Without one it takes the place of the latest
+    dispensable snapshot, at level 0; dispensable is a snapshot with a later one of higher level. Without that either it
+    takes the place of the newest state, at its level plus one. The reverse uses all slots. As measured for n < 600, no
+    step is advanced more often than t(n, s) + 1 times, t as if n had been known. O(s) memory and time a step.
+
+    Source: Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31 (2009), 2549-2567, algorithm 1.
     """
+    return _by_levels(max(slots - 1, 1))
+
+
+def wang_moin_iaccarino_beside(slots: int) -> Rule:
+    """:func:`wang_moin_iaccarino` with the newest state in WORK, so that all ``slots`` are snapshots besides.
+
+    As measured for n < 600, no step is advanced more often than t(n, s) times. Mostly cheaper than as published; up to
+    11 % dearer (34 of the 366 rows of the oracle).
+    """
+    return _by_levels(slots)
+
+
+def _by_levels(slots: int) -> Rule:
+    """The algorithm with ``slots`` snapshots beside the newest state."""
     # (position, level), oldest first; the last is the newest state, in WORK until x comes.
     places: list[tuple[int, float]] = []
 

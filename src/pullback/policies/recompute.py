@@ -8,7 +8,18 @@ from math import isqrt
 
 from attrs import field, frozen
 
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.policies.actions import (
+    MEMORY,
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Load,
+    Record,
+    Reverse,
+    Save,
+)
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
 from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
@@ -45,11 +56,11 @@ class Recompute(MemoryPolicy):
         snapshots: list[int] = []
         if n is None:
             sweep = _sweep_unknown(snapshots, _slots(self.segments, state_bytes, tape_bytes))
-            return Schedule(sweep, n, policy=self, finish=lambda end: _finish_unknown(snapshots, end))
+            return Schedule(sweep, n, policy=self, finish=lambda end: finish_advanced(snapshots, end))
         segments = best_segments(n, state_bytes, tape_bytes) if isinstance(self.segments, str) else self.segments
         tapes = Tapes(first=n, stop=n)  # none yet
         known = _known(n, max(1, min(segments, n)), snapshots, tapes)
-        return Schedule(known, n, policy=self, finish=lambda end: _finish_known(snapshots, tapes, end))
+        return Schedule(known, n, policy=self, finish=lambda end: finish_recorded(snapshots, tapes, end))
 
 
 def best_segments(n: int, state_bytes: int = 0, tape_bytes: int = 0) -> int:
@@ -76,25 +87,25 @@ def _known(n: int, segments: int, snapshots: list[int], tapes: Tapes) -> Iterato
         yield Advance(start, stop)
         start = stop
     yield from tapes.record(start, n)
-    yield from _finish_known(snapshots, tapes, n)
+    yield from finish_recorded(snapshots, tapes, n)
 
 
-def _finish_known(snapshots: list[int], tapes: Tapes, n: int) -> Iterator[Action]:
+def finish_recorded(snapshots: list[int], tapes: Tapes, n: int, tier: str = MEMORY) -> Iterator[Action]:
     """Reverse n steps; the loop may have been left before its end, in the recorded segment or before it."""
     yield EndForward()
     yield from tapes.reverse(n)
-    yield from _reverse_segments(snapshots, min(n, tapes.first))
+    yield from reverse_segments(snapshots, min(n, tapes.first), tier)
     yield EndReverse()
 
 
-def _reverse_segments(snapshots: list[int], r: int) -> Iterator[Action]:
+def reverse_segments(snapshots: list[int], r: int, tier: str = MEMORY) -> Iterator[Action]:
     """Reverse steps r-1 .. 0, recording each segment whole from its snapshot, which is deleted as soon as it is
     live."""
     while snapshots:
         start = snapshots.pop()
         if start < r:
-            yield Load("state", start)
-        yield Delete("state", start)
+            yield Load("state", start, tier)
+        yield Delete("state", start, tier)
         if start < r:
             tapes = Tapes()
             yield from tapes.record(start, r)
@@ -127,12 +138,12 @@ def _sweep_unknown(snapshots: list[int], slots: Callable[[int], int]) -> Iterato
         k += 1
 
 
-def _finish_unknown(snapshots: list[int], n: int) -> Iterator[Action]:
+def finish_advanced(snapshots: list[int], n: int, tier: str = MEMORY) -> Iterator[Action]:
     """Step n-1 is recorded from the lookback state; the rest by segments."""
     if n > 0:
         yield Record(n - 1)
     yield EndForward()
     if n > 0:
         yield Reverse(n - 1)
-    yield from _reverse_segments(snapshots, n - 1)
+    yield from reverse_segments(snapshots, n - 1, tier)
     yield EndReverse()
