@@ -27,6 +27,8 @@ from pullback.words.sniffs import by_assignment, error_state
 
 EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""
+UNBOUND: Final = ((None, None, None, None),)
+"""The same of what is bound (:func:`bound_entry`)."""
 FANCY: Final = "a read by arrays"
 
 
@@ -82,6 +84,20 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
         return EAGER[0]
     second = ends[1] if len(ends) > 1 else None
     return op.what, ends[0], second, op.makes[0], None, result, op.what.name
+
+
+def bound_entry(entry: tuple[Any, ...], by_number: dict[int, Any], made: Any) -> tuple[Any, ...]:
+    """What an operator compares with first: ``(name, first, second, made)``, the same as a quick entry with the handles
+    of a pool themselves in the place of their numbers.
+
+    Where all before agrees, a handle of the pool stands for what it stood for in the step that is known, and a view is
+    stale where it was: to ask whether it is the very one is enough.
+    """
+    _, first, second, _, _, _, name = entry
+    if name is None or name is FANCY or entry[0] is GETITEM:
+        return UNBOUND[0]
+    first, second = (by_number[end] if type(end) is int else end for end in (first, second))
+    return name, first, second, made
 
 
 def _is_fancy(key: Any) -> bool:
@@ -148,8 +164,25 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
     in the second."""
 
     def operator(self: Any, other: Any) -> Any:
-        tape, kind = self._tape, type(other)
+        tape = self._tape
         run = tape.shadow
+        at = run.at
+        bound = run.bound[at]
+        if (
+            bound[own] is self
+            and bound[0] == key
+            and error_state() is run.errors
+            and warnings.filters is run.filters
+        ):
+            wanted = bound[others]
+            if other is wanted:
+                run.at = at + 1
+                return bound[3]
+            if type(other) is wanted:  # a number of Python's
+                run.constants.append(other)
+                run.at = at + 1
+                return bound[3]
+        kind = type(other)
         if kind is not float and isinstance(other, Handle) and other._tape is not tape:
             other = run.foreign(other)
             kind = type(other)

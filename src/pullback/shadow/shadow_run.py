@@ -38,7 +38,7 @@ from pullback.shadow.operations import (
     entry_of,
     same,
 )
-from pullback.shadow.quick_operators import EAGER, Known
+from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.twins import Twins, become, told
 from pullback.shadow.valueless import CLASSES, KIND_OF, Following, ValuelessTracer, ValuelessView
 from pullback.shadow.waiting import fails_as_a_number, may_wait
@@ -83,7 +83,7 @@ class ShadowRun(Following):
         if known:
             self._follow(known[0], entering)
         else:
-            self.following, self.quick = None, EAGER
+            self.following, self.quick, self.bound = None, EAGER, UNBOUND
             self.eager.opened()
 
     @property
@@ -339,7 +339,7 @@ class ShadowRun(Following):
             return
         self.operations = followed.operations[: self.at]
         self._lay_down()
-        self.following, self.quick, self.at = None, EAGER, 0
+        self.following, self.quick, self.bound, self.at = None, EAGER, UNBOUND, 0
         tape = self.eager.opened()
         for number, value in enumerate(self.inputs):
             self.eager.enter(number, value)

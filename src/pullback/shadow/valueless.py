@@ -14,9 +14,11 @@ from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, TAKE, WRITE, Result, is_like, likeness
 from pullback.shadow.quick_operators import (
     EAGER,
+    UNBOUND,
     Known,
     array_ufunc,
     binary,
+    bound_entry,
     getitem,
     in_place,
     increment,
@@ -185,6 +187,8 @@ class Pool:
     """Of the leaves that enter."""
     made: list[Any] = field(factory=list, init=False)
     """By place: what the operation there gives."""
+    bound: list[tuple[Any, ...]] = field(factory=list, init=False)
+    """By place: what an operator compares with before anything else (``bound_entry``)."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
     """By place: a call that gives what the operations from there on give (``ShadowRun.repeated``)."""
     handles: list[Any] = field(init=False)
@@ -204,6 +208,7 @@ class Pool:
             if op.what is WRITE or op.what is ADD or op.what is TAKE:
                 by_number[op.makes[0]] = by_number[op.operands[0]]
                 self.made.append(None)
+                self.bound.append(UNBOUND[0])
                 continue
             given = [handle_of(self.tape, *each) for each in zip(op.makes, op.results, strict=True)]
             for handle in given:
@@ -213,6 +218,7 @@ class Pool:
                     handle._parent, handle._parent_id = parent, parent._id
                     handle._primitive, handle._params, handle._written_in = op.what, op.params, None
             self.made.append(tuple(given) if op.several else given[0] if given else None)
+            self.bound.append(bound_entry(self.known.quick[len(self.bound)], by_number, self.made[-1]))
 
     def given(self, at: int) -> Iterator[Any]:
         """The handles that have been handed out when the operation at a place comes."""
@@ -251,6 +257,8 @@ class Following:
     """What the operators compare with, by place (``quick_entry``)."""
     at: int = field(default=0, init=False)
     """The place of the next operation while one list is followed."""
+    bound: Sequence[Any] = field(default=UNBOUND, init=False)
+    """The same as the very handles of the pool."""
     made: Sequence[Any] = field(default=(), init=False)
     """The handles that its operations give, by place."""
     pool: Pool | None = field(default=None, init=False)
@@ -310,7 +318,8 @@ class Following:
             results = [result for result in entering if result is not None]
             handles = [handle_of(self.tape, k, result) for k, result in enumerate(results)]
             pool = self.pools[known] = Pool(known, self.tape, handles)
-        self.following, self.quick, self.pool, self.made = known, known.quick, pool, pool.made
+        self.following, self.quick, self.bound = known, known.quick, pool.bound
+        self.pool, self.made = pool, pool.made
 
     def _lay_down(self) -> None:
         """The handles of the list are those of this step alone."""
