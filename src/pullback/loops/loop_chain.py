@@ -9,7 +9,8 @@ from attrs import define, field
 from pullback.bodies.surroundings import Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, StepTape, separate
-from pullback.loops.staged_steps import StagedStep
+from pullback.loops.staged_step import StagedStep
+from pullback.loops.straight_steps import straight, straight_back
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
@@ -119,15 +120,29 @@ class LoopChain(Storing):
         while k < n if n is not None else k == 0 or self.goes_on(k):  # the first step has been asked for
             store.put("tape", k, MEMORY, self._on_tracers(k))
             k += 1
+            if n is not None and self.steps.staging is not None:
+                k = self._straight(k, n)
+        return k
+
+    def _straight(self, k: int, n: int) -> int:
+        """The steps that are recorded and kept without a look at each; the step reached."""
+        store, first = self.store, k
+        take = lambda k, step: store.put("tape", k, MEMORY, step)  # noqa: E731 - the last argument comes before the others
+        k, self.state = straight(self.steps.staging, k, n, self.state, take)
+        store.ledger.n_forward += k - first
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
         self.passes, store = passes, self.store
         with quiet():  # as every sweep is
-            for k in range(n - 1, -1, -1):
+            k = n - 1
+            while k >= 0:
                 self.work = store.take_out("tape", k, MEMORY)
                 self.reverse(k)
+                k -= 1
+                if len(passes) == 1 and passes[0].after is not None:
+                    k = straight_back(store, k, passes[0])
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
@@ -239,7 +254,7 @@ class LoopChain(Storing):
     def _reversed(self, work: Any, step: int) -> bool:
         """Whether the functions of a stage have pulled the cotangents back; nothing has been done where they cannot."""
         steps = self.steps
-        if steps.enclosing is None or bool(steps.enclosing.masks) != work.stage.masks or TRAPPED.get():
+        if steps.enclosing is None or bool(steps.enclosing.masks) != work.kind.stage.masks or TRAPPED.get():
             return False
         if len(self.passes) == 1:
             [one] = self.passes

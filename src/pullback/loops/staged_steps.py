@@ -11,6 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
+from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
@@ -28,82 +29,6 @@ from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
 from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
-
-
-@define(eq=False)
-class StagedStep:
-    """A step that a stage has recorded: what its reverse reads, and, when it is asked for, its tape."""
-
-    stage: Stage
-    slots: tuple[Any, ...]
-    captured: list[int]
-    """Ids of the captured values in the trace around."""
-    work: Workspace
-    n_leaves: int
-    k: int
-    items: Sequence[Item] = ()
-    thawed: Tape | None = field(default=None, init=False)
-
-    @property
-    def tape(self) -> Tape:
-        """As the ordinary way would have recorded the step."""
-        if self.thawed is None:
-            tape = self.work.steps.opened(self.k)
-            tape.close()
-            self.thawed = self.stage.thawed(tape, self.slots, self.captured)
-        return self.thawed
-
-    @property
-    def entered(self) -> list[int | None]:
-        """Record ids of the state leaves at the start."""
-        return self.stage.places[0]
-
-    @property
-    def x_entered(self) -> list[int | None]:
-        """The same of the leaves of ``xs``."""
-        return self.stage.places[1]
-
-    @property
-    def left(self) -> list[tuple[int, Any] | None]:
-        """Record id and spec of the leaves after the step."""
-        return self.stage.left[: self.n_leaves]
-
-    @property
-    def ys(self) -> list[tuple[int, Any] | None]:
-        """The same of its outputs."""
-        return self.stage.left[self.n_leaves :]
-
-    def release(self) -> None:
-        """Nothing in it books anything."""
-
-    def seeds(self, cts: list[Any]) -> list[Any] | None:
-        """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for
-        others."""
-        seeds, specs = [], iter(self.stage.specs)
-        for ct, wanted in zip(cts, self.stage.seeded, strict=True):
-            if not wanted:
-                continue
-            spec = next(specs)
-            kind = np.ndarray if spec.shape else np.generic
-            if not isinstance(ct, kind) or ct.shape != spec.shape or ct.dtype != spec.dtype:
-                return None
-            if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
-                return None
-            seeds.append(ct)
-        return seeds
-
-    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[Sequence[Any], Any]:
-        """The cotangents of the inputs, and those of captured values with their ids. ``own`` says that the seeds are
-        what this has returned for the step after."""
-        stage = self.stage
-        generated = stage.reverse_own if own else stage.reverse
-        with quiet():
-            cts, gathered = generated.function(self.slots, seeds, *self.work.of(generated))
-        if False in stage.entered:
-            found = iter(cts)
-            cts = [next(found) if wanted else None for wanted in stage.entered]
-        ids = compress(self.captured, stage.gathered) if False in stage.gathered else self.captured
-        return cts, zip(ids, gathered, strict=True)
 
 
 @define(eq=False)
@@ -128,6 +53,9 @@ class StagedSteps:
     """What kind of values entered it, with the stages that are known for these."""
     kinds: list[Any] = field(factory=list, init=False)
     """The types of the leaves of the state then."""
+
+    step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
+    """By list of operations: what the staged steps that do it share."""
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
@@ -157,18 +85,17 @@ class StagedSteps:
         whole = False
         run.begin([stage.known for stage in variants.stages], (*results, *x_results))
         try:
-            parts = self._called(k, run, within, run.entered(state, results), row and run.entered(row, x_results))
-            if run.following is not None:
-                n = len(parts[0])
-                del parts  # the handles serve the next step if nobody has them
-                done = self._computed(k, state, run, n, keeps=keeps)
-                self.run, whole = (run, within), True
-                return done
-            tape = run.eager.tape
-            assert tape is not None  # an eager run has one
-            with Releasing(tape):
-                return self._ordinary(k, state, run, *parts)
+            with within:
+                handles, xs = run.entered(state, results), row and run.entered(row, x_results)
+                parts = self.returned(run, *self.steps.call_body(k + self.steps.lower, handles, xs))
+                del handles, xs
+            whole = run.following is not None
+            done = self.settled(k, state, run, parts, keeps=keeps)
+            if whole:
+                self.run = run, within
+            return done
         except BaseException:
+            whole = False
             if run.eager.tape is not None:
                 with Releasing(run.eager.tape):
                     raise
@@ -204,30 +131,40 @@ class StagedSteps:
         run = ShadowRun(tape, Twins(partial(self.steps.opened, k), tape.level))
         return run, Enclosed(self.steps.enclosing, CAPTURED, tape)
 
-    def _called(
-        self, k: int, run: ShadowRun, within: Enclosed, handles: list[Any], xs: Any
-    ) -> tuple[list[Any], list[Any]]:
-        steps = self.steps
-        with within:
-            new, ys = steps.call_body(k + steps.lower, handles, xs)
-            if run.surrendered:
-                tape = run.eager.tape
-                assert tape is not None  # who has surrendered has one
-                return [returned_by(leaf, tape) for leaf in new], [returned_by(leaf, tape) for leaf in ys]
-            if not run.ends(new, ys):
-                new, ys = [present(leaf, run.tape) for leaf in new], [present(leaf, run.tape) for leaf in ys]
-                run.finish(new, ys)
+    def returned(self, run: ShadowRun, new: list[Any], ys: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The leaves and the outputs that the body has returned, as the run has them."""
+        if run.surrendered:
+            tape = run.eager.tape
+            assert tape is not None  # who has surrendered has one
+            return [returned_by(leaf, tape) for leaf in new], [returned_by(leaf, tape) for leaf in ys]
+        if not run.ends(new, ys):
+            new, ys = [present(leaf, run.tape) for leaf in new], [present(leaf, run.tape) for leaf in ys]
+            run.finish(new, ys)
         return new, ys
+
+    def settled(
+        self, k: int, state: list[Any], run: ShadowRun, parts: tuple[list[Any], list[Any]], *, keeps: bool
+    ) -> tuple[Any, list[Any]]:
+        """The step of which the body has returned ``parts``: computed by its stage, or else recorded."""
+        if run.following is not None:
+            n = len(parts[0])
+            for part in parts:
+                part.clear()  # the handles serve the next step if nobody has them
+            return self._computed(k, state, run, n, keeps=keeps)
+        tape = run.eager.tape
+        assert tape is not None  # an eager run has one
+        with Releasing(tape):
+            return self._ordinary(k, state, run, *parts)
 
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
         steps, captured = self.steps, run.captured
-        stage, work = self._work_of(run.following)
+        stage, work = self.work_of(run.following)
         if captured != self.checked:
             steps.require_captures(captured, k)
             self.checked = captured
         generated = stage.record if keeps else stage.advance
         returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
-        step = StagedStep(stage, slots[0], captured, work, n, k) if keeps else None
+        step = StagedStep(self.kind_of(stage, work, captured, n), slots[0], k) if keeps else None
         after, ys = list(returned), []
         if len(returned) != n:
             after, ys = after[:n], after[n:]
@@ -243,7 +180,13 @@ class StagedSteps:
         self.state = after if stage.repeats else None
         return step, after
 
-    def _work_of(self, known: Any) -> tuple[Stage, Workspace]:
+    def kind_of(self, stage: Stage, work: Workspace, captured: list[int], n: int) -> StepKind:
+        kind = self.step_kinds.get(stage.known)
+        if kind is None or kind.captured != captured:
+            kind = self.step_kinds[stage.known] = StepKind(stage, captured, work, n)
+        return kind
+
+    def work_of(self, known: Any) -> tuple[Stage, Workspace]:
         found = self.works.get(known)
         if found is None:
             [stage] = [stage for stage in self.entry[0].stages if stage.known is known]

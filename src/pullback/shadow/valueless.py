@@ -187,10 +187,15 @@ class Pool:
     """Of the leaves that enter."""
     made: list[Any] = field(factory=list, init=False)
     """By place: what the operation there gives."""
-    bound: list[tuple[Any, ...]] = field(factory=list, init=False)
-    """By place: what an operator compares with before anything else (``bound_entry``)."""
+    bound: list[tuple[Any, ...]] = field(init=False)
+    """By place: what an operator compares with before anything else (``bound_entry``), once the pool serves again."""
+    starting: tuple[Any, ...] = field(default=(), init=False)
+    """The handles of what enters, then."""
+    ending: tuple[Any, ...] | None = field(default=None, init=False)
+    """The handles that the step returns; None where it returns anything else, and before the pool serves again."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
     """By place: a call that gives what the operations from there on give (``ShadowRun.repeated``)."""
+    is_bound: bool = field(default=False, init=False)
     handles: list[Any] = field(init=False)
     holders: list[int] = field(init=False)
     """How many hold each of these while no step is under way."""
@@ -201,14 +206,27 @@ class Pool:
         self._make({handle._id: handle for handle in self.entering})
         self.handles = list(self.given(len(self.made)))
         self.origins = {id(handle): (handle._id, handle._flag) for handle in self.handles}
+        self.bound = [UNBOUND[0]] * len(self.made)
         self.holders = holders(self.handles)
+
+    def bind(self) -> None:
+        """The pool serves again: it is worth the while to say which handles each operation is applied to."""
+        by_number = {handle._id: handle for handle in self.entering}
+        for at, (op, made) in enumerate(zip(self.known.operations, self.made, strict=True)):
+            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+                by_number[op.makes[0]] = by_number[op.operands[0]]
+                continue
+            by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
+            self.bound[at] = bound_entry(self.known.quick[at], by_number, made)
+        ends = tuple(by_number.get(end) if type(end) is int else None for end in self.known.ends)
+        self.ending = None if any(end is None for end in ends) else ends
+        self.starting, self.is_bound = tuple(self.entering), True
 
     def _make(self, by_number: dict[int, Any]) -> None:
         for op in self.known.operations:
             if op.what is WRITE or op.what is ADD or op.what is TAKE:
                 by_number[op.makes[0]] = by_number[op.operands[0]]
                 self.made.append(None)
-                self.bound.append(UNBOUND[0])
                 continue
             given = [handle_of(self.tape, *each) for each in zip(op.makes, op.results, strict=True)]
             for handle in given:
@@ -218,7 +236,6 @@ class Pool:
                     handle._parent, handle._parent_id = parent, parent._id
                     handle._primitive, handle._params, handle._written_in = op.what, op.params, None
             self.made.append(tuple(given) if op.several else given[0] if given else None)
-            self.bound.append(bound_entry(self.known.quick[len(self.bound)], by_number, self.made[-1]))
 
     def given(self, at: int) -> Iterator[Any]:
         """The handles that have been handed out when the operation at a place comes."""
@@ -237,10 +254,11 @@ class Pool:
         """Whether nobody has kept a handle of the step that is over; those that were ``written`` to stand for their
         first values again."""
         while written:
-            handle = written.pop()
+            handle = written[-1]
             origin = self.origins.get(id(handle))
             if origin is None:
                 return False
+            written.pop()
             handle._id, handle._flag = origin
             handle.__class__ = CLASSES[origin[1].kind]
             del handle  # it would be one more who holds it
@@ -318,6 +336,9 @@ class Following:
             results = [result for result in entering if result is not None]
             handles = [handle_of(self.tape, k, result) for k, result in enumerate(results)]
             pool = self.pools[known] = Pool(known, self.tape, handles)
+        elif not pool.is_bound:
+            pool.bind()
+            pool.holders = holders(pool.handles)
         self.following, self.quick, self.bound = known, known.quick, pool.bound
         self.pool, self.made = pool, pool.made
 

@@ -1,0 +1,148 @@
+"""Steps that go straight on: each does what the last one did, so that nothing but the values is new.
+
+What is asked of a single step before it begins and after it has ended is asked once here, but for what the step itself
+could change. A step that does anything else is finished as a single one, and ends the run.
+"""
+
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from pullback.loops.rerun import as_before
+from pullback.loops.staged_step import StagedStep
+from pullback.loops.staged_steps import StagedSteps
+from pullback.memory.store import Store
+from pullback.memory.sweep import Releasing
+from pullback.policies.actions import MEMORY
+from pullback.staging.conditions import computed
+from pullback.staging.stages import slot_items
+from pullback.words.structures import LEAF
+
+
+def straight(
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None]
+) -> tuple[int, list[Any]]:
+    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
+    step reached, and the state there."""
+    steps = staged.steps
+    if k >= stop or staged.run is None or state is not staged.state or not staged.takes(k) or any(steps.x_active):
+        return k, state
+    variants, results, _ = staged.entry
+    run, within = staged.run
+    known = run.following
+    if known is None or None in results or len(known.ends) != known.n_leaves:
+        return k, state
+    others = [stage.known for stage in variants.stages if stage.known is not known]
+    staged.run, whole, parts = None, False, None
+    run.begin([known, *others], results)
+    try:
+        with within:
+            k, state, left = _while_alike(staged, run, k, stop, state, take)
+            if left is not None:
+                parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
+                left = None
+        if parts is None:
+            staged.run, whole = (run, within), True
+        else:
+            whole = run.following is not None
+            step, state = staged.settled(k, state, run, parts, keeps=True)
+            if whole:
+                staged.run = run, within
+            take(k, step)
+            k += 1
+        return k, state
+    except BaseException:
+        whole = False
+        if run.eager.tape is not None:
+            with Releasing(run.eager.tape):
+                raise
+        raise
+    finally:
+        run.end(whole=whole)
+
+
+def _while_alike(
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None]
+) -> tuple[int, list[Any], Any]:
+    """The same, and what the body has returned from a step that differs; None where all are alike."""
+    steps, pool = staged.steps, run.pool
+    stage, work = staged.work_of(run.following)
+    ending, last, generated = pool.ending, len(run.following.operations) - 1, stage.record
+    call, lower, compares, heard = steps.call, steps.lower, steps.verifier.compares, steps.ledger.heard
+    places = work.of(generated)
+    if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
+        return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
+    alone = steps.definition is LEAF
+    starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
+    run.inputs = state
+    while True:
+        carry, y = call(k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k))
+        if (
+            run.at != last
+            or y is not None
+            or (carry is not ending[0] if alone else not _are(carry, ending))
+            or run.following is not stage.known
+        ):
+            return k, state, (carry, y)
+        carry = None
+        run.at += 1
+        if kind is None or run.captured != kind.captured:
+            steps.require_captures(run.captured, k)
+            staged.checked = run.captured
+            kind = staged.kind_of(stage, work, run.captured, len(state))
+        returned, slots, *_ = computed(generated, state, run.values, run.constants, *places)
+        step = StagedStep(kind, slots, k)
+        if heard:
+            step.items = slot_items(stage.booked, slots)
+        after = list(returned) if stage.closed else as_before(state, returned)
+        if compares:
+            steps.verifier.after(k, after, [])
+        take(k, step)
+        staged.state = state = after
+        k += 1
+        if k == stop or not run.again(state):
+            return k, state, None
+
+
+def straight_back(store: Store, k: int, one: Any) -> int:
+    """Reverse steps from ``k`` down, as far as they are of the kind that the pass has reversed last, whose cotangents
+    are seeds as they are. The next step to reverse."""
+    entries, booked, kind = store.entries, store.booked, one.after
+    stage = kind.stage
+    if one.outer is not None or not stage.returns_seeds or False in stage.entered or stage.places[1]:
+        return k
+    cts, sums, generated = one.cts, one.sums, stage.reverse_own
+    function, places = generated.function, kind.work.of(generated)
+    ids = list(compress(kind.captured, stage.gathered))
+    totals = [sums.gathered.get(ident) for ident in ids]
+    in_place = all(ident in sums.own_gathered and type(x) is np.ndarray for ident, x in zip(ids, totals, strict=True))
+    while k >= 0:
+        key = "tape", k, MEMORY
+        step = entries.get(key)
+        if type(step) is not StagedStep or step.kind is not kind:
+            break
+        del entries[key]
+        items = booked.pop(key, ())
+        if items:
+            store.ledger.release(items)
+        cts, gathered = function(step.slots, cts, *places)
+        one.cts = cts
+        if in_place:
+            for total, ct in zip(totals, gathered, strict=False):
+                np.add(total, ct, total)
+        else:
+            for ident, ct in zip(ids, gathered, strict=True):
+                sums.gather(ident, ct)
+        k -= 1
+    return k
+
+
+def _are(carry: Any, ending: tuple[Any, ...]) -> bool:
+    if type(carry) is not tuple or len(carry) != len(ending):
+        return False
+    for leaf, end in zip(carry, ending, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner
+        if leaf is not end:
+            return False
+    return True
