@@ -127,7 +127,10 @@ class LoopChain(Storing):
     def _straight(self, k: int, n: int) -> int:
         """The steps that are recorded and kept without a look at each; the step reached."""
         store, first = self.store, k
-        take = lambda k, step: store.put("tape", k, MEMORY, step)  # noqa: E731 - the last argument comes before the others
+
+        def take(k: int, step: Any) -> None:
+            store.put("tape", k, MEMORY, step)
+
         k, self.state = straight(self.steps.staging, k, n, self.state, take)
         store.ledger.n_forward += k - first
         return k
@@ -191,14 +194,12 @@ class LoopChain(Storing):
             first += 1
         if first < stop:
             with Enclosed(steps.enclosing, PAUSED), steps.on_values():
-                for k in range(first, stop):
-                    if self.looks_back:
-                        self._look_back(k)
-                    if not self.owned:
-                        self.state = [twin_of(leaf) for leaf in self.state]
-                    self.state = steps.plain(k, self.state)
-                    self.owned = True
-                    self.store.ledger.n_forward += 1
+                while first < stop:
+                    self._look_back(first)
+                    self.state = list(self.state) if self.owned else [twin_of(leaf) for leaf in self.state]
+                    reached = first + 1 if self.looks_back else stop
+                    steps.advance(first, reached, self.state)
+                    self.owned, first = True, reached
         return stop
 
     def _writable(self) -> list[Any]:
@@ -235,6 +236,46 @@ class LoopChain(Storing):
         self.verifier.starts(step, self.state)
         self.work = self._on_tracers(step)
         self.store.ledger.hold(self.work.items)
+
+    def record_and_reverse(self, step: int) -> None:
+        """Both at once, where nobody asks for the tape in between."""
+        staging = self.steps.staging
+        if staging is not None and self.probe is None and self.lookback is None:
+            self.verifier.starts(step, self.state)
+            self.state = list(self.state)  # which is emptied
+            reached, self.state = straight(staging, step, step + 1, self.state, self._reverse_now)
+            self.owned = False
+            if reached > step:
+                self.store.ledger.n_forward += 1
+                if self.work is not None:
+                    self.reverse(step)
+                return
+        self.record(step)
+        self.reverse(step)
+
+    def _reverse_now(self, _: int, work: Any) -> None:
+        """Pull the carry's cotangents back through a step that has just been recorded, if a function does; else it is
+        in WORK then."""
+        one = self.passes[0]
+        if type(work) is StagedStep and work.kind is one.after and work.kind.goes_on and self._is_plain(work, one):
+            function, places = work.kind.own
+            with quiet():
+                one.cts, gathered = function(work.slots, one.cts, *places)
+            for ident, ct in zip(work.kind.ids, gathered, strict=True):
+                one.sums.gather(ident, ct)
+            return
+        self.work = work
+        self.store.ledger.hold(work.items)
+
+    def _is_plain(self, work: StagedStep, one: Any) -> bool:
+        around = self.steps.enclosing
+        return (
+            len(self.passes) == 1
+            and one.outer is None
+            and not work.items
+            and around is not None
+            and bool(around.masks) == work.kind.stage.masks
+        )
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""

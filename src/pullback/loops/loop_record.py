@@ -84,7 +84,8 @@ class Pass:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
         if self.outer is not None:
             return None
-        if self.after is not None and self.after.stage is work.kind.stage and work.kind.stage.returns_seeds:  # then they are its own
+        stage = work.kind.stage
+        if self.after is not None and self.after.stage is stage and stage.returns_seeds:  # then they are its own
             return self.cts
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         return work.seeds([*self.cts, *rows])

@@ -1,4 +1,4 @@
-"""A step of a loop function that a stage has recorded, and the way back through many of them."""
+"""What is kept of a step of a loop function that a stage has recorded."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -22,6 +22,18 @@ class StepKind:
     """Ids of the captured values in the trace around."""
     work: Workspace
     n_leaves: int
+    goes_on: bool = field(init=False)
+    """Whether the cotangents that it gives are the seeds of the step before, and nothing else enters it."""
+    ids: list[int] = field(init=False)
+    """Ids of the captured values that get a cotangent."""
+    own: tuple[Any, Any] = field(init=False)
+    """What pulls cotangents of its own back, and the arrays that this works in."""
+
+    def __attrs_post_init__(self) -> None:
+        stage = self.stage
+        self.goes_on = stage.returns_seeds and False not in stage.entered and not stage.places[1]
+        self.ids = list(compress(self.captured, stage.gathered))
+        self.own = stage.reverse_own.function, self.work.of(stage.reverse_own)
 
 
 @define(eq=False)
@@ -92,5 +104,4 @@ class StagedStep:
         if False in stage.entered:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]
-        ids = compress(self.kind.captured, stage.gathered) if False in stage.gathered else self.kind.captured
-        return cts, zip(ids, gathered, strict=True)
+        return cts, zip(self.kind.ids, gathered, strict=True)

@@ -1,19 +1,15 @@
 """Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import compress
 from math import inf
 from threading import get_ident
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
 from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
-from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
@@ -27,7 +23,6 @@ from pullback.shadow.valueless import VALUELESS
 from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Recorded, Stage, Workspace, slot_items
-from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
 
 
@@ -76,7 +71,7 @@ class StagedSteps:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
         row = None if self.steps.xs is None else self.steps.row(k)
-        if state is not self.state and not self._enters_again(state, row):
+        if state is not self.state and not self.enters_again(state, row):
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
         if self.run is None or self.run[0].tape.thread != get_ident():
@@ -93,7 +88,6 @@ class StagedSteps:
             done = self.settled(k, state, run, parts, keeps=keeps)
             if whole:
                 self.run = run, within
-            return done
         except BaseException:
             whole = False
             if run.eager.tape is not None:
@@ -102,6 +96,7 @@ class StagedSteps:
             raise
         finally:
             run.end(whole=whole)
+        return done
 
     def _entry(self, state: list[Any], row: Any) -> Any:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
@@ -111,7 +106,7 @@ class StagedSteps:
         types = [kind for kind, result in zip(self.kinds, results, strict=True) if result is None]
         return self.shelf.of((results, x_results, types)), results, x_results
 
-    def _enters_again(self, state: list[Any], row: Any) -> bool:
+    def enters_again(self, state: list[Any], row: Any) -> bool:
         """Whether the leaves are of the kinds that entered last."""
         if self.entry is None:
             return False

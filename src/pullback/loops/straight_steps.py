@@ -5,7 +5,6 @@ could change. A step that does anything else is finished as a single one, and en
 """
 
 from collections.abc import Callable
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pullback.loops.staged_steps import StagedSteps
 from pullback.memory.store import Store
 from pullback.memory.sweep import Releasing
 from pullback.policies.actions import MEMORY
+from pullback.recording.tape import NOTHING_KEPT
 from pullback.staging.conditions import computed
 from pullback.staging.stages import slot_items
 from pullback.words.structures import LEAF
@@ -25,9 +25,11 @@ def straight(
     staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None]
 ) -> tuple[int, list[Any]]:
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
-    step reached, and the state there."""
+    step reached, and the state there; ``state`` may be emptied."""
     steps = staged.steps
-    if k >= stop or staged.run is None or state is not staged.state or not staged.takes(k) or any(steps.x_active):
+    if k >= stop or staged.run is None or any(steps.x_active) or not staged.takes(k):
+        return k, state
+    if state is not staged.state and not staged.enters_again(state, steps.row(k)):
         return k, state
     variants, results, _ = staged.entry
     run, within = staged.run
@@ -52,7 +54,6 @@ def straight(
                 staged.run = run, within
             take(k, step)
             k += 1
-        return k, state
     except BaseException:
         whole = False
         if run.eager.tape is not None:
@@ -61,6 +62,7 @@ def straight(
         raise
     finally:
         run.end(whole=whole)
+    return k, state
 
 
 def _while_alike(
@@ -99,10 +101,11 @@ def _while_alike(
         after = list(returned) if stage.closed else as_before(state, returned)
         if compares:
             steps.verifier.after(k, after, [])
-        take(k, step)
+        state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
+        take(k, step)
         k += 1
-        if k == stop or not run.again(state):
+        if k == stop or not _begins_again(run, state):
             return k, state, None
 
 
@@ -110,12 +113,10 @@ def straight_back(store: Store, k: int, one: Any) -> int:
     """Reverse steps from ``k`` down, as far as they are of the kind that the pass has reversed last, whose cotangents
     are seeds as they are. The next step to reverse."""
     entries, booked, kind = store.entries, store.booked, one.after
-    stage = kind.stage
-    if one.outer is not None or not stage.returns_seeds or False in stage.entered or stage.places[1]:
+    if one.outer is not None or not kind.goes_on:
         return k
-    cts, sums, generated = one.cts, one.sums, stage.reverse_own
-    function, places = generated.function, kind.work.of(generated)
-    ids = list(compress(kind.captured, stage.gathered))
+    cts, sums, ids = one.cts, one.sums, kind.ids
+    function, places = kind.own
     totals = [sums.gathered.get(ident) for ident in ids]
     in_place = all(ident in sums.own_gathered and type(x) is np.ndarray for ident, x in zip(ids, totals, strict=True))
     while k >= 0:
@@ -137,6 +138,16 @@ def straight_back(store: Store, k: int, one: Any) -> int:
                 sums.gather(ident, ct)
         k -= 1
     return k
+
+
+def _begins_again(run: Any, inputs: list[Any]) -> bool:
+    """Whether the next step begins, in the same block and on the same handles: not where somebody has kept one."""
+    run.stands, run.outer = {}, []
+    if not run.pool.serves_again(run.written):
+        return False
+    run.at, run.tape.kept, run.inputs = 0, NOTHING_KEPT, inputs
+    run.captured, run.values, run.constants = [], [], []
+    return True
 
 
 def _are(carry: Any, ending: tuple[Any, ...]) -> bool:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from types import CellType
 from typing import Any, Final
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
+from pullback.recording.handles import Handle, freeze, read_only
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
@@ -155,6 +157,26 @@ class Enclosed(Tracing):
         _TAPES.reset(self._token)
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
+
+
+class OnValues:
+    """Within the block the cells of a closure hold values in the place of handles of traces that stand still."""
+
+    __slots__ = ("_cells", "_handles")
+
+    def __init__(self, cells: list[CellType]) -> None:
+        self._cells = cells
+
+    def __enter__(self) -> None:
+        handles = [(cell, cell.cell_contents) for cell in self._cells]
+        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in self._handles:
+            value = handle._value
+            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
+
+    def __exit__(self, *_: object) -> None:
+        for cell, handle in self._handles:
+            cell.cell_contents = handle
 
 
 def innermost() -> Tape | None:

@@ -168,12 +168,7 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
         run = tape.shadow
         at = run.at
         bound = run.bound[at]
-        if (
-            bound[own] is self
-            and bound[0] == key
-            and error_state() is run.errors
-            and warnings.filters is run.filters
-        ):
+        if bound[own] is self and bound[0] == key and error_state() is run.errors and warnings.filters is run.filters:
             wanted = bound[others]
             if other is wanted:
                 run.at = at + 1

@@ -86,14 +86,6 @@ class ShadowRun(Following):
             self.following, self.quick, self.bound = None, EAGER, UNBOUND
             self.eager.opened()
 
-    def again(self, inputs: list[Any]) -> bool:
-        """The next step begins, of which nothing but the values is new, in the same block and on the same handles: False
-        where somebody has kept one of these."""
-        self.stands.clear()
-        self.outer, self.captured, self.values, self.constants = [], [], [], []
-        self.at, self.tape.kept, self.inputs = 0, NOTHING_KEPT, inputs
-        return self.pool is not None and self.pool.serves_again(self.written)
-
     @property
     def n_values(self) -> int:
         """How many values there are."""
