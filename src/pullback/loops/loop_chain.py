@@ -12,7 +12,7 @@ from pullback.loops.rerun import Steps, StepTape, separate
 from pullback.loops.staged_step import StagedStep
 from pullback.loops.straight_steps import straight, straight_back
 from pullback.memory.executor import run_forward, run_reverse
-from pullback.memory.in_force import Enclosed
+from pullback.memory.in_force import Enclosed, OnValues
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, sweep
@@ -53,6 +53,8 @@ class LoopChain(Storing):
     """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
     probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
     """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
+    plainly: tuple[Enclosed, OnValues] | None = field(default=None, init=False)
+    """The blocks in which the body runs on plain arrays."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
 
@@ -171,7 +173,7 @@ class LoopChain(Storing):
         for step in tapes:
             step.release()
         self.verifier.expected.clear()
-        self.work, self.probe, self.lookback, self.passes = None, None, None, ()
+        self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
@@ -193,7 +195,9 @@ class LoopChain(Storing):
             self.store.ledger.n_forward += 1
             first += 1
         if first < stop:
-            with Enclosed(steps.enclosing, PAUSED), steps.on_values():
+            if self.plainly is None:
+                self.plainly = Enclosed(steps.enclosing, PAUSED), steps.on_values()
+            with self.plainly[0], self.plainly[1]:
                 while first < stop:
                     self._look_back(first)
                     self.state = list(self.state) if self.owned else [twin_of(leaf) for leaf in self.state]
@@ -239,11 +243,14 @@ class LoopChain(Storing):
 
     def record_and_reverse(self, step: int) -> None:
         """Both at once, where nobody asks for the tape in between."""
-        staging = self.steps.staging
-        if staging is not None and self.probe is None and self.lookback is None:
+        steps, alone = self.steps, self.passes[0] if len(self.passes) == 1 else None
+        if steps.staging is not None and self.probe is None and self.lookback is None:
             self.verifier.starts(step, self.state)
             self.state = list(self.state)  # which is emptied
-            reached, self.state = straight(staging, step, step + 1, self.state, self._reverse_now)
+            masks = steps.enclosing is not None and bool(steps.enclosing.masks)
+            if alone is not None and (alone.outer or alone.after is None or alone.after.stage.masks != masks):
+                alone = None
+            reached, self.state = straight(steps.staging, step, step + 1, self.state, self._to_work, alone)
             self.owned = False
             if reached > step:
                 self.store.ledger.n_forward += 1
@@ -253,29 +260,9 @@ class LoopChain(Storing):
         self.record(step)
         self.reverse(step)
 
-    def _reverse_now(self, _: int, work: Any) -> None:
-        """Pull the carry's cotangents back through a step that has just been recorded, if a function does; else it is
-        in WORK then."""
-        one = self.passes[0]
-        if type(work) is StagedStep and work.kind is one.after and work.kind.goes_on and self._is_plain(work, one):
-            function, places = work.kind.own
-            with quiet():
-                one.cts, gathered = function(work.slots, one.cts, *places)
-            for ident, ct in zip(work.kind.ids, gathered, strict=True):
-                one.sums.gather(ident, ct)
-            return
-        self.work = work
-        self.store.ledger.hold(work.items)
-
-    def _is_plain(self, work: StagedStep, one: Any) -> bool:
-        around = self.steps.enclosing
-        return (
-            len(self.passes) == 1
-            and one.outer is None
-            and not work.items
-            and around is not None
-            and bool(around.masks) == work.kind.stage.masks
-        )
+    def _to_work(self, _: int, step: Any) -> None:
+        self.work = step
+        self.store.ledger.hold(step.items)
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
@@ -317,7 +304,7 @@ class LoopChain(Storing):
         else:
             live, random = self.state, self._random_now()
         leaves = list(self.start) if step == 0 and self.start else [twin_of(leaf) for leaf in live]
-        return Snapshot(leaves, random, value_items(leaves, "snapshot"))
+        return Snapshot(leaves, random, value_items(leaves, "snapshot") if self.store.ledger.heard else [])
 
     def restore(self, entry: Any, step: int) -> None:  # noqa: ARG002 - a snapshot says it all
         """The snapshot's arrays become the live state; they are copied before the body may write to them."""

@@ -49,6 +49,8 @@ class StagedSteps:
     kinds: list[Any] = field(factory=list, init=False)
     """The types of the leaves of the state then."""
 
+    going: Any = field(default=None, init=False)
+    """What is known of steps that go straight on (``straight_steps.Going``)."""
     step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
     """By list of operations: what the staged steps that do it share."""
 

@@ -5,43 +5,95 @@ could change. A step that does anything else is finished as a single one, and en
 """
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
+from attrs import define
 
 from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StagedStep
+from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.memory.store import Store
 from pullback.memory.sweep import Releasing
 from pullback.policies.actions import MEMORY
 from pullback.recording.tape import NOTHING_KEPT
+from pullback.recording.traps import TRAPPED
+from pullback.shadow.operations import Result, enters_as
+from pullback.shadow.quick_operators import Known
 from pullback.staging.conditions import computed
 from pullback.staging.stages import slot_items
+from pullback.words.sniffs import error_state, quiet
 from pullback.words.structures import LEAF
 
 
-def straight(
-    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None]
-) -> tuple[int, list[Any]]:
-    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
-    step reached, and the state there; ``state`` may be emptied."""
+@define(eq=False)
+class Going:
+    """What has been asked of the steps that go straight on, and need not be asked again while it holds."""
+
+    entry: Any
+    run: Any
+    known: list[Known]
+    """The list of operations that they do, before the others."""
+    results: list[Result]
+    """What kinds of leaves enter."""
+    errors: Any
+    """NumPy's error state."""
+
+    def holds(self, staged: StagedSteps, state: list[Any]) -> bool:
+        """Whether it still does, for steps from ``state`` on."""
+        if (
+            staged.entry is not self.entry
+            or staged.run is None
+            or staged.run[0] is not self.run
+            or self.run.following is not self.known[0]
+            or error_state() is not self.errors
+            or TRAPPED.get()
+            or self.run.tape.thread != get_ident()
+        ):
+            return False
+        if state is staged.state:
+            return True
+        for result, leaf in zip(self.results, state, strict=True):  # noqa: SIM110 - every step comes here
+            if not enters_as(result, leaf):
+                return False
+        return True
+
+
+def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
     steps = staged.steps
-    if k >= stop or staged.run is None or any(steps.x_active) or not staged.takes(k):
-        return k, state
+    if staged.run is None or any(steps.x_active) or not staged.takes(k) or staged.run[0].tape.thread != get_ident():
+        return None
     if state is not staged.state and not staged.enters_again(state, steps.row(k)):
-        return k, state
+        return None
     variants, results, _ = staged.entry
-    run, within = staged.run
+    run = staged.run[0]
     known = run.following
     if known is None or None in results or len(known.ends) != known.n_leaves:
-        return k, state
+        return None
     others = [stage.known for stage in variants.stages if stage.known is not known]
+    return Going(staged.entry, run, [known, *others], results, error_state())
+
+
+def straight(
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None], one: Any = None
+) -> tuple[int, list[Any]]:
+    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
+    the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
+    steps = staged.steps
+    if k >= stop or staged.run is None:
+        return k, state
+    going = staged.going
+    if going is None or not going.holds(staged, state):
+        going = staged.going = _going(staged, k, state)
+        if going is None:
+            return k, state
+    run, within = staged.run
     staged.run, whole, parts = None, False, None
-    run.begin([known, *others], results)
+    run.begin(going.known, going.results)
     try:
         with within:
-            k, state, left = _while_alike(staged, run, k, stop, state, take)
+            k, state, left = _while_alike(staged, run, k, stop, state, take, one)
             if left is not None:
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
                 left = None
@@ -66,7 +118,7 @@ def straight(
 
 
 def _while_alike(
-    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None]
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None], one: Any
 ) -> tuple[int, list[Any], Any]:
     """The same, and what the body has returned from a step that differs; None where all are alike."""
     steps, pool = staged.steps, run.pool
@@ -94,19 +146,28 @@ def _while_alike(
             steps.require_captures(run.captured, k)
             staged.checked = run.captured
             kind = staged.kind_of(stage, work, run.captured, len(state))
-        returned, slots, *_ = computed(generated, state, run.values, run.constants, *places)
-        step = StagedStep(kind, slots, k)
-        if heard:
-            step.items = slot_items(stage.booked, slots)
+        returned, slots = computed(generated, state, run.values, run.constants, *places)
         after = list(returned) if stage.closed else as_before(state, returned)
         if compares:
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
-        take(k, step)
+        if one is None or one.after is not kind or heard or not kind.goes_on:
+            take(k, StagedStep(kind, slots, k, slot_items(stage.booked, slots) if heard else ()))
+        else:
+            _back_at_once(kind, slots, one)
         k += 1
         if k == stop or not _begins_again(run, state):
             return k, state, None
+
+
+def _back_at_once(kind: StepKind, slots: tuple[Any, ...], one: Any) -> None:
+    """Pull the cotangents of a pass back through a step of the kind that it has come through last."""
+    function, places = kind.own
+    with quiet():
+        one.cts, gathered = function(slots, one.cts, *places)
+    for ident, ct in zip(kind.ids, gathered, strict=True):
+        one.sums.gather(ident, ct)
 
 
 def straight_back(store: Store, k: int, one: Any) -> int:
@@ -117,8 +178,7 @@ def straight_back(store: Store, k: int, one: Any) -> int:
         return k
     cts, sums, ids = one.cts, one.sums, kind.ids
     function, places = kind.own
-    totals = [sums.gathered.get(ident) for ident in ids]
-    in_place = all(ident in sums.own_gathered and type(x) is np.ndarray for ident, x in zip(ids, totals, strict=True))
+    totals: list[Any] | None = None
     while k >= 0:
         key = "tape", k, MEMORY
         step = entries.get(key)
@@ -130,12 +190,13 @@ def straight_back(store: Store, k: int, one: Any) -> int:
             store.ledger.release(items)
         cts, gathered = function(step.slots, cts, *places)
         one.cts = cts
-        if in_place:
-            for total, ct in zip(totals, gathered, strict=False):
-                np.add(total, ct, total)
-        else:
+        if totals is None:
             for ident, ct in zip(ids, gathered, strict=True):
                 sums.gather(ident, ct)
+            totals = sums.totals(ids)
+        else:
+            for total, ct in zip(totals, gathered, strict=False):
+                np.add(total, ct, total)
         k -= 1
     return k
 

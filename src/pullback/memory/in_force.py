@@ -162,17 +162,25 @@ class Enclosed(Tracing):
 class OnValues:
     """Within the block the cells of a closure hold values in the place of handles of traces that stand still."""
 
-    __slots__ = ("_cells", "_handles")
+    __slots__ = ("_cells", "_handles", "_seen")
 
     def __init__(self, cells: list[CellType]) -> None:
         self._cells = cells
+        self._seen: dict[int, tuple[Any, Any]] = {}
 
     def __enter__(self) -> None:
         handles = [(cell, cell.cell_contents) for cell in self._cells]
         self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
         for cell, handle in self._handles:
             value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
+            if isinstance(value, Handle):
+                cell.cell_contents = freeze(value)
+                continue
+            place = id(cell)
+            seen = self._seen.get(place)
+            if seen is None or seen[0] is not value:
+                seen = self._seen[place] = value, read_only(value)
+            cell.cell_contents = seen[1]
 
     def __exit__(self, *_: object) -> None:
         for cell, handle in self._handles:
