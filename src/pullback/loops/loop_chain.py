@@ -128,12 +128,9 @@ class LoopChain(Storing):
 
     def _straight(self, k: int, n: int) -> int:
         """The steps that are recorded and kept without a look at each; the step reached."""
-        store, first = self.store, k
-
-        def take(k: int, step: Any) -> None:
-            store.put("tape", k, MEMORY, step)
-
-        k, self.state = straight(self.steps.staging, k, n, self.state, take)
+        store, first, kept = self.store, k, list[Any]()
+        k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
+        store.put_tapes(first, MEMORY, kept)
         store.ledger.n_forward += k - first
         return k
 
@@ -260,7 +257,7 @@ class LoopChain(Storing):
         self.record(step)
         self.reverse(step)
 
-    def _to_work(self, _: int, step: Any) -> None:
+    def _to_work(self, step: Any) -> None:
         self.work = step
         self.store.ledger.hold(step.items)
 

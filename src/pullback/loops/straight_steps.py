@@ -21,9 +21,9 @@ from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
-from pullback.staging.conditions import computed
+from pullback.staging.conditions import say_line, usable, warn
 from pullback.staging.stages import slot_items
-from pullback.words.sniffs import error_state, quiet
+from pullback.words.sniffs import error_state, quiet, under_error_state
 from pullback.words.structures import LEAF
 
 
@@ -76,7 +76,7 @@ def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
 
 
 def straight(
-    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None], one: Any = None
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any = None
 ) -> tuple[int, list[Any]]:
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
     the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
@@ -104,7 +104,7 @@ def straight(
             step, state = staged.settled(k, state, run, parts, keeps=True)
             if whole:
                 staged.run = run, within
-            take(k, step)
+            take(step)
             k += 1
     except BaseException:
         whole = False
@@ -118,14 +118,15 @@ def straight(
 
 
 def _while_alike(
-    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[int, Any], None], one: Any
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any
 ) -> tuple[int, list[Any], Any]:
     """The same, and what the body has returned from a step that differs; None where all are alike."""
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
-    ending, last, generated = pool.ending, len(run.following.operations) - 1, stage.record
+    ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
+    told = under_error_state(warn)
     call, lower, compares, heard = steps.call, steps.lower, steps.verifier.compares, steps.ledger.heard
-    places = work.of(generated)
+    function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
     alone = steps.definition is LEAF
@@ -146,14 +147,19 @@ def _while_alike(
             steps.require_captures(run.captured, k)
             staged.checked = run.captured
             kind = staged.kind_of(stage, work, run.captured, len(state))
-        returned, slots = computed(generated, state, run.values, run.constants, *places)
+        try:
+            with told:
+                returned, slots = function(state, run.values, run.constants, *places)
+        except Exception as error:
+            say_line(error, generated)
+            raise
         after = list(returned) if stage.closed else as_before(state, returned)
         if compares:
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
         if one is None or one.after is not kind or heard or not kind.goes_on:
-            take(k, StagedStep(kind, slots, k, slot_items(stage.booked, slots) if heard else ()))
+            take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if heard else ()))
         else:
             _back_at_once(kind, slots, one)
         k += 1
@@ -185,9 +191,8 @@ def straight_back(store: Store, k: int, one: Any) -> int:
         if type(step) is not StagedStep or step.kind is not kind:
             break
         del entries[key]
-        items = booked.pop(key, ())
-        if items:
-            store.ledger.release(items)
+        if booked:
+            store.ledger.release(booked.pop(key, ()))
         cts, gathered = function(step.slots, cts, *places)
         one.cts = cts
         if totals is None:
