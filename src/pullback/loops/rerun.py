@@ -153,7 +153,7 @@ class Steps:
                 ledger.n_forward += 1
             return
         shape, dtype = state[0].shape, state[0].dtype
-        told = verifier.n_seen if verifier.compares else stop
+        told = 0 if verifier.stride > 1 else verifier.n_seen if verifier.compares else stop
         for step in range(k, stop):
             new, y = call(step + lower, state[0], None)
             if y is None and type(new) is np.ndarray and new.base is None and new.dtype is dtype and new.shape == shape:

@@ -66,7 +66,6 @@ class Sweep:
             if type(total) is np.ndarray:
                 self.own_gathered.add(ident)
 
-
     def totals(self, idents: Sequence[int]) -> list[Any] | None:
         """The sums of these, where all are arrays of our own, to be added to in place."""
         found = [self.gathered.get(ident) for ident in idents]
