@@ -22,7 +22,6 @@ from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.conditions import say_line, usable, warn
-from pullback.staging.stages import slot_items
 from pullback.words.sniffs import error_state, quiet, under_error_state
 from pullback.words.structures import LEAF
 
@@ -81,7 +80,7 @@ def straight(
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
     the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
     steps = staged.steps
-    if k >= stop or staged.run is None:
+    if k >= stop or staged.run is None or steps.ledger.heard:  # what is reported is booked step by step
         return k, state
     going = staged.going
     if going is None or not going.holds(staged, state):
@@ -125,7 +124,7 @@ def _while_alike(
     stage, work = staged.work_of(run.following)
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
     told = under_error_state(warn)
-    call, lower, compares, heard = steps.call, steps.lower, steps.verifier.compares, steps.ledger.heard
+    call, lower, compares = steps.call, steps.lower, steps.verifier.compares
     function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
@@ -158,8 +157,8 @@ def _while_alike(
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
-        if one is None or one.after is not kind or heard or not kind.goes_on:
-            take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if heard else ()))
+        if one is None or one.after is not kind or not kind.goes_on:
+            take(StagedStep(kind, slots, k))
         else:
             _back_at_once(kind, slots, one)
         k += 1
