@@ -9,9 +9,10 @@ from attrs import define, field
 from pullback.bodies.surroundings import Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, StepTape, separate
-from pullback.loops.staged_steps import StagedStep
+from pullback.loops.staged_step import StagedStep
+from pullback.loops.straight_steps import straight, straight_back
 from pullback.memory.executor import run_forward, run_reverse
-from pullback.memory.in_force import Enclosed
+from pullback.memory.in_force import Enclosed, OnValues
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, sweep
@@ -52,6 +53,8 @@ class LoopChain(Storing):
     """The newest step, with the state and the random states before it: it may be the last, of an unknown length."""
     probe: tuple[StepTape, list[Any]] | None = field(default=None, init=False)
     """Step 0 as it ran to tell what the loop captures and costs, until the schedule comes to it."""
+    plainly: tuple[Enclosed, OnValues] | None = field(default=None, init=False)
+    """The blocks in which the body runs on plain arrays."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
 
@@ -119,15 +122,29 @@ class LoopChain(Storing):
         while k < n if n is not None else k == 0 or self.goes_on(k):  # the first step has been asked for
             store.put("tape", k, MEMORY, self._on_tracers(k))
             k += 1
+            if n is not None and self.steps.staging is not None:
+                k = self._straight(k, n)
+        return k
+
+    def _straight(self, k: int, n: int) -> int:
+        """The steps that are recorded and kept without a look at each; the step reached."""
+        store, first, kept = self.store, k, list[Any]()
+        k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
+        store.put_tapes(first, MEMORY, kept)
+        store.ledger.n_forward += k - first
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
         self.passes, store = passes, self.store
         with quiet():  # as every sweep is
-            for k in range(n - 1, -1, -1):
+            k = n - 1
+            while k >= 0:
                 self.work = store.take_out("tape", k, MEMORY)
                 self.reverse(k)
+                k -= 1
+                if len(passes) == 1 and passes[0].after is not None:
+                    k = straight_back(store, k, passes[0])
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
@@ -153,7 +170,7 @@ class LoopChain(Storing):
         for step in tapes:
             step.release()
         self.verifier.expected.clear()
-        self.work, self.probe, self.lookback, self.passes = None, None, None, ()
+        self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
@@ -177,15 +194,15 @@ class LoopChain(Storing):
             self.store.ledger.n_forward += 1
             first += 1
         if first < stop:
-            with Enclosed(steps.enclosing, PAUSED), steps.on_values():
-                for k in range(first, stop):
-                    if self.looks_back:
-                        self._look_back(k)
-                    if not self.owned:
-                        self.state = [twin_of(leaf) for leaf in self.state]
-                    self.state = steps.plain(k, self.state)
-                    self.owned = True
-                    self.store.ledger.n_forward += 1
+            if self.plainly is None:
+                self.plainly = Enclosed(steps.enclosing, PAUSED), steps.on_values()
+            with self.plainly[0], self.plainly[1]:
+                while first < stop:
+                    self._look_back(first)
+                    self.state = list(self.state) if self.owned else [twin_of(leaf) for leaf in self.state]
+                    reached = first + 1 if self.looks_back else stop
+                    steps.advance(first, reached, self.state)
+                    self.owned, first = True, reached
         return stop
 
     def _advance_while(self, start: int, stop: int) -> int:
@@ -230,6 +247,29 @@ class LoopChain(Storing):
         self.work = self._on_tracers(step)
         self.store.ledger.hold(self.work.items)
 
+    def record_and_reverse(self, step: int) -> None:
+        """Both at once, where nobody asks for the tape in between."""
+        steps, alone = self.steps, self.passes[0] if len(self.passes) == 1 else None
+        if steps.staging is not None and self.probe is None and self.lookback is None:
+            self.verifier.starts(step, self.state)
+            self.state = list(self.state)  # which is emptied
+            masks = steps.enclosing is not None and bool(steps.enclosing.masks)
+            if alone is not None and (alone.outer or alone.after is None or alone.after.stage.masks != masks):
+                alone = None
+            reached, self.state = straight(steps.staging, step, step + 1, self.state, self._to_work, alone)
+            self.owned = False
+            if reached > step:
+                self.store.ledger.n_forward += 1
+                if self.work is not None:
+                    self.reverse(step)
+                return
+        self.record(step)
+        self.reverse(step)
+
+    def _to_work(self, step: Any) -> None:
+        self.work = step
+        self.store.ledger.hold(step.items)
+
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
         steps, work = self.steps, self.work
@@ -248,7 +288,7 @@ class LoopChain(Storing):
     def _reversed(self, work: Any, step: int) -> bool:
         """Whether the functions of a stage have pulled the cotangents back; nothing has been done where they cannot."""
         steps = self.steps
-        if steps.enclosing is None or bool(steps.enclosing.masks) != work.stage.masks or TRAPPED.get():
+        if steps.enclosing is None or bool(steps.enclosing.masks) != work.kind.stage.masks or TRAPPED.get():
             return False
         if len(self.passes) == 1:
             [one] = self.passes
@@ -270,7 +310,7 @@ class LoopChain(Storing):
         else:
             live, random = self.state, self._random_now()
         leaves = list(self.start) if step == 0 and self.start else [twin_of(leaf) for leaf in live]
-        return Snapshot(leaves, random, value_items(leaves, "snapshot"))
+        return Snapshot(leaves, random, value_items(leaves, "snapshot") if self.store.ledger.heard else [])
 
     def restore(self, entry: Any, step: int) -> None:  # noqa: ARG002 - a snapshot says it all
         """The snapshot's arrays become the live state; they are copied before the body may write to them."""

@@ -63,7 +63,7 @@ def fori_loop(
     place; it may not write to traced values it captures, and must do the same when called again (:class:`ReplayError`).
 
     ``verify`` (default: that of :func:`using`, else ``"all"``) says what is compared where steps are run again:
-    ``"all"`` the state and output of every step, what step 0 reads, and the arrays and containers that the body can
+    ``"all"`` the states that are reached, outputs, what step 0 reads, and the arrays and containers that the body can
     reach; ``"state"`` states and outputs alone, so that what a zero or a tie hides is not seen; ``"off"`` nothing.
 
     ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that repeat are computed, with the same

@@ -12,7 +12,7 @@ from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.rerun import StepTape
-from pullback.loops.staged_steps import StagedStep
+from pullback.loops.staged_step import StagedStep
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
@@ -50,7 +50,7 @@ class Pass:
     """Of the captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
     after: Any = None
-    """The stage that has reversed the last step."""
+    """The kind of the last step, where a stage has reversed it."""
     sums: Sweep = field(init=False)
     """Where staged steps gather."""
 
@@ -84,14 +84,15 @@ class Pass:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
         if self.outer is not None:
             return None
-        if self.after is work.stage and work.stage.returns_seeds:  # then they are its own
+        stage = work.kind.stage
+        if self.after is not None and self.after.stage is stage and stage.returns_seeds:  # then they are its own
             return self.cts
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         return work.seeds([*self.cts, *rows])
 
     def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
         """The cotangents go back through a staged step."""
-        stage = work.stage
+        stage = work.kind.stage
         cts, gathered = work.reverse(seeds, own=seeds is self.cts)
         entered, x_entered = stage.places
         if not x_entered and len(cts) == len(entered):
@@ -100,7 +101,7 @@ class Pass:
             found = iter(cts)
             self.cts = [None if ident is None else next(found) for ident in entered]
             self._rows([None if ident is None else next(found) for ident in x_entered], step)
-        self.after = stage
+        self.after = work.kind
         for ident, ct in gathered:
             self.sums.gather(ident, ct)
 

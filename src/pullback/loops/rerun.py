@@ -10,15 +10,15 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.replay_check import Verifier
-from pullback.memory.in_force import Enclosed, next_level, recorded
+from pullback.memory.in_force import Enclosed, OnValues, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.sweep import Releasing, release_records
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, read_only, resolve
-from pullback.recording.tape import CAPTURED, PAUSED, REPLAYABLE, Tape
+from pullback.recording.handles import Handle, active_id, is_foreign, resolve
+from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.running import open_input
 from pullback.tracing.tracer import KINDS
@@ -125,8 +125,11 @@ class Steps:
 
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
-        given = self.called(k + self.lower, state, None if self.xs is None else self.row(k))
-        new, ys = self._one_leaf(*given) or self.leaves_of(k + self.lower, *given)
+        return self._after(k, state, *self.called(k + self.lower, state, None if self.xs is None else self.row(k)))
+
+    def _after(self, k: int, state: list[Any], carry: Any, y: Any) -> list[Any]:
+        """The state after step ``k``, of which the body has returned this."""
+        new, ys = self._one_leaf(carry, y) or self.leaves_of(k + self.lower, carry, y)
         if not ys and goes_on(state, new):
             if self.verifier.compares:
                 self.verifier.after(k, new, ys)
@@ -138,6 +141,28 @@ class Steps:
         new = as_before(state, new)
         self.verifier.after(k, new, ys)
         return separate(new)
+
+    def advance(self, k: int, stop: int, state: list[Any]) -> None:
+        """Put in the place of ``state`` that after the steps ``k .. stop-1``, computed as by ``plain``. Of a state that
+        is one array, which each step makes anew, a re-run compares the one that it reaches."""
+        call, lower, verifier, ledger = self.call, self.lower, self.verifier, self.ledger
+        alone = self.xs is None and self.y_definition is NOTHING and self.definition is LEAF
+        if not alone or type(state[0]) is not np.ndarray:
+            for step in range(k, stop):
+                state[:] = self.plain(step, state)
+                ledger.n_forward += 1
+            return
+        shape, dtype = state[0].shape, state[0].dtype
+        told = 0 if verifier.stride > 1 else verifier.n_seen if verifier.compares else stop
+        for step in range(k, stop):
+            new, y = call(step + lower, state[0], None)
+            if y is None and type(new) is np.ndarray and new.base is None and new.dtype is dtype and new.shape == shape:
+                if step >= told or step == stop - 1:
+                    verifier.after(step, [new], [])
+                state[0] = new
+            else:
+                state[:] = self._after(step, state, new, y)
+            ledger.n_forward += 1
 
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
         """Step ``k`` on tracers: its tape, and the state after it."""
@@ -184,7 +209,7 @@ class Steps:
         self.verifier.recorded(k, tape.records)
         return step, values
 
-    def on_values(self) -> "OnValues":
+    def on_values(self) -> OnValues:
         """Within the block the cells of the closure hold values in the place of handles, so that the body runs at
         NumPy's own speed.
 
@@ -299,26 +324,6 @@ class Steps:
             f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
             "it; use the value in every step, or make it part of the loop's state"
         )
-
-
-class OnValues:
-    """The block of ``Steps.on_values``."""
-
-    __slots__ = ("_cells", "_handles")
-
-    def __init__(self, cells: list[CellType]) -> None:
-        self._cells = cells
-
-    def __enter__(self) -> None:
-        handles = [(cell, cell.cell_contents) for cell in self._cells]
-        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
-        for cell, handle in self._handles:
-            value = handle._value
-            cell.cell_contents = freeze(value) if isinstance(value, Handle) else read_only(value)
-
-    def __exit__(self, *_: object) -> None:
-        for cell, handle in self._handles:
-            cell.cell_contents = handle
 
 
 def value_for(leaf: Any, tape: Tape | None) -> Any:

@@ -1,18 +1,15 @@
 """Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import compress
 from math import inf
 from threading import get_ident
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
+from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
-from pullback.memory.ledger import Item
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
@@ -28,84 +25,7 @@ from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
-from pullback.words.sniffs import quiet
 from pullback.words.specs import carries_derivative
-
-
-@define(eq=False)
-class StagedStep:
-    """A step that a stage has recorded: what its reverse reads, and, when it is asked for, its tape."""
-
-    stage: Stage
-    slots: tuple[Any, ...]
-    captured: list[int]
-    """Ids of the captured values in the trace around."""
-    work: Workspace
-    n_leaves: int
-    k: int
-    items: Sequence[Item] = ()
-    thawed: Tape | None = field(default=None, init=False)
-
-    @property
-    def tape(self) -> Tape:
-        """As the ordinary way would have recorded the step."""
-        if self.thawed is None:
-            tape = self.work.steps.opened(self.k)
-            tape.close()
-            self.thawed = self.stage.thawed(tape, self.slots, self.captured)
-        return self.thawed
-
-    @property
-    def entered(self) -> list[int | None]:
-        """Record ids of the state leaves at the start."""
-        return self.stage.places[0]
-
-    @property
-    def x_entered(self) -> list[int | None]:
-        """The same of the leaves of ``xs``."""
-        return self.stage.places[1]
-
-    @property
-    def left(self) -> list[tuple[int, Any] | None]:
-        """Record id and spec of the leaves after the step."""
-        return self.stage.left[: self.n_leaves]
-
-    @property
-    def ys(self) -> list[tuple[int, Any] | None]:
-        """The same of its outputs."""
-        return self.stage.left[self.n_leaves :]
-
-    def release(self) -> None:
-        """Nothing in it books anything."""
-
-    def seeds(self, cts: list[Any]) -> list[Any] | None:
-        """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for
-        others."""
-        seeds, specs = [], iter(self.stage.specs)
-        for ct, wanted in zip(cts, self.stage.seeded, strict=True):
-            if not wanted:
-                continue
-            spec = next(specs)
-            kind = np.ndarray if spec.shape else np.generic
-            if not isinstance(ct, kind) or ct.shape != spec.shape or ct.dtype != spec.dtype:
-                return None
-            if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
-                return None
-            seeds.append(ct)
-        return seeds
-
-    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[Sequence[Any], Any]:
-        """The cotangents of the inputs, and those of captured values with their ids. ``own`` says that the seeds are
-        what this has returned for the step after."""
-        stage = self.stage
-        generated = stage.reverse_own if own else stage.reverse
-        with quiet():
-            cts, gathered = generated.function(self.slots, seeds, *self.work.of(generated))
-        if False in stage.entered:
-            found = iter(cts)
-            cts = [next(found) if wanted else None for wanted in stage.entered]
-        ids = compress(self.captured, stage.gathered) if False in stage.gathered else self.captured
-        return cts, zip(ids, gathered, strict=True)
 
 
 @define(eq=False)
@@ -134,6 +54,11 @@ class StagedSteps:
     kinds: list[Any] = field(factory=list, init=False)
     """The types of the leaves of the state then."""
 
+    going: Any = field(default=None, init=False)
+    """What is known of steps that go straight on (``straight_steps.Going``)."""
+    step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
+    """By list of operations: what the staged steps that do it share."""
+
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
         if k < self.first or TRAPPED.get() or not errors_are_ordinary():
@@ -153,7 +78,7 @@ class StagedSteps:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
         row = None if self.steps.xs is None else self.steps.row(k)
-        if state is not self.state and not self._enters_again(state, row):
+        if state is not self.state and not self.enters_again(state, row):
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
         if self.run is None or self.run[0].tape.thread != get_ident():
@@ -163,26 +88,25 @@ class StagedSteps:
         known = [stage.known for stage in variants.stages]
         if len(known) > 1:  # what was done last is tried first
             known.sort(key=lambda one: one is not self.last)
-        run.begin(known, (*results, *x_results), partial(self._begun, run, keeps=keeps))
+        run.begin(known, (*results, *x_results), partial(self.begun, run, keeps=keeps))
         try:
-            parts = self._called(k, run, within, run.entered(state, results), row and run.entered(row, x_results))
-            if run.following is not None:
-                n = len(parts[0])
-                del parts  # the handles serve the next step if nobody has them
-                done = self._computed(k, state, run, n, keeps=keeps)
-                self.run, whole = (run, within), True
-                return done
-            tape = run.eager.tape
-            assert tape is not None  # an eager run has one
-            with Releasing(tape):
-                return self._ordinary(k, state, run, *parts)
+            with within:
+                handles, xs = run.entered(state, results), row and run.entered(row, x_results)
+                parts = self.returned(run, *self.steps.call_body(k + self.steps.lower, handles, xs))
+                del handles, xs
+            whole = run.following is not None
+            done = self.settled(k, state, run, parts, keeps=keeps)
+            if whole:
+                self.run = run, within
         except BaseException:
+            whole = False
             if run.eager.tape is not None:
                 with Releasing(run.eager.tape):
                     raise
             raise
         finally:
             run.end(whole=whole)
+        return done
 
     def _entry(self, state: list[Any], row: Any) -> Any:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
@@ -192,7 +116,7 @@ class StagedSteps:
         types = [kind for kind, result in zip(self.kinds, results, strict=True) if result is None]
         return self.shelf.of((results, x_results, types)), results, x_results
 
-    def _enters_again(self, state: list[Any], row: Any) -> bool:
+    def enters_again(self, state: list[Any], row: Any) -> bool:
         """Whether the leaves are of the kinds that entered last."""
         if self.entry is None:
             return False
@@ -212,24 +136,34 @@ class StagedSteps:
         run = ShadowRun(tape, Twins(partial(self.steps.opened, k), tape.level))
         return run, Enclosed(self.steps.enclosing, CAPTURED, tape)
 
-    def _called(
-        self, k: int, run: ShadowRun, within: Enclosed, handles: list[Any], xs: Any
-    ) -> tuple[list[Any], list[Any]]:
-        steps = self.steps
-        with within:
-            new, ys = steps.call_body(k + steps.lower, handles, xs)
-            if run.surrendered:
-                tape = run.eager.tape
-                assert tape is not None  # who has surrendered has one
-                return [returned_by(leaf, tape) for leaf in new], [returned_by(leaf, tape) for leaf in ys]
-            if not run.ends(new, ys):
-                new, ys = [present(leaf, run.tape) for leaf in new], [present(leaf, run.tape) for leaf in ys]
-                run.finish(new, ys)
+    def returned(self, run: ShadowRun, new: list[Any], ys: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The leaves and the outputs that the body has returned, as the run has them."""
+        if run.surrendered:
+            tape = run.eager.tape
+            assert tape is not None  # who has surrendered has one
+            return [returned_by(leaf, tape) for leaf in new], [returned_by(leaf, tape) for leaf in ys]
+        if not run.ends(new, ys):
+            new, ys = [present(leaf, run.tape) for leaf in new], [present(leaf, run.tape) for leaf in ys]
+            run.finish(new, ys)
         return new, ys
+
+    def settled(
+        self, k: int, state: list[Any], run: ShadowRun, parts: tuple[list[Any], list[Any]], *, keeps: bool
+    ) -> tuple[Any, list[Any]]:
+        """The step of which the body has returned ``parts``: computed by its stage, or else recorded."""
+        if run.following is not None:
+            n = len(parts[0])
+            for part in parts:
+                part.clear()  # the handles serve the next step if nobody has them
+            return self._computed(k, state, run, n, keeps=keeps)
+        tape = run.eager.tape
+        assert tape is not None  # an eager run has one
+        with Releasing(tape):
+            return self._ordinary(k, state, run, *parts)
 
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
         steps, captured = self.steps, run.captured
-        stage, work = self._work_of(run.following)
+        stage, work = self.work_of(run.following)
         if captured != self.checked:
             steps.require_captures(captured, k)
             self.checked = captured
@@ -238,7 +172,7 @@ class StagedSteps:
             returned, *slots = run.next_part()
         else:
             returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
-        step = StagedStep(stage, slots[0], captured, work, n, k) if keeps else None
+        step = StagedStep(self.kind_of(stage, work, captured, n), slots[0], k) if keeps else None
         after, ys = list(returned), []
         if len(returned) != n:
             after, ys = after[:n], after[n:]
@@ -254,13 +188,19 @@ class StagedSteps:
         self.state, self.last = after if stage.repeats else None, stage.known
         return step, after
 
-    def _begun(self, run: ShadowRun, known: Known, *, keeps: bool) -> UnderWay:
+    def begun(self, run: ShadowRun, known: Known, *, keeps: bool) -> UnderWay:
         """A step that is known, and of which values are read: computed up to these."""
-        stage, work = self._work_of(known)
+        stage, work = self.work_of(known)
         generated = stage.record if keeps else stage.advance
         return begun(generated, run.inputs, run.values, run.constants, *work.of(generated))
 
-    def _work_of(self, known: Any) -> tuple[Stage, Workspace]:
+    def kind_of(self, stage: Stage, work: Workspace, captured: list[int], n: int) -> StepKind:
+        kind = self.step_kinds.get(stage.known)
+        if kind is None or kind.captured != captured:
+            kind = self.step_kinds[stage.known] = StepKind(stage, captured, work, n)
+        return kind
+
+    def work_of(self, known: Any) -> tuple[Stage, Workspace]:
         found = self.works.get(known)
         if found is None:
             [stage] = [stage for stage in self.entry[0].stages if stage.known is known]

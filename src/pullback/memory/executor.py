@@ -64,12 +64,26 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 
 
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
-    """Carry out the rest of the actions, up to EndReverse."""
+    """Carry out the rest of the actions, up to EndReverse. A chain with a method ``record_and_reverse`` is told at once
+    where both follow each other."""
+    at_once = getattr(chain, "record_and_reverse", None)
     for action in schedule:
         if type(action) is EndReverse:
             machine.apply(action)
             return
-        carry_out(action, machine, chain)
+        if at_once is None or type(action) is not Record:
+            carry_out(action, machine, chain)
+            continue
+        machine.apply(action)
+        following = next(schedule, None)
+        if type(following) is Reverse and following.step == action.step:
+            machine.apply(following)
+            at_once(action.step)
+            continue
+        chain.record(action.step)
+        if following is None:
+            break
+        carry_out(following, machine, chain)
     raise ScheduleError(f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last")
 
 

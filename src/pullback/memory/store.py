@@ -79,6 +79,16 @@ class Store:
         """Store an entry; raises :class:`PolicyError` for a tier that does not exist."""
         self._put((kind, step, tier), entry)
 
+    def put_tapes(self, first: int, tier: str, tapes: Sequence[Entry]) -> None:
+        """Store the tapes of steps one after the other, from ``first`` on."""
+        place, entries = self.tiers[tier], self.entries
+        for step, tape in enumerate(tapes, first):
+            key = "tape", step, tier
+            entries[key] = place.take(tape)
+            if place.in_memory and tape.items:
+                self.booked[key] = tape.items
+                self.ledger.hold(tape.items)
+
     def get(self, kind: str, step: int, tier: str) -> Any:
         """The entry, which stays stored."""
         return self.tiers[tier].give(self.entries[kind, step, tier])

@@ -66,6 +66,12 @@ class Sweep:
             if type(total) is np.ndarray:
                 self.own_gathered.add(ident)
 
+    def totals(self, idents: Sequence[int]) -> list[Any] | None:
+        """The sums of these, where all are arrays of our own, to be added to in place."""
+        found = [self.gathered.get(ident) for ident in idents]
+        own = all(ident in self.own_gathered for ident in idents)
+        return found if own and all(type(total) is np.ndarray for total in found) else None
+
 
 def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
     """Pull the cotangents of each sweep, one for each seed, back through the records ``stop - 1`` down to ``start``.

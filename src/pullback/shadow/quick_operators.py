@@ -20,13 +20,15 @@ from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import ADD, TAKE, WRITE, Constant, Operation
+from pullback.shadow.operations import ADD, READ, TAKE, WRITE, Constant, Operation
 from pullback.tracing.tracer import Tracer, View
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state
 
 EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""
+UNBOUND: Final = ((None, None, None, None),)
+"""The same of what is bound (:func:`bound_entry`)."""
 FANCY: Final = "a read by arrays"
 
 
@@ -41,11 +43,18 @@ class Known:
     """The numbers of the values that it returns."""
     n_leaves: int = field(init=False, repr=False)
     """How many of these are leaves of the state."""
+    stops: bool = field(init=False, repr=False)
+    """Whether something is computed before the step is over: a value is read, or a call has an effect."""
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "n_leaves", self.operations[-1].params[0])
         object.__setattr__(self, "ends", self.operations[-1].operands)
+        object.__setattr__(self, "stops", any(map(_stops, self.operations)))
         object.__setattr__(self, "quick", tuple(map(quick_entry, self.operations)))
+
+
+def _stops(op: Operation) -> bool:
+    return op.what is READ or (type(op.what) is Primitive and op.what.ordered)
 
 
 def quick_entry(op: Operation) -> tuple[Any, ...]:
@@ -82,6 +91,20 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
         return EAGER[0]
     second = ends[1] if len(ends) > 1 else None
     return op.what, ends[0], second, op.makes[0], None, result, op.what.name
+
+
+def bound_entry(entry: tuple[Any, ...], by_number: dict[int, Any], made: Any) -> tuple[Any, ...]:
+    """What an operator compares with first: ``(name, first, second, made)``, the same as a quick entry with the handles
+    of a pool themselves in the place of their numbers.
+
+    Where all before agrees, a handle of the pool stands for what it stood for in the step that is known, and a view is
+    stale where it was: to ask whether it is the very one is enough.
+    """
+    _, first, second, _, _, _, name = entry
+    if name is None or name is FANCY or entry[0] is GETITEM:
+        return UNBOUND[0]
+    first, second = (by_number[end] if type(end) is int else end for end in (first, second))
+    return name, first, second, made
 
 
 def _is_fancy(key: Any) -> bool:
@@ -148,8 +171,20 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
     in the second."""
 
     def operator(self: Any, other: Any) -> Any:
-        tape, kind = self._tape, type(other)
+        tape = self._tape
         run = tape.shadow
+        at = run.at
+        bound = run.bound[at]
+        if bound[own] is self and bound[0] == key and error_state() is run.errors and warnings.filters is run.filters:
+            wanted = bound[others]
+            if other is wanted:
+                run.at = at + 1
+                return bound[3]
+            if type(other) is wanted:  # a number of Python's
+                run.constants.append(other)
+                run.at = at + 1
+                return bound[3]
+        kind = type(other)
         if kind is not float and isinstance(other, Handle) and other._tape is not tape:
             other = run.foreign(other)
             kind = type(other)

@@ -13,7 +13,7 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import freeze
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import CAPTURE, READ, Operation
-from pullback.shadow.quick_operators import EAGER, Known
+from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.valueless import Following
 from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
@@ -95,7 +95,7 @@ class Reading(Following):
             return
         self.operations = followed.operations[: self.at]
         self._lay_down()
-        self.following, self.quick, self.at = None, EAGER, 0
+        self.following, self.quick, self.bound, self.at = None, EAGER, UNBOUND, 0
         tape = self.eager.opened()
         for number, value in enumerate(self.inputs):
             self.eager.enter(number, value)

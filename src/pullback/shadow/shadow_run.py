@@ -38,7 +38,7 @@ from pullback.shadow.operations import (
     entry_of,
     same,
 )
-from pullback.shadow.quick_operators import EAGER, Known
+from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.shadow.twins import Twins, become, told
 from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, ValuelessView
@@ -91,7 +91,7 @@ class ShadowRun(Reading):
         if known:
             self._follow(known[0], entering)
         else:
-            self.following, self.quick = None, EAGER
+            self.following, self.quick, self.bound = None, EAGER, UNBOUND
             self.eager.opened()
 
     @property

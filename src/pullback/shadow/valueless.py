@@ -14,9 +14,11 @@ from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, TAKE, WRITE, Result, is_like, likeness
 from pullback.shadow.quick_operators import (
     EAGER,
+    UNBOUND,
     Known,
     array_ufunc,
     binary,
+    bound_entry,
     getitem,
     in_place,
     increment,
@@ -186,8 +188,15 @@ class Pool:
     """Of the leaves that enter."""
     made: list[Any] = field(factory=list, init=False)
     """By place: what the operation there gives."""
+    bound: list[tuple[Any, ...]] = field(init=False)
+    """By place: what an operator compares with before anything else (``bound_entry``), once the pool serves again."""
+    starting: tuple[Any, ...] = field(default=(), init=False)
+    """The handles of what enters, then."""
+    ending: tuple[Any, ...] | None = field(default=None, init=False)
+    """The handles that the step returns; None where it returns anything else, and before the pool serves again."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
     """By place: a call that gives what the operations from there on give (``ShadowRun.repeated``)."""
+    is_bound: bool = field(default=False, init=False)
     handles: list[Any] = field(init=False)
     holders: list[int] = field(init=False)
     """How many hold each of these while no step is under way."""
@@ -198,7 +207,21 @@ class Pool:
         self._make({handle._id: handle for handle in self.entering})
         self.handles = list(self.given(len(self.made)))
         self.origins = {id(handle): (handle._id, handle._flag) for handle in self.handles}
+        self.bound = [UNBOUND[0]] * len(self.made)
         self.holders = holders(self.handles)
+
+    def bind(self) -> None:
+        """The pool serves again: it is worth the while to say which handles each operation is applied to."""
+        by_number = {handle._id: handle for handle in self.entering}
+        for at, (op, made) in enumerate(zip(self.known.operations, self.made, strict=True)):
+            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+                by_number[op.makes[0]] = by_number[op.operands[0]]
+                continue
+            by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
+            self.bound[at] = bound_entry(self.known.quick[at], by_number, made)
+        ends = tuple(by_number.get(end) if type(end) is int else None for end in self.known.ends)
+        self.ending = None if any(end is None for end in ends) else ends
+        self.starting, self.is_bound = tuple(self.entering), True
 
     def _make(self, by_number: dict[int, Any]) -> None:
         for op in self.known.operations:
@@ -234,10 +257,11 @@ class Pool:
         """Whether nobody has kept a handle of the step that is over; those that were ``written`` to stand for their
         first values again."""
         while written:
-            handle = written.pop()
+            handle = written[-1]
             origin = self.origins.get(id(handle))
             if origin is None:
                 return False
+            written.pop()
             handle._id, handle._flag = origin
             handle.__class__ = CLASSES[origin[1].kind]
             del handle  # it would be one more who holds it
@@ -254,6 +278,8 @@ class Following:
     """What the operators compare with, by place (``quick_entry``)."""
     at: int = field(default=0, init=False)
     """The place of the next operation while one list is followed."""
+    bound: Sequence[Any] = field(default=UNBOUND, init=False)
+    """The same as the very handles of the pool."""
     made: Sequence[Any] = field(default=(), init=False)
     """The handles that its operations give, by place."""
     pool: Pool | None = field(default=None, init=False)
@@ -313,7 +339,11 @@ class Following:
             results = [result for result in entering if result is not None]
             handles = [handle_of(self.tape, k, result) for k, result in enumerate(results)]
             pool = self.pools[known] = Pool(known, self.tape, handles)
-        self.following, self.quick, self.pool, self.made = known, known.quick, pool, pool.made
+        elif not pool.is_bound:
+            pool.bind()
+            pool.holders = holders(pool.handles)
+        self.following, self.quick, self.bound = known, known.quick, pool.bound
+        self.pool, self.made = pool, pool.made
 
     def _lay_down(self) -> None:
         """The handles of the list are those of this step alone."""

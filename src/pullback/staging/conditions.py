@@ -45,8 +45,7 @@ def kernels_may_run() -> bool:
 def computed(generated: Generated, *arguments: Any) -> Any:
     """What a generated forward gives. Its warnings, and the notes of its errors, name the user's lines. Kernels are for
     NumPy's default error state."""
-    if generated.plain is not None and not kernels_may_run():
-        generated = generated.plain
+    generated = usable(generated)
     return _telling(generated, generated.function, arguments)
 
 
@@ -68,25 +67,34 @@ class UnderWay:
 def begun(generated: Generated, *arguments: Any) -> UnderWay:
     """A generated forward whose values are read; what comes after one may be appended to the ``arguments`` until
     then."""
-    if generated.plain is not None and not kernels_may_run():
-        generated = generated.plain
+    generated = usable(generated)
     return UnderWay(generated, generated.function(*arguments))
 
 
 def _telling(generated: Generated, function: Any, arguments: tuple[Any, ...]) -> Any:
     try:
-        with under_error_state(_warn):
+        with under_error_state(warn):
             return function(*arguments)
     except Exception as error:
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code is generated.function.__code__:
-                say_where(error, f"at {site_text(generated.sites.get(trace.tb_lineno, (0, ''))[0])}")
-            trace = trace.tb_next
+        say_line(error, generated)
         raise
 
 
-def _warn(kind: str, flag: int) -> None:
+def usable(generated: Generated) -> Generated:
+    """The function itself, or the one without kernels where these may not run."""
+    return generated if generated.plain is None or kernels_may_run() else generated.plain
+
+
+def say_line(error: Exception, generated: Generated) -> None:
+    """Note the user's line in an error that a generated function has raised."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is generated.function.__code__:
+            say_where(error, f"at {site_text(generated.sites.get(trace.tb_lineno, (0, ''))[0])}")
+        trace = trace.tb_next
+
+
+def warn(kind: str, flag: int) -> None:
     """Warn as NumPy would have warned of the user's own line."""
     frame: Any = sys._getframe(1)
     while frame is not None and of_file(frame.f_code.co_filename) is None:

@@ -1,0 +1,225 @@
+"""Steps that go straight on: each does what the last one did, so that nothing but the values is new.
+
+What is asked of a single step before it begins and after it has ended is asked once here, but for what the step itself
+could change. A step that does anything else is finished as a single one, and ends the run.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+from attrs import define
+
+from pullback.loops.rerun import as_before
+from pullback.loops.staged_step import StagedStep, StepKind
+from pullback.loops.staged_steps import StagedSteps
+from pullback.memory.store import Store
+from pullback.memory.sweep import Releasing
+from pullback.policies.actions import MEMORY
+from pullback.recording.tape import NOTHING_KEPT
+from pullback.recording.traps import TRAPPED
+from pullback.shadow.operations import Result, enters_as
+from pullback.shadow.quick_operators import Known
+from pullback.staging.conditions import say_line, usable, warn
+from pullback.words.sniffs import error_state, quiet, under_error_state
+from pullback.words.structures import LEAF
+
+
+@define(eq=False)
+class Going:
+    """What has been asked of the steps that go straight on, and need not be asked again while it holds."""
+
+    entry: Any
+    run: Any
+    known: list[Known]
+    """The list of operations that they do, before the others."""
+    results: list[Result]
+    """What kinds of leaves enter."""
+    errors: Any
+    """NumPy's error state."""
+
+    def holds(self, staged: StagedSteps, state: list[Any]) -> bool:
+        """Whether it still does, for steps from ``state`` on."""
+        if (
+            staged.entry is not self.entry
+            or staged.run is None
+            or staged.run[0] is not self.run
+            or self.run.following is not self.known[0]
+            or error_state() is not self.errors
+            or TRAPPED.get()
+            or self.run.tape.thread != get_ident()
+        ):
+            return False
+        if state is staged.state:
+            return True
+        for result, leaf in zip(self.results, state, strict=True):  # noqa: SIM110 - every step comes here
+            if not enters_as(result, leaf):
+                return False
+        return True
+
+
+def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
+    steps = staged.steps
+    if staged.run is None or any(steps.x_active) or not staged.takes(k) or staged.run[0].tape.thread != get_ident():
+        return None
+    if state is not staged.state and not staged.enters_again(state, steps.row(k)):
+        return None
+    variants, results, _ = staged.entry
+    run = staged.run[0]
+    known = run.following
+    if known is None or known.stops or None in results or len(known.ends) != known.n_leaves:
+        return None
+    others = [stage.known for stage in variants.stages if stage.known is not known]
+    return Going(staged.entry, run, [known, *others], results, error_state())
+
+
+def straight(
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any = None
+) -> tuple[int, list[Any]]:
+    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
+    the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
+    steps = staged.steps
+    if k >= stop or staged.run is None or steps.ledger.heard:  # what is reported is booked step by step
+        return k, state
+    going = staged.going
+    if going is None or not going.holds(staged, state):
+        going = staged.going = _going(staged, k, state)
+        if going is None:
+            return k, state
+    run, within = staged.run
+    staged.run, whole, parts = None, False, None
+    run.begin(going.known, going.results, partial(staged.begun, run, keeps=True))
+    try:
+        with within:
+            k, state, left = _while_alike(staged, run, k, stop, state, take, one)
+            if left is not None:
+                parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
+                left = None
+        if parts is None:
+            staged.run, whole = (run, within), True
+        else:
+            whole = run.following is not None
+            step, state = staged.settled(k, state, run, parts, keeps=True)
+            if whole:
+                staged.run = run, within
+            take(step)
+            k += 1
+    except BaseException:
+        whole = False
+        if run.eager.tape is not None:
+            with Releasing(run.eager.tape):
+                raise
+        raise
+    finally:
+        run.end(whole=whole)
+    return k, state
+
+
+def _while_alike(
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any
+) -> tuple[int, list[Any], Any]:
+    """The same, and what the body has returned from a step that differs; None where all are alike."""
+    steps, pool = staged.steps, run.pool
+    stage, work = staged.work_of(run.following)
+    ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
+    told = under_error_state(warn)
+    call, lower, compares = steps.call, steps.lower, steps.verifier.compares
+    function, places = generated.function, work.of(stage.record)
+    if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
+        return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
+    alone = steps.definition is LEAF
+    starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
+    run.inputs = state
+    while True:
+        carry, y = call(k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k))
+        if (
+            run.at != last
+            or y is not None
+            or (carry is not ending[0] if alone else not _are(carry, ending))
+            or run.following is not stage.known
+        ):
+            return k, state, (carry, y)
+        carry = None
+        run.at += 1
+        if kind is None or run.captured != kind.captured:
+            steps.require_captures(run.captured, k)
+            staged.checked = run.captured
+            kind = staged.kind_of(stage, work, run.captured, len(state))
+        try:
+            with told:
+                returned, slots = function(state, run.values, run.constants, *places)
+        except Exception as error:
+            say_line(error, generated)
+            raise
+        after = list(returned) if stage.closed else as_before(state, returned)
+        if compares:
+            steps.verifier.after(k, after, [])
+        state.clear()  # of what nobody else has, nothing stays
+        staged.state = state = after
+        if one is None or one.after is not kind or not kind.goes_on:
+            take(StagedStep(kind, slots, k))
+        else:
+            _back_at_once(kind, slots, one)
+        k += 1
+        if k == stop or not _begins_again(run, state):
+            return k, state, None
+
+
+def _back_at_once(kind: StepKind, slots: tuple[Any, ...], one: Any) -> None:
+    """Pull the cotangents of a pass back through a step of the kind that it has come through last."""
+    function, places = kind.own
+    with quiet():
+        one.cts, gathered = function(slots, one.cts, *places)
+    for ident, ct in zip(kind.ids, gathered, strict=True):
+        one.sums.gather(ident, ct)
+
+
+def straight_back(store: Store, k: int, one: Any) -> int:
+    """Reverse steps from ``k`` down, as far as they are of the kind that the pass has reversed last, whose cotangents
+    are seeds as they are. The next step to reverse."""
+    entries, booked, kind = store.entries, store.booked, one.after
+    if one.outer is not None or not kind.goes_on:
+        return k
+    cts, sums, ids = one.cts, one.sums, kind.ids
+    function, places = kind.own
+    totals: list[Any] | None = None
+    while k >= 0:
+        key = "tape", k, MEMORY
+        step = entries.get(key)
+        if type(step) is not StagedStep or step.kind is not kind:
+            break
+        del entries[key]
+        if booked:
+            store.ledger.release(booked.pop(key, ()))
+        cts, gathered = function(step.slots, cts, *places)
+        one.cts = cts
+        if totals is None:
+            for ident, ct in zip(ids, gathered, strict=True):
+                sums.gather(ident, ct)
+            totals = sums.totals(ids)
+        else:
+            for total, ct in zip(totals, gathered, strict=False):
+                np.add(total, ct, total)
+        k -= 1
+    return k
+
+
+def _begins_again(run: Any, inputs: list[Any]) -> bool:
+    """Whether the next step begins, in the same block and on the same handles: not where somebody has kept one."""
+    run.stands, run.outer = {}, []
+    if not run.pool.serves_again(run.written):
+        return False
+    run.at, run.tape.kept, run.inputs = 0, NOTHING_KEPT, inputs
+    run.captured, run.values, run.constants = [], [], []
+    return True
+
+
+def _are(carry: Any, ending: tuple[Any, ...]) -> bool:
+    if type(carry) is not tuple or len(carry) != len(ending):
+        return False
+    for leaf, end in zip(carry, ending, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner
+        if leaf is not end:
+            return False
+    return True
