@@ -54,6 +54,7 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import backends, schedules, testing
     from pullback import numpy as numpy
+    from pullback.budgets.budget import Budget
     from pullback.calls.staged_functions import staged
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
@@ -77,6 +78,7 @@ else:
     # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "Binomial": "pullback.policies.binomial",
+        "Budget": "pullback.budgets.budget",
         "Recompute": "pullback.policies.recompute",
         "backends": "pullback.backends",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
@@ -124,6 +126,7 @@ else:
 
 __all__ = [
     "Binomial",
+    "Budget",
     "BudgetError",
     "CheckError",
     "Composite",
