@@ -1,7 +1,6 @@
 """Budget: as few forward steps as a number of bytes allows."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from attrs import evolve, field, frozen
 
@@ -11,6 +10,10 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import Tapes
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
+
+
+def _as_max_bytes(value: object) -> int:
+    return as_bytes(value, "max_bytes")
 
 
 @frozen(repr=False)
@@ -30,7 +33,7 @@ class Budget(MemoryPolicy):
     sizes.
     """
 
-    max_bytes: int = field(converter=partial(as_bytes, name="max_bytes"))
+    max_bytes: int = field(converter=_as_max_bytes)
     reserved: int = field(default=0, kw_only=True)
     """Bytes that others hold: of these the loop tells (:meth:`reserving`)."""
 
