@@ -234,11 +234,12 @@ class LoopRecord:
         return policy.schedule(n, **self.sizes)
 
     def _ct_bytes_ahead(self) -> int:
-        """At most what :attr:`ct_bytes` will sum to, and the running state, which whatever follows the loop may keep."""
+        """At most what :attr:`ct_bytes` will sum to, and the running state: what follows the loop may keep it."""
         steps = self.chain.steps
         specs = (steps.captured_specs or {}).values()
         rows: list[int] = [getattr(x, "nbytes", 0) for x in steps.xs or ()]
-        return 2 * self.sizes["state_bytes"] + sum(rows) + sum(spec.nbytes for spec in specs if spec is not None)
+        captured: int = sum(spec.nbytes for spec in specs if spec is not None)
+        return 2 * self.sizes["state_bytes"] + sum(rows) + captured
 
     def _go_back(self, passes: list[Pass]) -> None:
         if type(self.policy) is SaveAll:
