@@ -219,7 +219,7 @@ def test_a_truncated_array(folder):
 
 
 BAD_POLICIES = {
-    "Binomial(": r"'Binomial\(' is no policy; write one of Binomial, Mixed, Periodic, Recompute, SaveAll",
+    "Binomial(": r"'Binomial\(' is no policy; write one of Binomial, Budget, Mixed, Periodic, Recompute, SaveAll",
     "Nonsense(3)": r"'Nonsense\(3\)' is no policy that is known here",
     "Binomial(0)": r"'Binomial\(0\)': snapshots must be at least 1, got 0",
     "Binomial": r"'Binomial' has the wrong arguments \(.*missing",

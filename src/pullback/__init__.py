@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
     from pullback.policies.binomial import Binomial
+    from pullback.policies.budget import Budget
     from pullback.policies.mixed import Mixed
     from pullback.policies.periodic import Periodic
     from pullback.policies.recompute import Recompute
@@ -79,6 +80,7 @@ else:
     # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
         "Binomial": "pullback.policies.binomial",
+        "Budget": "pullback.policies.budget",
         "Mixed": "pullback.policies.mixed",
         "Periodic": "pullback.policies.periodic",
         "Recompute": "pullback.policies.recompute",
@@ -128,6 +130,7 @@ else:
 
 __all__ = [
     "Binomial",
+    "Budget",
     "BudgetError",
     "CheckError",
     "Composite",

@@ -11,7 +11,7 @@ from tests.programs.policies import MARKED, X, same_everywhere
 
 import pullback as pb
 from pullback.memory.in_force import depth
-from pullback.policies.binomial_split import forward_steps
+from pullback.optima.binomial_split import forward_steps
 
 
 def test_marked_steps():

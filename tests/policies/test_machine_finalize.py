@@ -2,8 +2,8 @@
 
 import pytest
 
+from pullback.optima.binomial_split import held_forward_steps
 from pullback.policies.binomial import Binomial
-from pullback.policies.binomial_split import held_forward_steps
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.simulator import machine_for, play

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback.optima.binomial_split import forward_steps, held_forward_steps, repetitions
 from pullback.policies.binomial import Binomial
-from pullback.policies.binomial_split import forward_steps, held_forward_steps, repetitions
 from pullback.policies.online import greedy
 from pullback.policies.simulator import machine_for, play
 from pullback.schedules import Advance, EndForward, simulate

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.memory.ledger import Report
@@ -118,6 +118,10 @@ class Watched(MemoryPolicy):
         self.schedules[n, state_bytes, tape_bytes] = schedule
         return schedule
 
+    def reserving(self, nbytes: int) -> MemoryPolicy:
+        """The same of the policy that keeps these bytes free."""
+        return evolve(self, policy=self.policy.reserving(nbytes))
+
     def __repr__(self) -> str:
         return repr(self.policy)
 
@@ -132,7 +136,7 @@ def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
         # A loop of unknown length has told its schedule where it ended.
         length = schedule.n if schedule.n is not None else n or 0
         longest = max(length, longest or 0)
-        again = policy.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        again = schedule.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         now = 0
         for action in play(again, length, machine_for(again, length)):
             if isinstance(action, Save | Delete) and action.kind == "state":

@@ -16,6 +16,7 @@ from pullback.loops.staged_step import StagedStep
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
+from pullback.policies.base import MemoryPolicy
 from pullback.policies.machine import Machine
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, make
@@ -150,6 +151,8 @@ class LoopRecord:
     carry's, those of the captured values, and those of ``xs``."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
+    besides: int | None = field(default=None, init=False)
+    """Bytes that are held beside snapshots and tapes, as known when the first schedule is made."""
     forecast: Forecast | None = field(default=None, init=False)
     """While planning."""
 
@@ -203,7 +206,7 @@ class LoopRecord:
             self.booked = [*value_items(chain.start, "snapshot"), *value_items(captured, "snapshot")]
             ledger.hold(self.booked)
         if loops is not None:
-            self.forecast = forecast(chain, self.n, start, lambda n: self.policy.schedule(n, **self.sizes))
+            self.forecast = forecast(chain, self.n, start, self._scheduled)
             self.n = self.forecast.n
             loops.append(self)
             return
@@ -218,9 +221,26 @@ class LoopRecord:
         if type(self.policy) is SaveAll:
             self.n = self.chain.go_forward_saving(self.n)
             return
-        self.schedule, self.machine = self.policy.schedule(self.n, **self.sizes), Machine(self.n)
+        self.schedule, self.machine = self._scheduled(self.n), Machine(self.n)
         self.chain.go_forward(self.schedule, self.machine)
         self.n = self.machine.n
+
+    def _scheduled(self, n: int | None) -> Any:
+        """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
+        policy = self.policy
+        if isinstance(policy, MemoryPolicy):
+            if self.besides is None:
+                self.besides = self.chain.store.ledger.total + self._ct_bytes_ahead()
+            policy = policy.reserving(self.besides)
+        return policy.schedule(n, **self.sizes)
+
+    def _ct_bytes_ahead(self) -> int:
+        """At most what :attr:`ct_bytes` will sum to, and the running state: what follows the loop may keep it."""
+        steps = self.chain.steps
+        specs = (steps.captured_specs or {}).values()
+        rows: list[int] = [getattr(x, "nbytes", 0) for x in steps.xs or ()]
+        captured: int = sum(spec.nbytes for spec in specs if spec is not None)
+        return 2 * self.sizes["state_bytes"] + sum(rows) + captured
 
     def _go_back(self, passes: list[Pass]) -> None:
         if type(self.policy) is SaveAll:

@@ -1,5 +1,5 @@
-"""What the best schedules do first, as numbers: tables of dynamic programs, made by NumPy and read by policies.
+"""What the best schedules do first, as numbers: closed forms and tables of dynamic programs, read by policies.
 
-May import: NumPy alone.
+May import: words.
 May be imported by: policies.
 """

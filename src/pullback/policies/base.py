@@ -156,6 +156,10 @@ class MemoryPolicy:
             ) from error
         return Schedule(actions, n, policy=self)
 
+    def reserving(self, nbytes: int) -> "MemoryPolicy":  # noqa: ARG002
+        """The policy for a loop that holds ``nbytes`` beside snapshots and tapes: itself, unless it counts bytes."""
+        return self
+
     # For those who override it.
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
         """Yield the actions for ``n`` steps: the one method a user's policy writes."""

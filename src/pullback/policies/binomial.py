@@ -5,9 +5,9 @@ from typing import Final
 
 from attrs import field, frozen
 
+from pullback.optima.binomial_split import split
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.binomial_split import split
 from pullback.policies.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.words.errors import PolicyError
 
@@ -34,7 +34,7 @@ class Binomial(MemoryPolicy):
     them.
 
     x_0 takes one snapshot. The tape of one step is held besides. t is the repetition number of
-    :func:`pullback.policies.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest snapshot
+    :func:`pullback.optima.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest snapshot
     writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
@@ -104,7 +104,7 @@ def reverse_from(snapshots: list[int], r: int, s: int, first: int = 0) -> Iterat
     become free are used again.
 
     Snapshot i and all slots after it serve the steps up to snapshot i+1. So each gap is an independent binomial problem
-    with s - i slots: the theorem of :func:`pullback.policies.binomial_split.split`.
+    with s - i slots: the theorem of :func:`pullback.optima.binomial_split.split`.
     """
     while snapshots and snapshots[-1] >= r:
         yield Delete("state", snapshots.pop())

@@ -12,7 +12,7 @@ from math import isqrt
 from operator import add
 from typing import TypeAlias
 
-from pullback.policies.binomial_split import advances
+from pullback.optima.binomial_split import advances
 
 Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
 

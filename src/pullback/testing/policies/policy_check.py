@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
@@ -123,6 +123,10 @@ class Watched(MemoryPolicy):
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         self.requests.append((n, state_bytes, tape_bytes, schedule))
         return schedule
+
+    def reserving(self, nbytes: int) -> MemoryPolicy:
+        """The same of the policy that keeps these bytes free."""
+        return evolve(self, policy=self.policy.reserving(nbytes))
 
     def __repr__(self) -> str:
         return repr(self.policy)

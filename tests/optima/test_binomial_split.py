@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.policies import binomial_split as costs
+from pullback.optima import binomial_split as costs
 from pullback.policies.recompute import best_segments
 from pullback.words.errors import PolicyError
 
