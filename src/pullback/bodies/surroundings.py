@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from operator import is_
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,39 @@ from attrs import define, field
 
 from pullback.bodies.changes import Watched, are_same
 from pullback.bodies.reachable import Place, Reachable
-from pullback.recording.handles import Handle, freeze
-from pullback.recording.tape import PAUSED, SMALL
+from pullback.recording.handles import Handle, freeze, read_only
+from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError
 from pullback.words.sniffs import legacy_bytes
+
+
+class OnValues:
+    """Within the block the cells of a closure hold values in the place of handles of traces that stand still."""
+
+    __slots__ = ("_cells", "_handles", "_seen")
+
+    def __init__(self, cells: list[CellType]) -> None:
+        self._cells = cells
+        self._seen: dict[int, tuple[Any, Any]] = {}
+
+    def __enter__(self) -> None:
+        handles = [(cell, cell.cell_contents) for cell in self._cells]
+        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
+        for cell, handle in self._handles:
+            value = handle._value
+            if isinstance(value, Handle):
+                cell.cell_contents = freeze(value)
+                continue
+            place = id(cell)
+            seen = self._seen.get(place)
+            if seen is None or seen[0] is not value:
+                seen = self._seen[place] = value, read_only(value)
+            cell.cell_contents = seen[1]
+
+    def __exit__(self, *_: object) -> None:
+        for cell, handle in self._handles:
+            cell.cell_contents = handle
 
 
 @define(eq=False)

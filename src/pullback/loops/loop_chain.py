@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.surroundings import Randomness
+from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, StepTape, separate
 from pullback.loops.staged_step import StagedStep
 from pullback.loops.straight_steps import straight, straight_back
 from pullback.memory.executor import run_forward, run_reverse
-from pullback.memory.in_force import Enclosed, OnValues
+from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import Storing
 from pullback.memory.sweep import Sweep, sweep

@@ -9,8 +9,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, field
 
+from pullback.bodies.surroundings import OnValues
 from pullback.loops.replay_check import Verifier
-from pullback.memory.in_force import Enclosed, OnValues, next_level, recorded
+from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.sweep import Releasing, release_records
 from pullback.plain.plain_code import PlainCode

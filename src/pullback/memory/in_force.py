@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from operator import index
-from types import CellType
 from typing import Any, Final
 
 import numpy as np
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import Handle, freeze, read_only
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
@@ -193,34 +191,6 @@ class Enclosed(Tracing):
         _TAPES.reset(self._token)
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
-
-
-class OnValues:
-    """Within the block the cells of a closure hold values in the place of handles of traces that stand still."""
-
-    __slots__ = ("_cells", "_handles", "_seen")
-
-    def __init__(self, cells: list[CellType]) -> None:
-        self._cells = cells
-        self._seen: dict[int, tuple[Any, Any]] = {}
-
-    def __enter__(self) -> None:
-        handles = [(cell, cell.cell_contents) for cell in self._cells]
-        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
-        for cell, handle in self._handles:
-            value = handle._value
-            if isinstance(value, Handle):
-                cell.cell_contents = freeze(value)
-                continue
-            place = id(cell)
-            seen = self._seen.get(place)
-            if seen is None or seen[0] is not value:
-                seen = self._seen[place] = value, read_only(value)
-            cell.cell_contents = seen[1]
-
-    def __exit__(self, *_: object) -> None:
-        for cell, handle in self._handles:
-            cell.cell_contents = handle
 
 
 def innermost() -> Tape | None:
