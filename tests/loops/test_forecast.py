@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.programs.stages import BODIES, Program, Stage, programs
 
@@ -116,3 +116,46 @@ def test_plan_of_a_body_that_changes_after_the_second_step(policy):
     _, pull = pb.vjp(f, x, policy=policy)
     pull(1.0)
     assert (plan.n_forward, plan.peak_bytes) == (pull.report.n_forward, pull.report.peak_bytes)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from("*+-*o"), st.integers(0, 2)), min_size=4, max_size=9),
+    st.sampled_from([SAVE_ALL, pb.Recompute(3), pb.Binomial(2)]),
+)
+@example([("*", 0), ("+", 1), ("+", 2), ("*", 0)], SAVE_ALL)
+@example([("*", 0), ("o", 0), ("*", 0)], SAVE_ALL)
+def test_plan_is_report_of_staged_steps_that_share_arrays(drawn, policy):
+    """Small plain arrays that come again, of which some are held by records and others are not; steps that turn off
+    halfway from what is known."""
+    turns = [False]
+
+    def f(x):
+        arrays = [np.linspace(0.2, 0.3 * (j + 1), 5) for j in range(3)]
+
+        def body(k, u):
+            for op, j in drawn:
+                if op == "o":
+                    u = np.cos(u) if turns[0] and k == 4 else np.sin(u)
+                elif op == "*":
+                    u = u * arrays[j]
+                else:
+                    u = u + arrays[j] if op == "+" else u - arrays[j]
+            return u
+
+        return np.sum(pb.fori_loop(0, 7, body, x, staging="numpy"))
+
+    for turns[0] in (False, True, True, False):
+        require_plan_is_report(Sized(f), policy)
+
+
+class Sized:
+    """A function of an array, with what ``require_plan_is_report`` asks for."""
+
+    size, dtype = 5, "float64"
+
+    def __init__(self, f):
+        self.f = f
+
+    def __call__(self, x):
+        return self.f(x)

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from itertools import count
 
 import numpy as np
 import pytest
@@ -243,3 +244,15 @@ def test_nothing_of_a_step_stays_when_the_next_has_begun(monkeypatch):
         measured(f, X, pb.SaveAll(), "numpy")
     assert seen
     assert set(seen) == {(0, 0, 0, 0, 0)}
+
+
+@pytest.mark.parametrize("staging", ["off", "numpy", "auto"])
+@pytest.mark.parametrize("policy", [pb.Recompute(), pb.Recompute(3), *map(pb.Binomial, range(1, 6))], ids=repr)
+def test_what_shows_in_the_gradient_alone_is_found_at_step_0_which_no_stage_runs_again(policy, staging):
+    drawn = map(float, count(1)).__next__  # the loop cannot reach how far it has come
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 30, lambda k, u: u + (u - 1.0) * drawn(), x, staging=staging))
+
+    with pytest.raises(pb.ReplayError, match="re-running step 0"):
+        pb.grad(f, policy=policy)(np.ones(3))

@@ -20,7 +20,7 @@ from attrs import define, field
 
 from pullback.bodies.changes import Watched, are_same
 from pullback.bodies.reachable import Place, Reachable
-from pullback.recording.handles import Handle, freeze, read_only
+from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError
@@ -203,7 +203,7 @@ def _are_identical(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
 def _frozen(x: Any, handles: list[Any]) -> Any:
     if type(x) is tuple and any(isinstance(part, Handle) for part in x):
         return tuple(_frozen(part, handles) for part in x)
-    if not isinstance(x, Handle) or x._tape.mode == PAUSED:
+    if not isinstance(x, Handle) or x._tape.mode == PAUSED or is_lost(x):
         return x
     handles.append(freeze(x))
     return handles[-1]

@@ -83,16 +83,16 @@ class LoopChain(Storing):
 
     def _tried(self, k: int) -> tuple[list[Any], list[int]]:
         """The records of step ``k`` from the live state, and the digests of these and of the state after it. The random
-        states are put back."""
+        states are put back. No stage records it: that tells of what the reverse reads alone."""
         steps, after, n_forward = self.steps, self.randomness.save(), self.store.ledger.n_forward
-        steps.verifier = Verifier(steps.name, False, False)
+        staging, steps.staging, steps.verifier = steps.staging, None, Verifier(steps.name, False, False)
         try:
             step, state = steps.recorded(k, self.state)
             found = [*map(record_digest, step.tape.records), *digests(state)]
             step.release()
             return step.tape.records, found
         finally:
-            steps.verifier, self.store.ledger.n_forward = self.verifier, n_forward
+            steps.staging, steps.verifier, self.store.ledger.n_forward = staging, self.verifier, n_forward
             self.randomness.restore(after)
 
     def unrepeated(self) -> str:

@@ -81,7 +81,7 @@ def straight(
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
     the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
     steps = staged.steps
-    if k >= stop or staged.run is None or steps.ledger.heard:  # what is reported is booked step by step
+    if k >= stop or k < staged.first or staged.run is None or steps.ledger.heard:  # reports are booked step by step
         return k, state
     going = staged.going
     if going is None or not going.holds(staged, state):

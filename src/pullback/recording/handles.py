@@ -243,6 +243,12 @@ def spec_of_handle(handle: Any) -> ArraySpec | None:
     return spec
 
 
+def is_lost(handle: Any) -> bool:
+    """Whether a handle has no value to give: it leaked out of a staged step. It may be held, and not used."""
+    tape = handle._tape
+    return tape.mode == CLOSED and tape.shadow is not None
+
+
 def freeze(handle: Any) -> Any:
     """A handle of the same trace for the value as it is now: later writes to the original do not reach it."""
     if handle._tape.mode == DEFERRED:

@@ -208,6 +208,18 @@ class Tape:
         if self.mode == REPLAYABLE:
             self.governor.meet()
 
+    def shares_kept(self, other: "Tape") -> None:
+        """What was kept here of the copies of another trace is what arrays held of which these were made: who reads
+        such an array again finds it."""
+        mine: Kept | None = self.kept
+        while mine is not None:
+            theirs: Kept | None = other.kept
+            while theirs is not None and (theirs.copy is None or theirs.copy is not mine.array):
+                theirs = theirs.before
+            if theirs is not None:
+                mine.array = theirs.array
+            mine = mine.before
+
     def keep(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
         first, where it is still equal."""

@@ -37,6 +37,8 @@ class Known:
     """A list of operations that a step may turn out to be, with what the operators compare with."""
 
     operations: list[Operation]
+    held: frozenset[int] | None = None
+    """Which constants records hold, by place among the constants; None where any may be."""
     quick: tuple[Any, ...] = field(init=False, repr=False)
     """By place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
     ends: tuple[Any, ...] = field(init=False, repr=False)
@@ -156,7 +158,7 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
         run.constants.append(other)
         return True
     if type(wanted) is Constant and wanted.type is kind and wanted.admits(other):
-        run.constants.append(run.tape.keep(other) if kind is np.ndarray else other)
+        run.constants.append(run.taken(other) if kind is np.ndarray else other)
         return True
     return False
 

@@ -117,6 +117,7 @@ class Reading(Following):
             elif is_ordered(op.what):
                 self.note_ordered(op)
             self.ranges.append((start, len(tape.records)))
+        tape.shares_kept(self.tape)
 
     def make_call(self: Any, prim: Primitive) -> None:
         """The call that has come in the list has an effect: it is made now, and what comes before it is computed."""

@@ -317,7 +317,7 @@ class ShadowRun(Reading):
 
     def _taken(self, what: Any, given: Any) -> Any:
         """A plain operand with the content of this moment; what is returned is the user's own array."""
-        return self.tape.keep(given) if type(given) is np.ndarray and what is not RESULT else given
+        return self.taken(given) if type(given) is np.ndarray and what is not RESULT else given
 
     def _handed_out(self, op: Operation, operands: tuple[Any, ...], params: Any) -> Any:
         """The handles of what an operation gives; a write and a take-over re-point theirs."""

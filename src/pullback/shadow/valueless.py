@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from attrs import define, field
 
+from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Kinds
-from pullback.recording.tape import CLOSED, Tape
+from pullback.recording.tape import CLOSED, SMALL, Tape
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, TAKE, WRITE, Result, is_like, likeness
 from pullback.shadow.quick_operators import (
@@ -308,6 +309,14 @@ class Following:
         self.written.append(root)
         root._id, root._flag = number, result
         root.__class__ = CLASSES[result.kind]
+
+    def taken(self, array: Any) -> Any:
+        """A plain array with the content of this moment. A small one that no record holds is not among those that may
+        be shared, as in a recorded step: what is shared is what is booked."""
+        held = self.following.held  # type: ignore[union-attr]  # one is followed
+        if held is None or array.nbytes > SMALL or len(self.constants) in held:
+            return self.tape.keep(array)
+        return faithful_copy(array)
 
     def repeated(self, key: Any, args: Any, kwargs: Any, ordinary: Callable[[], Any]) -> Any:
         """What a function of NumPy's gives, which ``ordinary`` would say: at once where the same function met the same

@@ -139,7 +139,8 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     seeds, given = _seeds(forward, step)
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
-    stage = _generated(step, drafts, reverse, held, slots)
+    holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
+    stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
     read, seeded = _require_same(stage, step)
     stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
     if backend is not None:
@@ -243,13 +244,13 @@ def _drafts(
 
 
 def _generated(
-    step: Recorded, drafts: list[Draft], swept: SymbolSweep, held: list[Any], slots: tuple[int, ...]
+    step: Recorded, known: Known, drafts: list[Draft], swept: SymbolSweep, held: list[Any], slots: tuple[int, ...]
 ) -> Stage:
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     record, advance, backward, own = (draft.generated() for draft in drafts)
     return Stage(
-        Known(step.operations), record, advance, backward, own, slots, held, step.tape.n_inputs,
+        known, record, advance, backward, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks,
