@@ -118,6 +118,14 @@ def looping(x):
     return np.sum(pb.fori_loop(0, 3, lambda k, u: np.sin(u) * u, x))
 
 
+def checkpointing(x):
+    return np.sum(pb.checkpoint(lambda u: np.sin(u) * u)(x) * x)
+
+
+def checkpointing_under_a_policy(x):
+    return np.sum(pb.checkpoint(lambda u: np.sin(u) * u, pb.Binomial(2))(x) * x)
+
+
 def nested(x):
     return np.sum(pb.grad(polynomial)(x) ** 2)
 
@@ -132,7 +140,7 @@ def constant(x):
 
 PROGRAMS = (
     polynomial, elementwise, matrices, masked, writing, copied_from, branching, comparing, bounded, linear, looping,
-    nested, constant, smooth,
+    nested, constant, smooth, checkpointing, checkpointing_under_a_policy,
 )  # fmt: skip
 
 
