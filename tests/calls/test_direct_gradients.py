@@ -77,9 +77,11 @@ def test_other_operations_in_a_later_call():
             x[1] = y[0]
         if k == 6:
             y = pb.fori_loop(0, 3, lambda _, u: u * x, y)
+        if k >= 7:
+            y = pb.checkpoint(lambda u: np.sin(u) * u, None if k == 7 else pb.Binomial(2))(y) * x
         return np.sum(y * x)
 
-    require_same(f, *((X, k) for k in range(7)), (X, 0), (Y, 1), (Y, 6))
+    require_same(f, *((X, k) for k in range(9)), (X, 0), (Y, 1), (Y, 6), (Y, 7), (X, 8))
 
 
 def test_masks():

@@ -33,7 +33,7 @@ from pullback.recording.tape import FORWARD, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staging.conditions import computed, errors_are_ordinary
 from pullback.staging.workspaces import Workspace
-from pullback.tracing.running import Input, Traced, something, tell
+from pullback.tracing.running import Input, Traced, released_governor, something, tell
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import digest
@@ -109,10 +109,12 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
         raise
     finally:
         tape.close()
+        governor = released_governor(tape)
     if type(result) is not _Followed:
         out = something(known.f, result)
         inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
-        return Traced(tape, inputs, [[k] for k in range(len(own))], [LEAF] * len(own), out, None), Ledger()
+        traced = Traced(tape, inputs, [[k] for k in range(len(own))], [LEAF] * len(own), out, governor)
+        return traced, Ledger() if governor is None else governor.ledger
     try:
         _require_unchanged(given, before)
         return _handed_out(result, around, given, site)

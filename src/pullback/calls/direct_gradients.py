@@ -19,7 +19,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staging.conditions import errors_are_ordinary
-from pullback.tracing.running import Input, Traced, overlapping, something, tell
+from pullback.tracing.running import Input, Traced, overlapping, released_governor, something, tell
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
@@ -70,6 +70,7 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         raise
     finally:
         tape.close()
+        governor = released_governor(tape)
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
@@ -80,7 +81,7 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         return values[0], list(map(_given_out, cts, plain))
     else:
         out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
-    return _as_traced(tape, plain, where, before, out)
+    return _as_traced(tape, plain, where, before, out, governor)
 
 
 def _opened(tape: Tape, args: tuple[Any, ...], where: Sequence[int]) -> Any:
@@ -125,13 +126,13 @@ def _given_out(ct: Any, arg: Any) -> Any:
 
 
 def _as_traced(
-    tape: Tape, plain: list[Any], where: Sequence[int], before: list[Any], out: Any
+    tape: Tape, plain: list[Any], where: Sequence[int], before: list[Any], out: Any, governor: Any
 ) -> tuple[Traced, Ledger]:
     """The trace as the ordinary way would have left it."""
-    site, ledger = site_here(), Ledger()
+    site, ledger = site_here(), Ledger() if governor is None else governor.ledger
     inputs = []
     for k, (number, arg) in enumerate(zip(where, plain, strict=True)):
         tape.records[k] = (INPUT.opcode, site)
         same = None if before[k] is None else digest(arg) if _unchanged(arg, before[k]) else b""
         inputs.append(Input(f"argument {number}", spec_of(arg), arg, same))
-    return Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, None), ledger
+    return Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, governor), ledger

@@ -63,7 +63,7 @@ class Sweep:
             np.add(before, ct, out=before)
         else:
             total = self.gathered[ident] = before + ct
-            if type(total) is np.ndarray:
+            if type(total) is np.ndarray and total.size != 1:  # see join, in rules/cotangent_sums.py
                 self.own_gathered.add(ident)
 
     def totals(self, idents: Sequence[int]) -> list[Any] | None:

@@ -45,7 +45,7 @@ def added(parts: list[Any]) -> Any:
     total = parts[0]
     for k in range(1, len(parts)):
         part = parts[k]
-        if type(total) is np.ndarray and alone(part) and takes(part, total):
+        if type(total) is np.ndarray and total.size != 1 and alone(part) and takes(part, total):
             total = np.add(total, part, out=part)
         else:
             total = total + part
@@ -57,16 +57,18 @@ def join(p: Any, g: Any, i: int, sweep: Any) -> Any:
 
     In place where the sweep owns the buffer, and where nobody but ``cts`` can see it. In that case the sum must have
     the strides that a new array would have: they decide the order in which whoever sums over it adds, and may not
-    depend on who holds what.
+    depend on who holds what. A single element is never added in place: NumPy takes that for a sum over many, in which
+    the other of two NaNs stays, and a 0-d array would not become the scalar that a new sum is.
     """
     if type(p) is np.ndarray and type(g) is np.ndarray:
-        if i in sweep.owned:
-            np.add(p, g, out=p)
-            return p
-        if getrefcount(p) <= JOINED and p.base is None and takes(p, g):
-            np.add(p, g, out=p)
-            sweep.owned.add(i)
-            return p
+        if p.size != 1:
+            if i in sweep.owned:
+                np.add(p, g, out=p)
+                return p
+            if getrefcount(p) <= JOINED and p.base is None and takes(p, g):
+                np.add(p, g, out=p)
+                sweep.owned.add(i)
+                return p
     elif sweep.outer is not None and getrefcount(p) <= JOINED and sweep.outer.tangents is not None:
         return sweep.outer.tangents.joined(p, g)
     total = p + g

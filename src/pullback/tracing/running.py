@@ -129,9 +129,16 @@ def run_traced(
             out = run_function(f, traced_args, kwargs, tape)
     finally:
         tape.close()
-        governor = tape.governor
-        del tape.governor  # or the two would keep each other alive
+        governor = released_governor(tape)
     return Traced(tape, inputs, places, definitions, out, governor)
+
+
+def released_governor(tape: Tape) -> Any:
+    """What governs the records of a trace that has ended, which a ``checkpoint`` may have brought; the trace lets go of
+    it, or the two would keep each other alive."""
+    governor: Any = tape.governor
+    del tape.governor
+    return governor
 
 
 def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape) -> Any:
