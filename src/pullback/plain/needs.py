@@ -48,7 +48,7 @@ class Needs:
         known: dict[Any, StepNeeds] = {}
         after: frozenset[int] = frozenset()
         still_near: dict[int, set[int]] = {}
-        for step in range(len(entries.patterns) - 1, -1, -1):
+        for step in range(len(entries.cuts) - 2, -1, -1):  # an interrupt may have come before the last cut
             pattern, start = entries.patterns[step], entries.cuts[step]
             length = entries.cuts[step + 1] - start
             read = {k + length for k in after}

@@ -187,8 +187,9 @@ class StepEntries:
     def cut(self, ident: int) -> None:
         """The step under way is over, and another starts."""
         pattern = self._pattern()
+        others = self._others(pattern)
         self.patterns.append(pattern)
-        self.others.append(self._others(pattern))
+        self.others.append(others)
         self.cuts.append(ident)
         self.open, self.operands, self.followed = [], [], pattern
         self.start, self.near = ident, self.floor(len(self.patterns))
