@@ -245,14 +245,15 @@ class Pool:
         for made in self.made[:at]:
             yield from made if type(made) is tuple else () if made is None else (made,)
 
-    def alone_at(self, start: int, stop: int) -> Any:
-        """The handle that stretch of operations gives in the end; None where they do more than to compute it."""
+    def is_alone(self, given: Any, start: int, stop: int) -> bool:
+        """Whether a stretch of operations computes this handle, and does nothing else: no write, no read, no effect."""
         operations = self.known.operations[start:stop]
-        if not operations or not all(
-            type(op.what) is Primitive and not op.several and not op.what.ordered for op in operations
-        ):
-            return None
-        return self.made[stop - 1] if type(self.made[stop - 1]) is ValuelessTracer else None
+        return (
+            type(given) is ValuelessTracer
+            and bool(operations)
+            and given is self.made[stop - 1]
+            and all(type(op.what) is Primitive and not op.several and not op.what.ordered for op in operations)
+        )
 
     def serves_again(self, written: list[Any]) -> bool:
         """Whether nobody has kept a handle of the step that is over; those that were ``written`` to stand for their
@@ -332,8 +333,7 @@ class Following:
             like = likeness((args, kwargs), tape)
             n = len(self.constants)
             given = ordinary()
-            alone = pool is self.pool and len(self.constants) == n and given is pool.alone_at(at, self.at)
-            if alone and like is not None:
+            if pool is self.pool and len(self.constants) == n and like is not None and pool.is_alone(given, at, self.at):
                 pool.repeats[at] = key, like, self.at
             return given
         if found[0] is key and self.holds and is_like(found[1], (args, kwargs), tape):
