@@ -128,8 +128,8 @@ def ending(names: list[str], values: dict[str, Any], leaves: list[Any], program:
 
 
 def drawn_leaves(shapes: list[int], kinds: int, size: int, random: np.random.Generator) -> list[Any]:
-    """Leaves of a state, of several shapes, dtypes and layouts. In half of the draws, those of one shape hold the same: a
-    step that mistakes one for the other passes every look at bytes."""
+    """Leaves of a state, of several shapes, dtypes and layouts. In half of the draws, those of one shape hold the same:
+    a step that mistakes one for the other passes every look at bytes."""
     leaves: list[Any] = []
     held: dict[Any, Any] = {}
     for place, at in enumerate(shapes):

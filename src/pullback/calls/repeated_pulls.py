@@ -4,9 +4,7 @@ It is made once so many calls have come that it pays, tried on drawn cotangents,
 from then on for every tape that says the same: the rows of a Jacobian, in each call of it.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from pullback.staging.forward_statements import Forward, NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.reverse_statements import reverse_statements
+from pullback.staging.shelf import Recent
 from pullback.staging.stages import draw, require_equal
 from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Draft
@@ -79,17 +78,13 @@ class Known:
     reverse: "Reverse | None" = None
 
 
-_SHELF: OrderedDict[Any, list[Known]] = OrderedDict()
-_CHANGING = Lock()
+_SHELF = Recent(MOST_LAYOUTS)
 
 
 def _known_of(layout: Layout) -> Known:
     key = len(layout.records), tuple(record[0] for record in layout.records), layout.rest
-    with _CHANGING:
-        alike = _SHELF.setdefault(key, [])
-        _SHELF.move_to_end(key)
-        if len(_SHELF) > MOST_LAYOUTS:
-            _SHELF.popitem(last=False)
+    with _SHELF.changing:
+        alike: list[Known] = _SHELF.of(key, list)
         for known in alike:
             if known.layout.is_of(layout):
                 return known
@@ -101,7 +96,7 @@ def _known_of(layout: Layout) -> Known:
 
 def forget() -> None:
     """Empty the shelf: for tests."""
-    with _CHANGING:
+    with _SHELF.changing:
         _SHELF.clear()
 
 

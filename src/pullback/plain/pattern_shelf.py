@@ -1,7 +1,5 @@
 """What is known of the patterns of plain code, from one run of a program to the next."""
 
-from collections import OrderedDict
-from threading import Lock
 from typing import Any
 
 from attrs import define
@@ -9,6 +7,7 @@ from attrs import define
 from pullback.plain.needs import StepNeeds
 from pullback.plain.pattern_stages import PatternStage
 from pullback.plain.step_entries import Pattern
+from pullback.staging.shelf import Recent
 from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
@@ -49,8 +48,7 @@ class Known:
 
 NOTHING: Any = Known(Pattern((), ()), frozenset(), lessons=MOST_LESSONS)
 """Of steps that are too few."""
-_SHELF: OrderedDict[Any, list[Known]] = OrderedDict()
-_CHANGING = Lock()
+_SHELF = Recent(MOST_PATTERNS)
 
 
 def known_of(needs: StepNeeds, backend: str) -> Known:
@@ -58,11 +56,8 @@ def known_of(needs: StepNeeds, backend: str) -> Known:
     pattern = needs.pattern
     first = next((entry for entry in pattern.entries if entry is not None), None)
     key = backend, len(pattern.entries), None if first is None else first.skeleton[-1], len(needs.after)
-    with _CHANGING:
-        shelf = _SHELF.setdefault(key, [])
-        _SHELF.move_to_end(key)
-        if len(_SHELF) > MOST_PATTERNS:
-            _SHELF.popitem(last=False)
+    with _SHELF.changing:
+        shelf: list[Known] = _SHELF.of(key, list)
         for known in shelf:
             if known.after == needs.after and _same(known.pattern, pattern):
                 return known
@@ -74,7 +69,7 @@ def known_of(needs: StepNeeds, backend: str) -> Known:
 
 def patterns_in(code: Any) -> list[Known]:
     """What is known of patterns of which an operation stands in the function of that code."""
-    with _CHANGING:
+    with _SHELF.changing:
         found = [known for shelf in _SHELF.values() for known in shelf]
     return [
         known
@@ -93,5 +88,5 @@ def _same(a: Pattern, b: Pattern) -> bool:
 
 def forget() -> None:
     """Empty the shelf: for tests."""
-    with _CHANGING:
+    with _SHELF.changing:
         _SHELF.clear()

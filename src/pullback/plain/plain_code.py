@@ -130,7 +130,7 @@ class PlainCode(Governor):
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
             self.cuts_itself = False
             return
-        self._begin(None, self.policy, schedule)
+        self.begin(None, self.policy, schedule=schedule)
 
     @property
     def replays(self) -> bool:
@@ -166,25 +166,14 @@ class PlainCode(Governor):
         threads: Any = None,
         *,
         calls: Calls | None = None,
+        schedule: Schedule | None = None,
     ) -> PlainChain:
-        """A chain of steps begins at the next record; ``calls`` of a function where it is one of these."""
-        return self._begin(n, policy, policy.schedule(n), verify, staging, threads, calls=calls)
-
-    def _begin(
-        self,
-        n: int | None,
-        policy: Any,
-        schedule: Schedule,
-        verify: Any = None,
-        staging: Any = None,
-        threads: Any = None,
-        *,
-        calls: Calls | None = None,
-    ) -> PlainChain:
+        """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``schedule``
+        where it is drawn already."""
         assert self.tape is not None
         store = Store(self.ledger, policy)
         self.active = PlainChain(
-            self.tape, store, schedule, n, self.repeatable, PlainSnapshots(store),
+            self.tape, store, schedule or policy.schedule(n), n, self.repeatable, PlainSnapshots(store),
             StepEntries(calls=calls), verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
             threads=threads_in_force(threads), works=self.works,
         )  # fmt: skip

@@ -247,12 +247,14 @@ class Pool:
 
     def is_alone(self, given: Any, start: int, stop: int) -> bool:
         """Whether a stretch of operations computes this handle, and does nothing else: no write, no read, no effect."""
-        operations = self.known.operations[start:stop]
         return (
             type(given) is ValuelessTracer
-            and bool(operations)
+            and start < stop
             and given is self.made[stop - 1]
-            and all(type(op.what) is Primitive and not op.several and not op.what.ordered for op in operations)
+            and all(
+                type(op.what) is Primitive and not op.several and not op.what.ordered
+                for op in self.known.operations[start:stop]
+            )
         )
 
     def serves_again(self, written: list[Any]) -> bool:
@@ -333,8 +335,8 @@ class Following:
             like = likeness((args, kwargs), tape)
             n = len(self.constants)
             given = ordinary()
-            if pool is self.pool and len(self.constants) == n and like is not None and pool.is_alone(given, at, self.at):
-                pool.repeats[at] = key, like, self.at
+            if pool is self.pool and len(self.constants) == n and pool.is_alone(given, at, self.at):
+                pool.repeats[at] = None if like is None else (key, like, self.at)
             return given
         if found[0] is key and self.holds and is_like(found[1], (args, kwargs), tape):
             self.at = found[2]

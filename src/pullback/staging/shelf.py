@@ -1,6 +1,7 @@
 """The stages of one body: what its steps have been seen to do, and the functions for those that came again."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -92,8 +93,24 @@ class Shelf:
         return made
 
 
-_SHELVES: OrderedDict[tuple[int, str], tuple[Any, Shelf]] = OrderedDict()
-_CHANGING = Lock()
+class Recent(OrderedDict[Any, Any]):
+    """Values by key, for several threads: the ``most`` that were asked for last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most, self.changing = most, Lock()
+
+    def of(self, key: Any, made: Callable[[], Any]) -> Any:
+        """The value of a key, made where there is none. Asked for while ``changing`` is held."""
+        if key not in self:
+            self[key] = made()
+        self.move_to_end(key)
+        if len(self) > self.most:
+            self.popitem(last=False)
+        return self[key]
+
+
+_SHELVES = Recent(MOST_BODIES)
 
 
 def shelf_of(body: Any, backend: str = "") -> Shelf:
@@ -103,24 +120,18 @@ def shelf_of(body: Any, backend: str = "") -> Shelf:
     arrange = plugins.backend(backend) if backend else None
     if code is None:
         return Shelf(arrange)
-    with _CHANGING:
-        found = _SHELVES.get((id(code), backend))
-        if found is None:
-            found = _SHELVES[id(code), backend] = code, Shelf(arrange)
-            if len(_SHELVES) > MOST_BODIES:
-                _SHELVES.popitem(last=False)
-        else:
-            _SHELVES.move_to_end((id(code), backend))
-        return found[1]
+    with _SHELVES.changing:
+        shelf: Shelf = _SHELVES.of((id(code), backend), lambda: (code, Shelf(arrange)))[1]
+        return shelf
 
 
 def shelves_of(body: Any) -> list[Shelf]:
     """The shelves of a function's code, whatever computes its stages."""
-    with _CHANGING:
+    with _SHELVES.changing:
         return [shelf for (ident, _), (_, shelf) in _SHELVES.items() if ident == id(body.__code__)]
 
 
 def forget() -> None:
     """Empty all shelves: for tests."""
-    with _CHANGING:
+    with _SHELVES.changing:
         _SHELVES.clear()

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from tests.staging.both_ways import POLICIES, measured
 
 import pullback as pb
 from pullback.testing.comparing.bits import same_bits
-from tests.staging.both_ways import POLICIES, measured
 
 N = 9
 INDICES = np.array([2, 0])
 WRITES = {
-    "copyto": lambda a, b: np.copyto(a, b),
+    "copyto": np.copyto,
     "copyto_where": lambda a, b: np.copyto(a, b, where=np.arange(a.size) % 2 == 0),
     "put": lambda a, b: np.put(a, INDICES, 0.3),
     "putmask": lambda a, b: np.putmask(a, np.arange(a.size) % 2 == 0, 0.2),
