@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pullback.staging.workspaces import MOST_FRESH, Fresh
+from pullback.staging.workspaces import MOST_FRESH, Arrays, Fresh
 
 
 def test_an_array_that_leaves_is_used_again_when_nobody_has_it():
@@ -21,3 +21,27 @@ def test_a_view_of_what_left_keeps_it():
     fresh = Fresh((3,), np.dtype(float))
     view = fresh()[1:]
     assert not np.shares_memory(view, fresh())
+
+
+def test_functions_of_one_execution_share_buffers_but_one_has_different_ones():
+    arrays, wide, narrow = Arrays(), ((3,), np.dtype(float)), ((2,), np.dtype(float))
+    one, other = arrays.buffers_of([wide, None, wide]), arrays.buffers_of([narrow, wide])
+    assert one[0] is not one[2] and one[1] is None
+    assert other[1] is one[0]
+    assert arrays.fresh_of([wide, narrow, wide])[0] is arrays.fresh_of([wide])[0]
+
+
+def test_who_waits_in_between_has_buffers_of_his_own():
+    arrays, wide = Arrays(), ((3,), np.dtype(float))
+    (shared,) = arrays.buffers_of([wide])
+    (own,) = arrays.buffers_of([wide], own=True)
+    assert own is not shared
+    assert arrays.buffers_of([wide])[0] is shared
+
+
+def test_arrays_that_all_are_held_are_given_up_for_newer_ones():
+    fresh = Fresh((3,), np.dtype(float))
+    held = [fresh() for _ in range(2 * MOST_FRESH)]
+    place = held[-1].__array_interface__["data"][0]
+    del held[-1]
+    assert fresh().__array_interface__["data"][0] == place

@@ -24,7 +24,7 @@ from pullback.staging.conditions import UnderWay, begun, computed, errors_are_or
 from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Stage, slot_items
-from pullback.staging.workspaces import Workspace
+from pullback.staging.workspaces import Arrays, Workspace
 from pullback.words.specs import carries_derivative
 
 
@@ -41,6 +41,7 @@ class StagedSteps:
     threads: int = 1
     works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
     """By list of operations: its stage, with the arrays that this works in here."""
+    arrays: Arrays = field(factory=Arrays, init=False)
     checked: list[int] = field(factory=list, init=False)
     """The ids of the captured values that were last seen to be those of step 0."""
     run: tuple[ShadowRun, Enclosed] | None = field(default=None, init=False)
@@ -204,7 +205,7 @@ class StagedSteps:
         found = self.works.get(known)
         if found is None:
             [stage] = [stage for stage in self.entry[0].stages if stage.known is known]
-            found = self.works[known] = stage, Workspace(self.steps, self.threads)
+            found = self.works[known] = stage, Workspace(self.steps, self.threads, self.arrays)
         return found
 
     def _ordinary(

@@ -35,7 +35,7 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staging.stages import require_equal, slot_items, with_kernels
-from pullback.staging.workspaces import Workspace
+from pullback.staging.workspaces import Workspace, work_of
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
@@ -55,7 +55,7 @@ class StagedPatterns:
     most_bytes: float
     staging: str
     backend: Backend | None
-    works: dict[tuple[PatternStage, int], Workspace]
+    works: dict[Any, Workspace]
     threads: int = 1
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
@@ -98,10 +98,7 @@ class StagedPatterns:
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
-        work = self.works.get((stage, self.threads))
-        if work is None:
-            work = self.works[stage, self.threads] = Workspace(threads=self.threads)
-        return work
+        return work_of(self.works, stage, self.threads)
 
     # Forward.
     def advance(self, step: int, stop: int, env: dict[int, Any]) -> int:
@@ -289,7 +286,7 @@ def staged_patterns(
     needs: Needs,
     staging: str,
     fewest: int,
-    works: dict[Any, Any],
+    works: dict[Any, Workspace],
     threads: int = 1,
 ) -> StagedPatterns:
     """The functions of a chain, for steps of which there are ``fewest`` and more: of one, where the chain is a call,

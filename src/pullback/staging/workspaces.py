@@ -1,5 +1,7 @@
 """The arrays that generated functions work in, and those that leave them, used again as soon as nobody has them."""
 
+from collections import Counter
+from collections.abc import Iterable
 from sys import getrefcount
 from typing import Any
 
@@ -9,8 +11,10 @@ from attrs import define, field
 from pullback.memory.in_force import threads_in_force
 from pullback.staging.generated import Generated
 
-MOST_FRESH = 4
-"""How many arrays of a kind are looked through."""
+MOST_FRESH = 12
+"""How many arrays of a kind are looked through, the newest: states, slots and cotangents of a few steps."""
+Kind = tuple[tuple[int, ...], Any]
+"""Shape and dtype."""
 
 
 def _count_unused() -> int:
@@ -37,9 +41,38 @@ class Fresh:
             if getrefcount(arrays[k]) <= UNUSED:
                 return arrays[k]
         made = np.empty(self._shape, self._dtype)
-        if len(arrays) < MOST_FRESH:
-            arrays.append(made)
+        if len(arrays) == MOST_FRESH:
+            del arrays[0]
+        arrays.append(made)
         return made
+
+
+@define(eq=False)
+class Arrays:
+    """The arrays of all functions of one execution, of which one runs at a time: they share them."""
+
+    buffers: dict[Kind, list[Any]] = field(factory=dict)
+    fresh: dict[Kind, Fresh] = field(factory=dict)
+
+    def buffers_of(self, kinds: Iterable[Kind | None], *, own: bool = False) -> tuple[Any, ...]:
+        """Different arrays of these kinds, which no other function has if they are to be its ``own``."""
+        buffers: dict[Kind, list[Any]] = {} if own else self.buffers
+        taken: Counter[Kind] = Counter()
+        found: list[Any] = []
+        for kind in kinds:
+            if kind is None:
+                found.append(None)
+                continue
+            alike = buffers.setdefault(kind, [])
+            if taken[kind] == len(alike):
+                alike.append(np.empty(*kind))
+            found.append(alike[taken[kind]])
+            taken[kind] += 1
+        return tuple(found)
+
+    def fresh_of(self, kinds: Iterable[Kind]) -> tuple[Fresh, ...]:
+        """Who makes arrays of these kinds that leave."""
+        return tuple(self.fresh.setdefault(kind, Fresh(*kind)) for kind in kinds)
 
 
 @define(eq=False)
@@ -49,6 +82,8 @@ class Workspace:
     steps: Any = None
     threads: int | None = None
     """None for the number in force when a function is called."""
+    shared: Arrays = field(factory=Arrays)
+    """Those of all stages of the execution."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -56,6 +91,16 @@ class Workspace:
         found = self.arrays.get(generated.name)
         if found is None:
             plan = generated.plan
-            buffers = tuple(None if kind is None else np.empty(*kind) for kind in plan.buffers)
-            found = self.arrays[generated.name] = buffers, tuple(Fresh(*kind) for kind in plan.fresh)
+            # one that is waiting for a value to be read keeps what it has computed while others may run
+            buffers = self.shared.buffers_of(plan.buffers, own=generated.reads)
+            found = self.arrays[generated.name] = buffers, self.shared.fresh_of(plan.fresh)
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
+
+
+def work_of(works: dict[Any, Workspace], stage: Any, threads: int) -> Workspace:
+    """The workspace of a stage, for so many threads, among ``works`` of one execution, which share their arrays."""
+    work = works.get((stage, threads))
+    if work is None:
+        first = next(iter(works.values()), None)
+        work = works[stage, threads] = Workspace(None, threads, Arrays() if first is None else first.shared)
+    return work
