@@ -82,9 +82,9 @@ def optimal_graph(
       exact       True
 
     ``method="exact"`` looks at every schedule: up to about 20 operations. ``"blocks"`` cuts the graph into blocks and
-    mends the best schedule of their chain: for hundreds; on the small graphs of the tests 1.005 times the least cost on
-    average and 1.11 at most; for a fifth of their budgets, those near the least feasible, it finds nothing. ``"auto"`` searches as
-    long as that is quick.
+    mends the best schedule of their chain: for hundreds. On the small graphs of the tests that is 1.005 times the least
+    cost on average and 1.11 at most; for a fifth of their budgets, those near the least feasible, it finds nothing.
+    ``"auto"`` searches as long as that is quick.
 
     Raises :class:`BudgetError` with ``minimum_bytes`` where nothing fits, :class:`PolicyError` for lists that do not
     agree, and where a search would take too long.
