@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from pullback.policies.mixed import Mixed
     from pullback.policies.periodic import Periodic
     from pullback.policies.recompute import Recompute
+    from pullback.policies.tiered import Tiered
     from pullback.solving.implicit_derivative import custom_linear_solve
     from pullback.solving.ode_solver import odeint
     from pullback.solving.roots_and_fixed_points import custom_root, fixed_point
@@ -84,6 +85,7 @@ else:
         "Mixed": "pullback.policies.mixed",
         "Periodic": "pullback.policies.periodic",
         "Recompute": "pullback.policies.recompute",
+        "Tiered": "pullback.policies.tiered",
         "backends": "pullback.backends",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
@@ -158,6 +160,7 @@ __all__ = [
     "SaveAll",
     "ScheduleError",
     "StructureError",
+    "Tiered",
     "Tracer",
     "TracerError",
     "UnknownFunctionError",

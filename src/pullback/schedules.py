@@ -1,5 +1,5 @@
 """Schedules for people who write or study policies: the actions, the machine that checks them, the simulator, the
-diagram.
+diagram; the best schedules of chains and graphs of unequal operations.
 
 >>> from pullback.policies.binomial import Binomial
 >>> from pullback.schedules import simulate
@@ -16,6 +16,10 @@ schedule of 6 steps, 30 actions
 
 # ruff: noqa: PLC0414  X as X re-exports a name explicitly
 
+from pullback.graphs.chain_schedule import ChainSchedule as ChainSchedule
+from pullback.graphs.chain_schedule import optimal_chain as optimal_chain
+from pullback.graphs.graph_schedule import GraphSchedule as GraphSchedule
+from pullback.graphs.graph_schedule import optimal_graph as optimal_graph
 from pullback.policies.actions import Action as Action
 from pullback.policies.actions import Advance as Advance
 from pullback.policies.actions import Delete as Delete

@@ -6,9 +6,9 @@ from typing import Final
 from attrs import field, frozen
 
 from pullback.optima.binomial_split import split
+from pullback.optima.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
-from pullback.policies.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.words.errors import PolicyError
 
 _ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino, "wmi-beside": wang_moin_iaccarino_beside}
@@ -39,7 +39,7 @@ class Binomial(MemoryPolicy):
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
     bounds how often a step is repeated, with the newest state in one of the slots; ``"wmi-beside"`` holds that one in
-    WORK and all slots besides (:mod:`pullback.policies.online`). The reverse is optimal for these snapshots.
+    WORK and all slots besides (:mod:`pullback.optima.online`). The reverse is optimal for these snapshots.
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
     """

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback.optima.binomial_split import forward_steps, held_forward_steps, repetitions
+from pullback.optima.online import greedy
 from pullback.policies.binomial import Binomial
-from pullback.policies.online import greedy
 from pullback.policies.simulator import machine_for, play
 from pullback.schedules import Advance, EndForward, simulate
 
-ORACLE = json.loads((Path(__file__).parent / "oracles" / "online.json").read_text("utf-8"))
+ORACLE = json.loads((Path(__file__).parents[1] / "policies" / "oracles" / "online.json").read_text("utf-8"))
 ROWS = [dict(zip(ORACLE["columns"], row, strict=True)) for row in ORACLE["rows"]]
 SLOTS = sorted({row["s"] for row in ROWS})
 PER_LENGTH = ORACLE["all_n_2_to_5000"]["data"]
