@@ -56,7 +56,7 @@ def test_the_heat_inversion_of_1000_steps_in_100_mb():
 def test_a_hundred_thousand_steps_with_a_thousand_units_need_no_table():
     splits = plan(100_000, 1, 1, 1000)
     assert splits.exact
-    assert not splits.table
+    assert splits.table.size == 0
 
 
 def test_a_budget_says_what_would_do():

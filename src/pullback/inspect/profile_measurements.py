@@ -118,9 +118,9 @@ class Watched(MemoryPolicy):
         self.schedules[n, state_bytes, tape_bytes] = schedule
         return schedule
 
-    def reserving(self, nbytes: int) -> MemoryPolicy:
+    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
         """The same of the policy that keeps these bytes free."""
-        return evolve(self, policy=self.policy.reserving(nbytes))
+        return evolve(self, policy=self.policy.reserving(nbytes, start_held=start_held))
 
     def __repr__(self) -> str:
         return repr(self.policy)

@@ -231,7 +231,7 @@ class LoopRecord:
         if isinstance(policy, MemoryPolicy):
             if self.besides is None:
                 self.besides = self.chain.store.ledger.total + self._ct_bytes_ahead()
-            policy = policy.reserving(self.besides)
+            policy = policy.reserving(self.besides, start_held=bool(self.chain.start))
         return policy.schedule(n, **self.sizes)
 
     def _ct_bytes_ahead(self) -> int:

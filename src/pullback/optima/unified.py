@@ -5,20 +5,33 @@ M(n, S) = min(1 + M(n-1, S - tau), min over m of m + M(n-m, S - a) + M(m, S)). A
 can always be moved to the end of the sweep, behind every snapshot, at no cost: room for one more tape saves a forward
 step wherever not everything is kept. So tapes stand only in *leaves*, runs of steps that are recorded whole. With i
 snapshots held, a leaf has up to c_i = (S - i a) // tau + 1 steps (one tape is in WORK), and
-M_i(n) = n for n <= c_i, else min over m of m + M_(i+1)(n - m) + M_i(m): one column for each snapshot, bytes exact.
+M_i(n) = n for n <= c_i, else min over m of m + M_(i+1)(n - m) + M_i(m).
+
+A schedule is so a binary tree, begun as one leaf. To *part* a leaf with i snapshots held, whose steps are advanced t
+times, makes one of c_(i+1) steps to the right and one of c_i to the left that is advanced once more: c_(i+1) steps are
+won for (t + 1) c_(i+1) + (c_i - c_(i+1)) advances. The cheapest a step first, as many as n asks for: that is the least
+of the linear program in which leaves may be parted by fractions. Only the last parting is done for fewer steps than it
+wins, so at most max(c_i - c_(i+1)) - 1 advances are lost to the true optimum: none where a state is as large as a tape
+or tapes are too large to be stored. Which partings pay at a price per step follows from the profit of a node,
+
+    P(i, t) = max(0, c_(i+1) (price - t - 1) - (c_i - c_(i+1)) + P(i+1, t) + P(i, t+1)).
 """
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from attrs import field, frozen
 
-_EXACT_CELLS: Final = 30_000
-_EXACT_WORK: Final = 30_000_000
-_CLOSED: Final = 2
-"""t = 0 and t = 1: every step is advanced once at most."""
+_EXACT_CELLS: Final = 200_000
+_EXACT_WORK: Final = 200_000_000
+"""Of a table: half a second."""
+_HALVINGS: Final = 64
+"""Of the interval in which the price lies: until its ends are neighbours."""
+
+Sizes = list[list[int]]
+"""By t and by the number of snapshots held: the steps of the tree below a node, at a price."""
 
 
 @frozen
@@ -28,71 +41,118 @@ class Plan:
     n: int
     leaves: tuple[int, ...]
     """The longest run that is recorded whole while 0, 1, .. snapshots are held."""
-    reach: tuple[tuple[int, ...], ...]
-    """For t = 0, 1, ..: the most steps for each number of snapshots with no step advanced more than t times."""
-    table: tuple[np.ndarray, ...] = field(eq=False, repr=False)
+    below: Sizes = field(repr=False)
+    """At the highest price at which ``n`` steps are too many."""
+    above: Sizes = field(repr=False)
+    """At the lowest at which they are not."""
+    table: Any = field(eq=False, repr=False)
+    """M_i(k) at [k, i], int64, where it is small and needed; empty otherwise."""
 
     @property
     def exact(self) -> bool:
-        """Whether the forward steps are the fewest: by the table, or where no step is advanced more than once."""
-        return bool(self.table) or len(self.reach) <= _CLOSED
+        """Whether the forward steps are the fewest for certain."""
+        lost = [one - other for one, other in pairwise(self.leaves)]
+        regular = lost == sorted(lost) and max(lost, default=0) <= 1
+        return self.n <= self.leaves[0] or self.table.size > 0 or regular
 
     @property
     def feasible(self) -> bool:
         """Whether some schedule fits at all."""
-        return self.reach[-1][0] >= self.n
+        return self.n <= self.leaves[0] or len(self.leaves) > 1
 
     def split(self, n: int, held: int) -> int:
         """How far to advance from a new snapshot, with ``held`` others, to reverse ``n`` steps."""
-        if self.table:
-            left, right = self.table[held], self.table[held + 1]
-            return 1 + int(np.argmin(np.arange(1, n) + left[1:n] + right[n - 1 : 0 : -1]))
-        t = next(t for t, row in enumerate(self.reach) if row[held] >= n)
-        below = self.reach[t - 1]
-        return max(1, min(below[held], n - below[held + 1]))
+        leaves = self.leaves
+        if held + 2 == len(leaves):  # one snapshot is left: it stays where it is
+            return n - min(leaves[held + 1], n - 1)
+        if self.table.size:
+            costs = self.table[1:n, held] + self.table[n - 1 : 0 : -1, held + 1] + np.arange(1, n)
+            return 1 + int(costs.argmin())
+        t = max((t for t, row in enumerate(self.above) if row[held] >= n), default=0)
+        left = self.below[t + 1][held] if t + 1 < len(self.below) else leaves[held]
+        right = max(leaves[held + 1], min(self.above[t][held + 1], n - left))
+        return n - min(right, n - 1)
 
 
 @lru_cache(maxsize=8)
-def plan(n: int, state_bytes: int, tape_bytes: int, storage: int) -> Plan:
-    """The splits for ``n`` steps: the optimum where the table is small or no step need be advanced twice.
-
-    Elsewhere each snapshot is set as far on as the repetitions allow: no proof, and in the rows of the oracle at most
-    1.084 times the optimum.
+def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held: bool = False) -> Plan:
+    """The splits for ``n`` steps: the optimum, or at most ceil(state_bytes / tape_bytes) - 1 forward steps more (1
+    where the tape is larger and no whole number of states). ``start_held``: the snapshot of x_0 takes nothing.
 
     >>> plan(1000, 320_000, 320_000, 100_000_000).leaves[:2]
     (313, 312)
     """
+    leaves = _leaves(n, state_bytes, tape_bytes, storage, int(start_held))
+    below, above = _around(n, leaves)
+    found = Plan(n, leaves, below, above, np.zeros(0))
+    cells = (n + 1) * len(leaves)
+    if not found.exact and found.feasible and cells <= _EXACT_CELLS and cells * n <= _EXACT_WORK:
+        return Plan(n, leaves, below, above, _table(n, leaves))
+    return found
+
+
+def _leaves(n: int, state_bytes: int, tape_bytes: int, storage: int, free: int) -> tuple[int, ...]:
+    """As many as are of use: with more snapshots than these every step is advanced once at most. ``free`` of the
+    snapshots take nothing."""
     most = max(0, n - 1)
-    levels = min(storage // state_bytes if state_bytes else most, most)
-    leaves = tuple(
-        min(n, (storage - i * state_bytes) // tape_bytes + 1) if tape_bytes else n for i in range(levels + 1)
-    )
-    reach = _reach(n, leaves)
-    large = n * len(leaves) > _EXACT_CELLS or n * n * len(leaves) > _EXACT_WORK
-    feasible = reach[-1][0] >= n
-    return Plan(n, leaves, reach, () if large or not feasible or len(reach) <= _CLOSED else _table(n, leaves))
+    levels = min(storage // state_bytes + free if state_bytes else most, most)
+    leaves, won = [], 0
+    for i in range(levels + 1):
+        leaves.append(min(n, (storage - max(0, i - free) * state_bytes) // tape_bytes + 1) if tape_bytes else n)
+        won += leaves[-1]
+        if won >= n:
+            break
+    return tuple(leaves)
 
 
-def _reach(n: int, leaves: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    rows = [leaves]
-    while rows[-1][0] < n and len(leaves) > 1:
-        row = [leaves[-1]]
-        for before in rows[-1][-2::-1]:
-            row.append(min(n, before + row[-1]))
-        rows.append(tuple(reversed(row)))
-    return tuple(rows)
+def _around(n: int, leaves: tuple[int, ...]) -> tuple[Sizes, Sizes]:
+    """The sizes just below and just above the price of the last of n steps."""
+    if n <= leaves[0] or len(leaves) <= 2:  # noqa: PLR2004 - a leaf, or one snapshot, needs no price
+        return [], []
+    low, high = 1.0, 2.0
+    while _sizes(leaves, high, n)[0][0] < n:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if _sizes(leaves, middle, n)[0][0] < n:
+            low = middle
+        else:
+            high = middle
+    return _sizes(leaves, low, n), _sizes(leaves, high, n)
 
 
-def _table(n: int, leaves: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """M_i(0 .. n) for each number i of snapshots held."""
-    steps, never = np.arange(n + 1), np.int64(2**60)
-    columns: list[np.ndarray] = []
-    for leaf in reversed(leaves):
-        column = np.where(steps <= leaf, steps, never)
-        if columns:
-            right = columns[-1]
-            for k in range(leaf + 1, n + 1):
-                column[k] = (steps[1:k] + column[1:k] + right[k - 1 : 0 : -1]).min()
-        columns.append(column)
-    assert all(one[n] >= other[n] for one, other in pairwise(columns))  # more snapshots held leave less room
-    return tuple(reversed(columns))
+def _sizes(leaves: tuple[int, ...], price: float, most: int) -> Sizes:
+    """The steps below each node, no more than ``most``, when everything that pays at ``price`` is parted."""
+    levels = len(leaves) - 1
+    rows: Sizes = []
+    left, left_profit = list(leaves), [0.0] * (levels + 1)
+    for t in range(int(price), -1, -1):
+        row, profits = list(leaves), [0.0] * (levels + 1)
+        size, profit, paid = leaves[levels], 0.0, price - t - 1
+        if paid > 0:
+            for i in range(levels - 1, -1, -1):
+                won = leaves[i + 1]
+                profit += won * paid - (leaves[i] - won) + left_profit[i]
+                if profit > 0:
+                    size = min(size + left[i], most)
+                else:
+                    size, profit = leaves[i], 0.0
+                row[i], profits[i] = size, profit
+        rows.append(row)
+        left, left_profit = row, profits
+    return rows[::-1]
+
+
+def _table(n: int, leaves: tuple[int, ...]) -> Any:
+    """M_i(0 .. n) for each number i of snapshots held, all of them at once for each n."""
+    levels = len(leaves)
+    table = np.full((n + 1, levels + 1), 2**60, np.int64)
+    table[:2] = [[0], [1]]
+    table[:, levels] = 2**60  # one more snapshot than there is room for
+    ends, steps = np.array(leaves), np.arange(n + 1)[:, None]
+    for k in range(2, n + 1):
+        costs = (table[1:k, :levels] + table[k - 1 : 0 : -1, 1:] + steps[1:k]).min(axis=0)
+        table[k, :levels] = np.where(k <= ends, k, costs)
+    return table

@@ -156,8 +156,11 @@ class MemoryPolicy:
             ) from error
         return Schedule(actions, n, policy=self)
 
-    def reserving(self, nbytes: int) -> "MemoryPolicy":  # noqa: ARG002
-        """The policy for a loop that holds ``nbytes`` beside snapshots and tapes: itself, unless it counts bytes."""
+    def reserving(self, nbytes: int, *, start_held: bool = False) -> "MemoryPolicy":  # noqa: ARG002
+        """The policy for a loop that holds ``nbytes`` beside snapshots and tapes: itself, unless it counts bytes.
+
+        ``start_held``: the initial state is among these, so its snapshot takes nothing more.
+        """
         return self
 
     # For those who override it.

@@ -38,14 +38,17 @@ class Budget(MemoryPolicy):
     max_bytes: int = field(converter=_as_max_bytes)
     reserved: int = field(default=0, kw_only=True)
     """Bytes that others hold: of these the loop tells (:meth:`reserving`)."""
+    start_held: bool = field(default=False, kw_only=True)
+    """Whether the initial state is among these: its snapshot takes nothing more then."""
 
-    def reserving(self, nbytes: int) -> "Budget":
+    def reserving(self, nbytes: int, *, start_held: bool = False) -> "Budget":
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes."""
-        return evolve(self, reserved=nbytes)
+        return evolve(self, reserved=nbytes, start_held=start_held)
 
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:
         """Actions for ``n`` steps; raises :class:`BudgetError` at once."""
-        least = self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, state_bytes if n > 1 else 0)
+        snapshot = 0 if self.start_held else state_bytes
+        least = self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, snapshot if n > 1 else 0)
         if self.max_bytes < least:
             raise BudgetError(
                 f"{self!r} is too little for {n} steps: a snapshot takes {state_bytes:,} bytes, the tape of a step "
@@ -53,7 +56,7 @@ class Budget(MemoryPolicy):
                 least,
             )
         storage = max(0, self.max_bytes - self.reserved - tape_bytes)
-        return _actions(n, plan(n, state_bytes, tape_bytes, storage))
+        return _actions(n, plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held))
 
     def __repr__(self) -> str:
         return f"Budget({self.max_bytes})"
