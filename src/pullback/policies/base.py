@@ -1,7 +1,7 @@
 """What a policy is, a frozen value, and what its schedule is: a stream of actions that serves one reverse."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import NOTHING, define, fields
@@ -159,6 +159,12 @@ class MemoryPolicy:
     def reserving(self, nbytes: int) -> "MemoryPolicy":  # noqa: ARG002
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes: itself, unless it counts bytes."""
         return self
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """What the names of tiers in actions stand for where it is not the default: name to place, of
+        ``pullback.stores`` or a user's own."""
+        return {}
 
     # For those who override it.
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
