@@ -66,6 +66,12 @@ class Names(NamedTuple):
         """What stays in memory."""
         return Names([], [item for item in self.items if item[0] in self.kept]), []
 
+    def twin(self) -> "Names":
+        """The same in buffers of its own."""
+        new = {key: key if key in self.kept else object() for key in (*self.keys, *(item[0] for item in self.items))}
+        items = [(new[key], nbytes, reason) for key, nbytes, reason in self.items]
+        return Names([new[key] for key in self.keys], items, self.kept)
+
 
 @define(eq=False)
 class NameChain(Storing):

@@ -51,7 +51,7 @@ class StepTape:
         self.tape.records = put_in(self.tape.records, arrays)
         return evolve(self, items=record_items(self.tape.records))
 
-    def twin(self) -> "StepTape":
+    def for_another(self) -> "StepTape":
         """The same, to be stored a second time."""
         return evolve(self, tape=copy(self.tape))
 

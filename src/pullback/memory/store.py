@@ -204,7 +204,10 @@ class Store:
         entry = place.give(stored := self.entries[key])
         place.drop(stored)
         del self.entries[key]
-        self.booked.pop(key, None)
+        booked = self.booked.pop(key, ())
+        if not place.in_memory:
+            self.ledger.hold(entry.items)
+            self.ledger.release(booked)
         return entry
 
     def drop(self, kind: str, step: int, tier: str) -> None:
@@ -216,8 +219,7 @@ class Store:
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Store in ``target`` what is stored in ``source``, where it stays; raises :class:`PolicyError` as ``put``."""
         entry = self.get(kind, step, source)
-        twin = getattr(entry, "twin", None)
-        self._put((kind, step, target), entry if twin is None else twin(), source)
+        self._put((kind, step, target), getattr(entry, "for_another", lambda: entry)(), source)
 
     def holds(self, kind: str, step: int) -> bool:
         """Whether some tier holds this."""

@@ -7,7 +7,7 @@ never at the moment at which the disk happens to be ready. So the figures are th
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, ClassVar
 from weakref import finalize, ref
@@ -74,7 +74,7 @@ class Stored:
     shell: Any
     serial: int
     nbytes: int
-    """Of its arrays."""
+    """Of its arrays, with their whole buffers: as every entry is booked, and known to a plan."""
     windows: Sequence[Window] = ()
     parts: Sequence[PartFile] = ()
     items: Sequence[Any] = ()
@@ -85,6 +85,8 @@ class Stored:
     """In a plan, the entry itself."""
     job: Any = None
     """What reads it."""
+    was_far: bool = False
+    """Whether it has been read: then its arrays are others."""
 
 
 @define(eq=False)
@@ -129,7 +131,6 @@ class OnDisk:
             stored.names = entry
             return stored
         stored.roots, stored.windows = packed(arrays)
-        stored.nbytes = sum(root.nbytes for root in stored.roots)
         self._open()
         never = getattr(entry, "never_changes", False)
         stored.parts = [self._part(root, f"array {k} of the {label}", never) for k, root in enumerate(stored.roots)]
@@ -151,7 +152,7 @@ class OnDisk:
         if before is not None and before not in self.near:
             self._read(self.stored[before], (before,))
         if self.make_folder is None:
-            return stored.names
+            return stored.names.twin() if stored.was_far else stored.names
         return stored.shell.joined(unpacked(roots or (), stored.windows))
 
     def look(self, stored: Any) -> Any:
@@ -168,8 +169,8 @@ class OnDisk:
             if part.users or self.folder is None:
                 continue
             self.written.pop(part.key, None)
-            if not part.job.cancel():
-                self.worker.submit(_remove, self.folder.files, part.path)
+            if not part.job.cancel() and self.folder.is_ours:
+                self._asked(_remove, self.folder.files, part.path)
         self._leave(stored)
 
     def close(self) -> None:
@@ -201,7 +202,7 @@ class OnDisk:
         if self.near.pop(stored.serial, None) is None:
             return
         for job in (*(part.job for part in stored.parts), stored.job):
-            if job is not None:
+            if job is not None and (self.folder is None or self.folder.is_ours):
                 _wait(job)
         stored.roots, stored.job = None, None
         self.ledger.release(stored.items)
@@ -210,14 +211,13 @@ class OnDisk:
     def _read(self, stored: Stored, wanted: Sequence[int]) -> None:
         """Begin to read an entry, in a place of its own."""
         self._make_room(wanted)
+        stored.was_far = True
         self.near[stored.serial] = stored
         stored.items = [((id(self), stored.serial), stored.nbytes, "queue")]
         self.ledger.hold(stored.items)
         if self.make_folder is not None:
             assert self.folder is not None  # something is stored there
-            stored.job = self.worker.submit(
-                _read_all, stored.parts, self.folder.files, self.place.codec, self.figures
-            )
+            stored.job = self._asked(_read_all, stored.parts, self.folder.files, self.place.codec, self.figures)
 
     # Files.
     def _open(self) -> None:
@@ -236,12 +236,25 @@ class OnDisk:
         assert folder is not None  # _open
         self.n_parts += 1
         part = PartFile.of(root, f"{folder.path}/{self.n_parts}.npy", label)
-        part.job = self.worker.submit(part.write, folder.files, self.place.codec, root, self.figures)
+        part.job = self._asked(part.write, folder.files, self.place.codec, root, self.figures)
         self.figures.jobs.append(part.job)
         if never:
             part.key = id(root)
             self.written[part.key] = ref(root), part
         return part
+
+    def _asked(self, function: Any, *args: Any) -> Any:
+        """What tells that this is done, in the background if there still is one: not in a process that was forked off,
+        nor when the program ends."""
+        if self.folder is not None and self.folder.is_ours:
+            with suppress(RuntimeError):
+                return self.worker.submit(function, *args)
+        job: Any = Future()
+        try:
+            job.set_result(function(*args))
+        except Exception as error:  # noqa: BLE001 - who asks for the result gets it
+            job.set_exception(error)
+        return job
 
     def _require_written(self) -> None:
         """Raise the error of a write that has failed."""

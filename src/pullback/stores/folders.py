@@ -71,9 +71,14 @@ class Folder:
     lock_path: Path | None = None
     owner: int = field(factory=os.getpid, init=False)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the process that made it, not one that was forked off."""
+        return self.owner == os.getpid()
+
     def close(self) -> None:
-        """Remove it. In a process that was forked off, nothing is done: it is not its folder."""
-        if self.owner != os.getpid():
+        """Remove it."""
+        if not self.is_ours:
             return
         with suppress(Exception):  # the error that may be under way counts more than a file that is left
             self.files.rm(self.path, recursive=True)
