@@ -58,7 +58,7 @@ def test_what_is_imported_later_is_listed_and_a_wrong_name_is_refused() -> None:
         _ = pullback.gard
 
 
-@pytest.mark.parametrize("module", ["pullback.testing", "pullback.schedules"])
+@pytest.mark.parametrize("module", ["pullback.testing", "pullback.schedules", "pullback.stores"])
 def test_public_modules_need_no_extra(module: str) -> None:
     assert {name for name in imported_after(f"import {module}") if not name.startswith("_")} <= ALLOWED
 
@@ -69,7 +69,7 @@ def test_dependencies_are_the_three() -> None:
 
 def test_extras_are_installed_as_declared() -> None:
     declared = set(PROJECT["optional-dependencies"])
-    assert declared == {"cli", "plot", "demo", "test", "bench", "dev"}
+    assert declared == {"cli", "plot", "fsspec", "blosc2", "zfp", "demo", "test", "bench", "dev"}
     assert set(distribution("pullback").metadata.get_all("Provides-Extra")) == declared
 
 

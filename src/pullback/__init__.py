@@ -40,6 +40,7 @@ from pullback.words.errors import (
     ReplayError,
     RuleError,
     ScheduleError,
+    StoreError,
     StructureError,
     TracerError,
     UnknownFunctionError,
@@ -52,7 +53,7 @@ __version__ = "0.1.0"
 registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
-    from pullback import backends, schedules, testing
+    from pullback import backends, schedules, stores, testing
     from pullback import numpy as numpy
     from pullback.calls.staged_functions import staged
     from pullback.inspect.dependency_table import dependencies
@@ -112,6 +113,7 @@ else:
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
         "staged": "pullback.calls.staged_functions",
+        "stores": "pullback.stores",
         "testing": "pullback.testing",
         "while_loop": "pullback.loops.loop_functions",
     }
@@ -159,6 +161,7 @@ __all__ = [
     "RuleError",
     "SaveAll",
     "ScheduleError",
+    "StoreError",
     "StructureError",
     "Tiered",
     "Tracer",
@@ -200,6 +203,7 @@ __all__ = [
     "staged",
     "steps",
     "stop_gradient",
+    "stores",
     "testing",
     "trap",
     "using",

@@ -24,7 +24,16 @@ class Attic:
     def __init__(self):
         self.taken = self.given = self.dropped = 0
 
-    def take(self, entry):
+    def prepare(self):
+        pass
+
+    def look(self, stored):
+        return None
+
+    def close(self):
+        pass
+
+    def take(self, entry, label):
         self.taken += 1
         return pickle.dumps(entry)
 
@@ -204,33 +213,31 @@ def test_an_unknown_tier_is_refused_at_the_save(f):
         def begin(self, n, *, state_bytes, tape_bytes):
             return super().begin(1000 if n is None else n, state_bytes=state_bytes, tape_bytes=tape_bytes)
 
-    policy = Unbounded("disk")
+    policy = Unbounded("cellar")
     with pytest.raises(
         pb.PolicyError,
-        match=r"Unbounded\(tier='disk'\) wants Save\('state', 0, 'disk'\), and there is no tier 'disk': there is "
-        r"'memory'. Name one of these",
+        match=r"Unbounded\(tier='cellar'\) wants Save\('state', 0, 'cellar'\), and there is no tier 'cellar': there is "
+        r"'memory', 'disk'. Name one of these",
     ):
         pb.vjp(f, X, policy=policy)
 
 
 @pytest.mark.parametrize("f", [loop, marked])
 def test_an_unknown_tier_is_refused_at_the_transfer(f):
-    _, pull = pb.vjp(f, X, policy=MovesInReverse("disk"))
+    _, pull = pb.vjp(f, X, policy=MovesInReverse("cellar"))
     with pytest.raises(
-        pb.PolicyError, match=r"wants Transfer\('state', 0, 'memory', 'disk'\), and there is no tier 'disk'"
+        pb.PolicyError, match=r"wants Transfer\('state', 0, 'memory', 'cellar'\), and there is no tier 'cellar'"
     ):
         pull(np.ones_like(X))
 
 
 def test_the_plan_of_an_unknown_tier_is_refused():
-    with pytest.raises(pb.PolicyError, match="there is no tier 'disk'"):
-        pb.plan(loop, X, policy=SnapshotsIn("disk"))
+    with pytest.raises(pb.PolicyError, match="there is no tier 'cellar'"):
+        pb.plan(loop, X, policy=SnapshotsIn("cellar"))
 
 
 def test_marked_steps_refuse_other_tiers_for_what_cannot_move(attic):
-    with pytest.raises(
-        pb.PolicyError, match=r"wants Save\('state', 0, 'attic'\), but .* in 'memory' only.*loop function"
-    ):
+    with pytest.raises(pb.PolicyError, match=r"wants Save\('state', 0, 'attic'\), but .*: name 'memory'.*loop func"):
         pb.vjp(marked, X, policy=SnapshotsIn("attic"))
     _, pull = pb.vjp(marked, X, policy=MovesInReverse("attic", "tape"))
     with pytest.raises(pb.PolicyError, match=r"wants Transfer\('tape', 4, 'memory', 'attic'\), but"):

@@ -119,7 +119,7 @@ def test_it_is_a_value():
     [
         ({"period": 0}, "period must be at least 1, got 0. Pass the number of steps"),
         ({"period": 2, "snapshots": -1}, "snapshots must be at least 0, got -1"),
-        ({"period": 2, "tier": 3}, "tier must be the name of a tier, got 3"),
+        ({"period": 2, "tier": 3}, "tier must be the name of a tier, or a place of pullback.stores, got 3"),
     ],
 )
 def test_bad_settings(arguments, message):

@@ -12,10 +12,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.rerun import StepTape
+from pullback.loops.staged_step import StepTape
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
-from pullback.memory.store import ByReference, Store, Storing
+from pullback.memory.store import Storing
 from pullback.memory.sweep import release_records
 from pullback.policies.machine import Machine
 from pullback.rules.forms import FORMS
@@ -59,6 +59,18 @@ class Names(NamedTuple):
 
     keys: list[Key]
     items: list[Item]
+    kept: frozenset[Key] = frozenset()
+    """Buffers that stay in memory wherever the rest is stored."""
+
+    def split(self) -> tuple["Names", list[Any]]:
+        """What stays in memory."""
+        return Names([], [item for item in self.items if item[0] in self.kept]), []
+
+    def twin(self) -> "Names":
+        """The same in buffers of its own."""
+        new = {key: key if key in self.kept else object() for key in (*self.keys, *(item[0] for item in self.items))}
+        items = [(new[key], nbytes, reason) for key, nbytes, reason in self.items]
+        return Names([new[key] for key in self.keys], items, self.kept)
 
 
 @define(eq=False)
@@ -130,7 +142,7 @@ class NameChain(Storing):
             else:
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
-        self.work, self.cursor = Names([], items), step + 1
+        self.work, self.cursor = Names([], items, frozenset(self.shared.values())), step + 1
         self.store.ledger.hold(items)
         self.store.ledger.n_forward += 1
 
@@ -191,7 +203,7 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     chain.randomness.restore(random)
     length = chain.run_on(1, n)
     names = NameChain(
-        Store(store.ledger, store.policy, {name: ByReference(tier.in_memory) for name, tier in store.tiers.items()}),
+        store.planned(),
         earlier,
         later,
         length,

@@ -8,9 +8,10 @@ from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
-from pullback.loops.rerun import Steps, StepTape, separate
-from pullback.loops.staged_step import StagedStep
+from pullback.loops.rerun import Steps, separate
+from pullback.loops.staged_step import StagedStep, StepTape, same_tape
 from pullback.loops.straight_steps import straight, straight_back
+from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
@@ -31,6 +32,16 @@ class Snapshot(NamedTuple):
     leaves: list[Any]
     random: tuple[Any, ...]
     items: list[Item]
+
+    def split(self) -> tuple["Snapshot", list[Any]]:
+        """What stays in memory, and the arrays of the state."""
+        taken = Taken()
+        return Snapshot(taken.out(self.leaves), self.random, []), taken.arrays
+
+    def joined(self, arrays: list[Any]) -> "Snapshot":
+        """The snapshot, of these arrays again."""
+        leaves = put_in(self.leaves, arrays)
+        return Snapshot(leaves, self.random, value_items(leaves, "snapshot"))
 
 
 @define(eq=False)
@@ -319,7 +330,7 @@ class LoopChain(Storing):
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry; with a tape that nobody has reversed, what the loops in it hold."""
-        unread = self.store.get(kind, step, tier) if kind == "tape" else None
+        unread = self.store.look(kind, step, tier) if kind == "tape" else None
         super().delete(kind, step, tier)
-        if unread is not None and unread is not self.work and not self.store.holds(kind, step):
+        if unread is not None and not same_tape(unread, self.work) and not self.store.holds(kind, step):
             unread.release()

@@ -31,7 +31,7 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.memory.store import Store
+from pullback.memory.store import Store, is_lossy
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, twin_of
@@ -285,7 +285,7 @@ class _Loop:
         reachable = Reachable().walk(roots, self.made.lasting)
         inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, np.random.Generator)}
         self.randomness = Randomness(list((reachable.generators | inside).values()))
-        self.verify = verify_in_force(self.verify)
+        self.verify = "off" if is_lossy(policy_in_force(self.policy)) else verify_in_force(self.verify)
         again = self._may_run_again(tape) or (tape.mode == REPLAYABLE and tape.governor.replays)
         if again and self.verify == "all" and planned() is None:
             self.surroundings, self.bound_handles = surroundings_of(self.name, reachable, xs or ())

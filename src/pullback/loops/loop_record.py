@@ -11,8 +11,7 @@ from attrs import define, field
 from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.rerun import StepTape
-from pullback.loops.staged_step import StagedStep
+from pullback.loops.staged_step import StagedStep, StepTape
 from pullback.memory.in_force import planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of

@@ -11,9 +11,10 @@ from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues
 from pullback.loops.replay_check import Verifier
+from pullback.loops.staged_step import StepTape
 from pullback.memory.in_force import Enclosed, next_level, recorded
-from pullback.memory.ledger import Item, Ledger, record_items
-from pullback.memory.sweep import Releasing, release_records
+from pullback.memory.ledger import Ledger, record_items
+from pullback.memory.sweep import Releasing
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
@@ -67,25 +68,6 @@ def plain_leaves(leaves: list[Any]) -> list[Any]:
         if type(leaf) not in ORDINARY and not isinstance(leaf, Handle):
             return [plain_parts(leaf) for leaf in leaves]
     return leaves
-
-
-@define(eq=False)
-class StepTape:
-    """The recorded form of one step: its tape, where the state enters and leaves it, and what it costs to hold."""
-
-    tape: Tape
-    entered: list[int | None]
-    """Record ids of the state leaves at the start of the step; None for leaves without derivative."""
-    x_entered: list[int | None]
-    left: list[tuple[int, Any] | None]
-    """Record id and spec of the state leaves after the step."""
-    ys: list[tuple[int, Any] | None]
-    items: list[Item] = field(factory=list)
-    """What holding the tape costs, as the ledger books it."""
-
-    def release(self) -> None:
-        """Dropped unreversed, its records let go of what they book."""
-        release_records(self.tape.records)
 
 
 @define(eq=False)

@@ -1,17 +1,64 @@
-"""What is kept of a step of a loop function that a stage has recorded."""
+"""What is kept of a step of a loop function: its tape, or what a stage has recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from itertools import compress
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
-from pullback.memory.ledger import Item
+from pullback.memory.entry_parts import Taken, put_in
+from pullback.memory.ledger import Item, record_items
+from pullback.memory.sweep import release_records
+from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
-from pullback.staging.stages import Stage
+from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
+from pullback.words.specs import buffer_of
+
+
+@define(eq=False)
+class StepTape:
+    """The recorded form of one step: its tape, where the state enters and leaves it, and what it costs to hold."""
+
+    tape: Tape
+    entered: list[int | None]
+    """Record ids of the state leaves at the start of the step; None for leaves without derivative."""
+    x_entered: list[int | None]
+    left: list[tuple[int, Any] | None]
+    """Record id and spec of the state leaves after the step."""
+    ys: list[tuple[int, Any] | None]
+    items: list[Item] = field(factory=list)
+    """What holding the tape costs, as the ledger books it."""
+
+    def release(self) -> None:
+        """Dropped unreversed, its records let go of what they book."""
+        release_records(self.tape.records)
+
+    def split(self) -> tuple["StepTape", list[Any]]:
+        """What stays in memory, and the arrays that it has let go of: all but captured values and constants, which
+        every step holds."""
+        tape = self.tape
+        shared = [value for _, value in (tape.captures or {}).values()]
+        taken = Taken(_shared(shared, record_items(tape.records)))
+        tape.records = [None if record is None else taken.out(record) for record in tape.records]
+        return evolve(self, items=record_items(tape.records)), taken.arrays
+
+    def joined(self, arrays: list[Any]) -> "StepTape":
+        """The tape, with these arrays again."""
+        self.tape.records = put_in(self.tape.records, arrays)
+        return evolve(self, items=record_items(self.tape.records))
+
+    def for_another(self) -> "StepTape":
+        """The same, to be stored a second time."""
+        return evolve(self, tape=copy(self.tape))
+
+
+def same_tape(one: Any, other: Any) -> bool:
+    """Whether both are the tape of one run of a step, stored or not."""
+    return one is other or (type(one) is type(other) is StepTape and one.tape is other.tape)
 
 
 @define(eq=False)
@@ -79,6 +126,18 @@ class StagedStep:
     def release(self) -> None:
         """Nothing in it books anything."""
 
+    def split(self) -> tuple["StagedStep", list[Any]]:
+        """What stays in memory, and the arrays that its reverse reads."""
+        booked = self.kind.stage.booked
+        taken = Taken(_shared(self.kind.work.steps.captured_values.values(), slot_items(booked, self.slots)))
+        slots = taken.out(self.slots)
+        return StagedStep(self.kind, slots, self.k, slot_items(booked, slots)), taken.arrays
+
+    def joined(self, arrays: list[Any]) -> "StagedStep":
+        """The step, with these arrays again."""
+        slots = put_in(self.slots, arrays)
+        return StagedStep(self.kind, slots, self.k, slot_items(self.kind.stage.booked, slots))
+
     def seeds(self, cts: list[Any]) -> list[Any] | None:
         """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for
         others."""
@@ -106,3 +165,9 @@ class StagedStep:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]
         return cts, zip(self.kind.ids, gathered, strict=True)
+
+
+def _shared(values: Iterable[Any], items: Iterable[Item]) -> frozenset[Any]:
+    """The ids of the buffers that every step holds: of these values, and of the constants among the items."""
+    constants = {key for key, _, reason in items if reason == "constant"}
+    return frozenset(constants | {id(buffer_of(x)) for x in map(plain_value, values) if isinstance(x, np.ndarray)})

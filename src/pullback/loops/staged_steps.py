@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.loops.rerun import Steps, StepTape, as_before, returned_by, separate
-from pullback.loops.staged_step import StagedStep, StepKind
+from pullback.loops.rerun import Steps, as_before, returned_by, separate
+from pullback.loops.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import present

@@ -47,6 +47,8 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
+    stores: list[Any] = field(factory=list)
+    """The figures of tiers that do more than hold a reference (``stores.figures``)."""
     heard: bool = True
     """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need
     not be booked."""
@@ -98,6 +100,11 @@ class Ledger:
 
     def report(self, plain: dict[str, int]) -> "Report":
         """The figures, together with those of a plain tape (:meth:`plain_bytes`)."""
+        stores: tuple[Any, ...] = ()
+        if self.stores:
+            from pullback.stores.figures import reports  # noqa: PLC0415 - for those who use such stores
+
+            stores = reports(self.stores)
         by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
         return Report(
             n_forward=self.n_forward,
@@ -105,6 +112,7 @@ class Ledger:
             bytes_by_reason={r: n for r, n in by_reason.items() if n},
             live_bytes=self.total + sum(plain.values()),
             seconds=self.elapsed_seconds,
+            stores=stores,
         )
 
 
@@ -118,13 +126,16 @@ class Report:
     bytes_by_reason: dict[str, int]
     live_bytes: int
     seconds: float
+    stores: tuple[Any, ...] = ()
+    """What tiers other than plain memory did, a :class:`~pullback.stores.figures.StoreReport` each."""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
-        return (
+        text = (
             f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps, "
             f"{mib(self.live_bytes)} still held, {self.seconds:.3g} s in the reverse"
         )
+        return "; ".join((text, *map(str, self.stores)))
 
 
 def mib(nbytes: float) -> str:

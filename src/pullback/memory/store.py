@@ -1,17 +1,18 @@
 """The store: what a schedule has saved and not yet deleted, in tiers, each entry booked in the ledger.
 
-A tier is a place where entries are stored. ``TIERS`` is the one table of them, by the names that actions use: another
-place, on disk say, is one more line there.
+A tier is a place where entries are stored. ``TIERS`` is the table of them by the names that actions use, and
+``MemoryPolicy.tiers`` says which are others for a policy. What they hold there are tiers, or *places*: descriptions
+that a store opens when the first entry goes there, and closes when it is cleared.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from pullback.memory.ledger import Item, Ledger
-from pullback.policies.actions import MEMORY, Save, Transfer
+from pullback.policies.actions import DISK, MEMORY, Save, Transfer
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]
@@ -31,16 +32,41 @@ class Tier(Protocol):
 
     @property
     def in_memory(self) -> bool:
-        """Whether what is stored takes memory, and so is booked."""
+        """Whether an entry is stored as it is, and so is booked; else the tier books what it holds, and the store what
+        stays of the entry (:meth:`look`)."""
 
-    def take(self, entry: Any) -> Any:
-        """What is stored for an entry."""
+    def prepare(self) -> None:
+        """An entry is about to be made, and taken."""
+
+    def take(self, entry: Any, label: str) -> Any:
+        """What is stored for an entry; ``label`` says in messages what it is."""
 
     def give(self, stored: Any) -> Any:
         """The entry; it stays stored."""
 
+    def look(self, stored: Any) -> Any:
+        """What is in memory of the entry, without moving anything. A tier with ``takes_apart = True`` keeps its shell
+        (:mod:`pullback.memory.entry_parts`), which may still grow."""
+
     def drop(self, stored: Any) -> None:
         """What is stored is needed no more."""
+
+    def close(self) -> None:
+        """Nothing will be stored any more: nothing is left behind."""
+
+
+class Place(Protocol):
+    """What a policy says of a tier (:mod:`pullback.stores`)."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether other bits may come back."""
+
+    def opened(self, ledger: Ledger, tier: str) -> Any:
+        """The tier."""
+
+    def planned(self, ledger: Ledger, tier: str) -> Any:
+        """A tier that stores names of buffers and books the same; None: as by reference."""
 
 
 @frozen
@@ -49,7 +75,10 @@ class ByReference:
 
     in_memory: bool = True
 
-    def take(self, entry: Any) -> Any:
+    def prepare(self) -> None:
+        """There is room."""
+
+    def take(self, entry: Any, label: str) -> Any:  # noqa: ARG002 - it needs no name
         """The entry itself."""
         return entry
 
@@ -57,11 +86,51 @@ class ByReference:
         """The entry itself."""
         return stored
 
+    def look(self, stored: Any) -> Any:
+        """The entry itself."""
+        return stored
+
     def drop(self, stored: Any) -> None:
         """The memory goes with the last reference."""
 
+    def close(self) -> None:
+        """Nothing is left."""
 
-TIERS: Final[dict[str, Tier]] = {MEMORY: ByReference()}
+
+@frozen
+class TemporaryFolder:
+    """The place ``"disk"`` of every policy that names no other one."""
+
+    lossy: bool = False
+
+    def opened(self, ledger: Ledger, tier: str) -> Any:
+        """That of ``Disk()``."""
+        return self._disk().opened(ledger, tier)
+
+    def planned(self, ledger: Ledger, tier: str) -> Any:
+        """The same for names."""
+        return self._disk().planned(ledger, tier)
+
+    @staticmethod
+    def _disk() -> Any:
+        from pullback.stores.disk import Disk  # noqa: PLC0415 - its imports are for those who use it
+
+        return Disk()
+
+
+TIERS: Final[dict[str, Any]] = {MEMORY: ByReference(), DISK: TemporaryFolder()}
+
+
+def tiers_of(policy: Any) -> Mapping[str, Any]:
+    """The tiers, or places, that a policy can name."""
+    own = getattr(policy, "tiers", None)
+    return {**TIERS, **own} if own else TIERS
+
+
+def is_lossy(policy: Any) -> bool:
+    """Whether a policy may give other bits than save-all: one of its own tiers is declared lossy."""
+    own = getattr(policy, "tiers", None) or {}
+    return any(getattr(place, "lossy", False) for place in own.values())
 
 
 @define(eq=False)
@@ -70,10 +139,42 @@ class Store:
 
     ledger: Ledger
     policy: Any
-    tiers: Mapping[str, Tier] = field(factory=lambda: TIERS)
+    tiers: Mapping[str, Any] = field(default=Factory(lambda self: tiers_of(self.policy), takes_self=True))
+    open: dict[str, Tier] = field(factory=dict, init=False)
+    """The tiers that something was stored in."""
     entries: dict[Key, Any] = field(factory=dict, init=False)
     """What the tiers have made of the entries."""
     booked: dict[Key, Sequence[Item]] = field(factory=dict, init=False)
+
+    def planned(self) -> "Store":
+        """A store for names of buffers, which books the same."""
+        tiers = {name: self._planned(name, place) for name, place in self.tiers.items()}
+        return Store(self.ledger, self.policy, tiers)
+
+    def _planned(self, name: str, place: Any) -> Tier:
+        if not hasattr(place, "opened"):
+            return ByReference(place.in_memory)
+        return place.planned(self.ledger, name) or ByReference()
+
+    def tier(self, name: str) -> Tier:
+        """A tier, opened."""
+        found = self.open.get(name)
+        if found is None:
+            place: Any = self.tiers[name]
+            found = self.open[name] = place.opened(self.ledger, name) if hasattr(place, "opened") else place
+            figures = getattr(found, "figures", None)
+            if figures is not None:
+                self.ledger.stores.append(figures)
+        return found
+
+    def goes_on(self, name: str) -> bool:
+        """Whether what is stored there may still grow."""
+        return name not in self.tiers or isinstance(tier := self.tier(name), ByReference) or _takes_apart(tier)
+
+    def prepare(self, name: str) -> None:
+        """An entry is about to be made for this tier."""
+        if name in self.tiers:
+            self.tier(name).prepare()
 
     def put(self, kind: Any, step: int, tier: str, entry: Entry) -> None:
         """Store an entry; raises :class:`PolicyError` for a tier that does not exist."""
@@ -81,64 +182,86 @@ class Store:
 
     def put_tapes(self, first: int, tier: str, tapes: Sequence[Entry]) -> None:
         """Store the tapes of steps one after the other, from ``first`` on."""
-        place, entries = self.tiers[tier], self.entries
+        place, entries = self.tier(tier), self.entries
         for step, tape in enumerate(tapes, first):
             key = "tape", step, tier
-            entries[key] = place.take(tape)
+            entries[key] = place.take(tape, "")
             if place.in_memory and tape.items:
                 self.booked[key] = tape.items
                 self.ledger.hold(tape.items)
 
     def get(self, kind: str, step: int, tier: str) -> Any:
         """The entry, which stays stored."""
-        return self.tiers[tier].give(self.entries[kind, step, tier])
+        return self.tier(tier).give(self.entries[kind, step, tier])
+
+    def look(self, kind: str, step: int, tier: str) -> Any:
+        """What is in memory of the entry: with parts in the place of arrays that are elsewhere."""
+        return self.tier(tier).look(self.entries[kind, step, tier])
 
     def take_out(self, kind: str, step: int, tier: str) -> Any:
         """The entry, which is stored no more, but stays booked: for whoever works with it now."""
-        key, place = (kind, step, tier), self.tiers[tier]
+        key, place = (kind, step, tier), self.tier(tier)
         entry = place.give(stored := self.entries[key])
         place.drop(stored)
         del self.entries[key]
-        self.booked.pop(key, None)
+        booked = self.booked.pop(key, ())
+        if not place.in_memory:
+            self.ledger.hold(entry.items)
+            self.ledger.release(booked)
         return entry
 
     def drop(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
         key = kind, step, tier
-        self.tiers[tier].drop(self.entries.pop(key))
+        self.tier(tier).drop(self.entries.pop(key))
         self.ledger.release(self.booked.pop(key, ()))
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Store in ``target`` what is stored in ``source``, where it stays; raises :class:`PolicyError` as ``put``."""
-        self._put((kind, step, target), self.get(kind, step, source), source)
+        entry = self.get(kind, step, source)
+        self._put((kind, step, target), getattr(entry, "for_another", lambda: entry)(), source)
 
     def holds(self, kind: str, step: int) -> bool:
         """Whether some tier holds this."""
         return any((kind, step, tier) in self.entries for tier in self.tiers)
 
     def of(self, kind: str) -> dict[int, Any]:
-        """Step to entry, for all entries of a kind."""
-        return {key[1]: self.get(*key) for key in self.entries if key[0] == kind}
+        """Step to what is in memory of the entry, for all entries of a kind."""
+        return {key[1]: self.look(*key) for key in self.entries if key[0] == kind}
+
+    def found(self, kind: str, step: int) -> Any:
+        """The entry, in whatever tier; None where there is none."""
+        tier = next((tier for tier in self.tiers if (kind, step, tier) in self.entries), None)
+        return None if tier is None else self.get(kind, step, tier)
 
     def clear(self) -> None:
-        """Release everything."""
-        for key in list(self.entries):
-            self.drop(*key)
+        """Release everything, and leave nothing behind."""
+        try:
+            for key in list(self.entries):
+                self.drop(*key)
+        finally:
+            for tier in self.open.values():
+                tier.close()
+            self.open.clear()
 
     def _put(self, key: Key, entry: Entry, source: str = "") -> None:
-        tier = self.tiers.get(key[2])
-        if tier is None:
-            kind: Any
-            kind, step, target = key
+        kind: Any
+        kind, step, target = key
+        if target not in self.tiers:
             wanted = Transfer(kind, step, source, target) if source else Save(kind, step, target)
             raise PolicyError(
                 f"{self.policy!r} wants {wanted!r}, and there is no tier {key[2]!r}: there is "
                 f"{', '.join(map(repr, self.tiers))}. Name one of these in the action, or leave the tier out"
             )
-        self.entries[key] = tier.take(entry)
-        if tier.in_memory:
-            self.booked[key] = entry.items
-            self.ledger.hold(entry.items)
+        tier = self.tier(target)
+        self.entries[key] = stored = tier.take(entry, f"{kind} of step {step}")
+        items = entry.items if tier.in_memory else tier.look(stored).items if _takes_apart(tier) else ()
+        self.booked[key] = items
+        self.ledger.hold(items)
+
+
+def _takes_apart(tier: Tier) -> bool:
+    return getattr(tier, "takes_apart", False)
 
 
 @define(eq=False)
@@ -168,6 +291,7 @@ class Storing(ABC):
             self.store.put(kind, step, tier, work)
             self.store.ledger.release(work.items)
         else:
+            self.store.prepare(tier)
             self.store.put(kind, step, tier, self.snapshot(step))
 
     def load(self, kind: str, step: int, tier: str) -> None:

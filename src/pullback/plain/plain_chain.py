@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from pullback.memory.executor import carry_out, run_forward, run_reverse
-from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
+from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.needs import Needs
-from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, TapeInPlace
+from pullback.plain.plain_snapshots import (
+    INITIAL,
+    PlainSnapshot,
+    PlainSnapshots,
+    TapeInPlace,
+    require_fitting,
+)
 from pullback.plain.replay import Replayer
 from pullback.plain.step_entries import StepEntries
-from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, Record, Save, Transfer
+from pullback.policies.actions import Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.policies.base import Schedule
 from pullback.policies.machine import Machine
 from pullback.recording.tape import Tape
@@ -117,6 +123,7 @@ class PlainChain:
         values."""
         pending = self.pending
         self._book(k - 1)
+        self.snapshots.move()
         if type(pending) is Record:
             self.machine.apply(pending)
             self.work, self.pending = k - 1, None
@@ -261,15 +268,16 @@ class PlainChain:
     def save(self, kind: str, step: int, tier: str) -> None:
         """Keep the tape in WORK, or the values that later steps read."""
         if kind == "tape":
-            self._require_memory(Save("tape", step, tier), tier)
+            require_fitting(self.store, Save("tape", step, tier), tier)
             self.store.put(kind, step, tier, TapeInPlace(step))
             self.work = None
             return
-        if self.ended:
-            snapshot = self._snapshot_of_replay(step)
-        else:
-            self._require_memory(Save("state", step, tier), tier)
-            snapshot = self.snapshots.filling[step]
+        if not self.ended:
+            require_fitting(self.store, Save("state", step, tier), tier)
+            self.snapshots.save(step, tier)
+            return
+        self.store.prepare(tier)
+        snapshot = self._snapshot_of_replay(step)
         snapshot.book()
         self.store.put(kind, step, tier, snapshot)
 
@@ -284,23 +292,16 @@ class PlainChain:
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Copy a snapshot from one tier to another."""
         if kind == "tape":
-            self._require_memory(Transfer(kind, step, source, target), target)
+            require_fitting(self.store, Transfer("tape", step, source, target), target)
         self.store.transfer(kind, step, source, target)
-
-    def _require_memory(self, action: Action, tier: str) -> None:
-        if tier != MEMORY and tier in self.store.tiers:
-            raise PolicyError(
-                f"{self.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and "
-                f"so do snapshots while the program runs: both can be in {MEMORY!r} only. Name that tier, or use a "
-                "loop function (fori_loop, scan)"
-            )
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
-        self.store.drop(kind, step, tier)
         if kind == "state":
-            self.snapshots.filling.pop(step, None)
-        elif self.work != step:
+            self.snapshots.drop(step, tier)
+            return
+        self.store.drop(kind, step, tier)
+        if self.work != step:
             self._drop(step)
 
     def _replay(self) -> Replayer:
@@ -371,8 +372,7 @@ class PlainChain:
 
     def live_bytes(self) -> int:
         """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
-        snapshots = [*self.store.of("state").values(), *self.snapshots.filling.values()]
-        return max((sum(nbytes_of(value) for value in each.values.values()) for each in snapshots), default=0)
+        return self.snapshots.largest_bytes()
 
     def hold_all(self) -> None:
         """Put every record back with the values it holds: the stretch becomes save-all."""
@@ -382,7 +382,7 @@ class PlainChain:
             self._put_back(step)
         dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
         if dropped:
-            start = self.store.of("state").get(0, self.snapshots.initial)
+            start = self.store.found("state", 0) or self.snapshots.initial
             assert start is not None  # every policy that drops step 0 keeps its initial state
             replayer = Replayer(self.entries, self.needs, dict(start.values))
             for k in range(dropped[-1] + 1):

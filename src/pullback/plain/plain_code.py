@@ -15,7 +15,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
-from pullback.memory.store import Store
+from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
@@ -172,9 +172,10 @@ class PlainCode(Governor):
         where it is drawn already."""
         assert self.tape is not None
         store = Store(self.ledger, policy)
+        verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
         self.active = PlainChain(
             self.tape, store, schedule or policy.schedule(n), n, self.repeatable, PlainSnapshots(store),
-            StepEntries(calls=calls), verifies=verify_in_force(verify) != "off", staging=staging_in_force(staging),
+            StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
             threads=threads_in_force(threads), works=self.works,
         )  # fmt: skip
         self.chains.append(self.active)

@@ -4,13 +4,16 @@ the snapshot takes that value by reference.
 So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from attrs import define, field
 
+from pullback.memory.entry_parts import Taken, held_bytes, put_in
 from pullback.memory.ledger import Item, value_items
-from pullback.memory.store import Store
+from pullback.memory.store import ByReference, Store
+from pullback.policies.actions import MEMORY, Save, Transfer
 from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
+from pullback.words.errors import PolicyError
 
 INITIAL: Final = -1
 """In the place of a step: the snapshot that is kept for another reverse pass."""
@@ -32,10 +35,23 @@ class PlainSnapshot:
     items: list[Item] = field(factory=list)
     booked: bool = False
     """Whether what it takes from now on is booked, too."""
+    never_changes: ClassVar[bool] = True
+    """An array stands for one value for good: two snapshots that hold it hold the same bits."""
 
     def book(self) -> None:
         """It is to be stored."""
         self.booked, self.items = True, value_items(self.values.values(), "snapshot")
+
+    def split(self) -> tuple["PlainSnapshot", list[Any]]:
+        """What stays in memory, and takes the values that are read later; the arrays so far."""
+        taken = Taken()
+        values = {ident: taken.out(value) for ident, value in self.values.items()}
+        return PlainSnapshot(self.cut, values, [], self.booked), taken.arrays
+
+    def joined(self, arrays: list[Any]) -> "PlainSnapshot":
+        """The snapshot, with these arrays again."""
+        values = {ident: put_in(value, arrays) for ident, value in self.values.items()}
+        return PlainSnapshot(self.cut, values, value_items(values.values(), "snapshot"), self.booked)
 
 
 @define(eq=False)
@@ -45,6 +61,9 @@ class PlainSnapshots:
     store: Store
     filling: dict[int, PlainSnapshot] = field(factory=dict, init=False)
     newest: PlainSnapshot | None = field(default=None, init=False)
+    due: dict[int, str] = field(factory=dict, init=False)
+    """Those that go to another tier than memory at the end of their step, when most of what they take has been read:
+    the tier by step."""
 
     @property
     def initial(self) -> PlainSnapshot | None:
@@ -72,20 +91,72 @@ class PlainSnapshots:
                     snapshot.items += items
                     self.store.ledger.hold(items)
 
+    def save(self, step: int, tier: str) -> None:
+        """The snapshot is to be stored."""
+        snapshot = self.filling[step]
+        snapshot.book()
+        if tier not in self.store.tiers or isinstance(self.store.tier(tier), ByReference):
+            self.store.put("state", step, tier, snapshot)
+        else:
+            self.store.prepare(tier)
+            self.store.ledger.hold(snapshot.items)
+            self.due[step] = tier
+
+    def move(self) -> None:
+        """The step under way has ended: what is to be elsewhere goes there."""
+        store = self.store
+        for step, tier in self.due.items():
+            snapshot = self.filling[step]
+            store.put("state", step, tier, snapshot)
+            store.ledger.release(snapshot.items)
+            self.filling[step] = shell = store.look("state", step, tier)
+            if self.newest is snapshot:
+                self.newest = shell
+        self.due.clear()
+
+    def drop(self, step: int, tier: str) -> None:
+        """The snapshot is needed no more."""
+        snapshot = self.filling.pop(step, None)
+        if self.due.pop(step, None) is None:
+            self.store.drop("state", step, tier)
+        elif snapshot is not None:
+            self.store.ledger.release(snapshot.items)
+
     def forget_unsaved(self, newest: int = INITIAL) -> None:
         """Those that nobody saved are dropped; while the length is unknown the ``newest`` may still be asked for."""
-        for step in [s for s in self.filling if s not in (INITIAL, newest) and not self.store.holds("state", s)]:
+        kept = {INITIAL, newest, *self.due}
+        for step in [s for s in self.filling if s not in kept and not self.store.holds("state", s)]:
             del self.filling[step]
         self.newest = max(self.filling.values(), key=lambda snapshot: snapshot.cut, default=None)
 
+    def largest_bytes(self) -> int:
+        """Bytes of the largest snapshot, wherever its arrays are."""
+        snapshots = [*self.store.of("state").values(), *self.filling.values()]
+        return max((sum(map(held_bytes, each.values.values())) for each in snapshots), default=0)
+
     def finish(self) -> None:
         """The program reads no more."""
+        self.move()
         self.forget_unsaved()
         self.newest = None
 
     def close(self) -> None:
         """Release everything."""
+        for step in self.due:
+            self.store.ledger.release(self.filling[step].items)
+        self.due.clear()
         self.store.clear()
         if self.initial is not None:
             self.store.ledger.release(self.initial.items)
         self.filling = {}
+
+
+def require_fitting(store: Store, action: Save | Transfer, tier: str) -> None:
+    """Raise :class:`PolicyError` where a tape is to go elsewhere, or a snapshot that is being filled to a tier that
+    takes whole entries only."""
+    if tier != MEMORY and tier in store.tiers and (action.kind == "tape" or not store.goes_on(tier)):
+        raise PolicyError(
+            f"{store.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and what "
+            f"a snapshot takes while the program runs is not known at once: name {MEMORY!r}, for a snapshot also a "
+            "tier of pullback.stores, or use a loop function (fori_loop, scan)"
+        )

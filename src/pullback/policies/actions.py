@@ -2,7 +2,7 @@
 
 Steps are numbered 0 .. n-1. ``x_k`` is the state at the START of step k: x_0 is the initial state, x_n the final one.
 WORK is what the executor holds in its hands: one live state and the tape of at most one step. A *tier* is a place where
-entries are stored until they are deleted; ``"memory"`` is the one that every executor has. An *entry* is a ``"state"``
+entries are stored until they are deleted; every executor has ``"memory"`` and ``"disk"``. An *entry* is a ``"state"``
 (the snapshot x_k) or a ``"tape"`` (what the VJP rules of step k read). The exact rules are those of
 :class:`pullback.policies.machine.Machine`.
 """
@@ -14,6 +14,7 @@ from attrs import NOTHING, fields, frozen
 Kind: TypeAlias = Literal["state", "tape"]
 
 MEMORY = "memory"
+DISK = "disk"
 
 
 class _Printed:

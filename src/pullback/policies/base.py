@@ -1,7 +1,7 @@
 """What a policy is, a frozen value, and what its schedule is: a stream of actions that serves one reverse."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import NOTHING, define, fields
@@ -162,6 +162,12 @@ class MemoryPolicy:
         ``start_held``: the initial state is among these, so its snapshot takes nothing more.
         """
         return self
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """What the names of tiers in actions stand for where it is not the default: name to place, of
+        ``pullback.stores`` or a user's own."""
+        return {}
 
     # For those who override it.
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002

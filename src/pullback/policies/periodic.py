@@ -1,7 +1,8 @@
 """Snapshots at a fixed distance, whatever the length: within a period its tapes, or binomial (two-level)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
+from typing import Any
 
 from attrs import field, frozen
 
@@ -25,10 +26,12 @@ def _as_snapshots(value: object) -> int | None:
     )
 
 
-def _as_tier(value: object) -> str:
-    if not isinstance(value, str):
-        raise PolicyError(f"tier must be the name of a tier, got {value!r}. Leave it out for {MEMORY!r}.")
-    return value
+def _as_tier(value: object) -> Any:
+    if isinstance(value, str) or hasattr(value, "opened"):
+        return value
+    raise PolicyError(
+        f"tier must be the name of a tier, or a place of pullback.stores, got {value!r}. Leave it out for {MEMORY!r}."
+    )
 
 
 @frozen(repr=False)
@@ -49,20 +52,26 @@ class Periodic(MemoryPolicy):
     >>> simulate(Periodic(10, snapshots=2).schedule(250), 250).n_forward
     875
 
-    ``tier`` is where the snapshots of the periods are stored. The snapshots of the periods grow with the length.
+    ``tier`` is where the snapshots of the periods are stored: ``"memory"``, ``"disk"``, or a place as
+    ``pullback.stores.Disk("/scratch")``. The snapshots of the periods grow with the length.
 
     Source: ``TwoLevelCheckpointSchedule`` of checkpoint_schedules (J. R. Maddison) has the same counts.
     """
 
     period: int = field(converter=_as_period)
     snapshots: int | None = field(default=None, kw_only=True, converter=_as_snapshots)
-    tier: str = field(default=MEMORY, kw_only=True, converter=_as_tier)
+    tier: Any = field(default=MEMORY, kw_only=True, converter=_as_tier)
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """The place that ``tier`` is, if it is one."""
+        return {} if isinstance(self.tier, str) else {self.tier.name: self.tier}
 
     # Counts slots, not bytes.
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
         starts: list[int] = []  # ascending; says at each yield which snapshots are stored
-        period, tier = self.period, self.tier
+        period, tier = self.period, self.tier if isinstance(self.tier, str) else self.tier.name
         if self.snapshots is not None:
             slots = self.snapshots + 1
             sweep = _sweep(n, period, starts, tier)

@@ -69,6 +69,9 @@ class Governor(Protocol):
     def finish(self) -> None:
         """The user's function has returned."""
 
+    def close(self) -> None:
+        """No reverse pass will come."""
+
     def before_record(
         self, record: tuple[Any, ...], operands: Any, values: Any, params: Any, rerun: Any = None
     ) -> None:

@@ -127,6 +127,10 @@ def run_traced(
     try:
         with Releasing(tape), Tracing(tape), InForce(policy):
             out = run_function(f, traced_args, kwargs, tape)
+    except BaseException:
+        if tape.governor is not None:
+            tape.governor.close()  # what is stored elsewhere would stay as long as the error
+        raise
     finally:
         tape.close()
         governor = released_governor(tape)

@@ -113,6 +113,18 @@ class BudgetError(PolicyError, code="PB403"):
         return type(self), (*self.args, self.minimum_bytes)  # so that it comes back from another process
 
 
+class StoreError(PullbackError, OSError, code="PB406"):
+    """What a policy stored on disk, or elsewhere, could not be written, or did not come back as it was. ``part`` is the
+    file."""
+
+    def __init__(self, message: str, part: str = "") -> None:
+        super().__init__(message)
+        self.part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.part)
+
+
 class NonFiniteError(PullbackError, FloatingPointError, code="PB501"):
     """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the
     reverse pass."""

@@ -9,12 +9,12 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 """Where a library is installed under another name than it is imported by."""
 
 
-def optional_library(module: str, purpose: str) -> Any:
+def optional_library(module: str, purpose: str, extra: str = "demo") -> Any:
     """The module; ``PullbackError`` where its library is missing, with the purpose and the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
         name = module.partition(".")[0]
         raise PullbackError(
-            f"{purpose}, and {DISTRIBUTIONS.get(name, name)} is missing: install pullback[demo]"
+            f"{purpose}, and {DISTRIBUTIONS.get(name, name)} is missing: install pullback[{extra}]"
         ) from error

@@ -2,7 +2,7 @@
 forecast comes true."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -123,6 +123,11 @@ class Watched(MemoryPolicy):
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         self.requests.append((n, state_bytes, tape_bytes, schedule))
         return schedule
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """The policy's."""
+        return self.policy.tiers
 
     def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
         """The same of the policy that keeps these bytes free."""

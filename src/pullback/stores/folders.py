@@ -1,0 +1,151 @@
+"""The folder of one store: its own, whoever else has one in the same directory; removed at the end, or by the next run.
+
+Beside each folder lies a file that its process keeps locked. The system lets go of the lock when the process ends,
+however it ends: a folder whose lock is free belongs to nobody.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, Protocol
+from uuid import uuid4
+
+from attrs import define, field
+
+from pullback.words.errors import StoreError
+from pullback.words.optional_libraries import optional_library
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows: nobody's folders stay where they are
+    flock = None  # type: ignore[assignment]
+
+_PREFIX, _LOCK = "pullback-", ".lock"
+
+
+class Files(Protocol):
+    """What is asked of a file system: methods of fsspec's, so that any of its file systems serves."""
+
+    def open(self, path: str, mode: str) -> Any:
+        """A binary file, to be written (``"wb"``) or read (``"rb"``)."""
+
+    def makedirs(self, path: str, exist_ok: bool) -> None:
+        """Make a folder, and those around it."""
+
+    def rm_file(self, path: str) -> None:
+        """Remove a file."""
+
+    def rm(self, path: str, recursive: bool) -> None:
+        """Remove a folder."""
+
+
+class LocalFiles:
+    """The files of this machine."""
+
+    def open(self, path: str, mode: str) -> Any:
+        """A binary file."""
+        return open(path, mode)  # noqa: PTH123 - whoever asks closes it
+
+    def makedirs(self, path: str, exist_ok: bool) -> None:
+        """Make a folder that nobody else may look into."""
+        os.makedirs(path, 0o700, exist_ok)  # noqa: PTH103
+
+    def rm_file(self, path: str) -> None:
+        """Remove a file."""
+        os.remove(path)  # noqa: PTH107
+
+    def rm(self, path: str, recursive: bool) -> None:  # noqa: ARG002 - it always is
+        """Remove a folder with all that is in it."""
+        shutil.rmtree(path)
+
+
+@define(eq=False)
+class Folder:
+    """A folder of one store's own. ``path`` has no slash at its end."""
+
+    files: Any
+    path: str
+    lock: int | None = None
+    lock_path: Path | None = None
+    owner: int = field(factory=os.getpid, init=False)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the process that made it, not one that was forked off."""
+        return self.owner == os.getpid()
+
+    def close(self) -> None:
+        """Remove it."""
+        if not self.is_ours:
+            return
+        with suppress(Exception):  # the error that may be under way counts more than a file that is left
+            self.files.rm(self.path, recursive=True)
+        if self.lock_path is not None and self.lock is not None:
+            with suppress(OSError):
+                self.lock_path.unlink()
+            os.close(self.lock)
+            self.lock = None
+
+
+def folder_in(directory: Any, files: Any) -> Folder:
+    """A new folder in ``directory``: a path, an fsspec URL, or None for the system's temporary directory. Folders that
+    killed runs have left there are removed. Raises :class:`StoreError` where it cannot be made."""
+    where = gettempdir() if directory is None else os.fspath(directory)
+    if files is None and "://" in where:
+        fsspec = optional_library("fsspec", f"the directory {where} is a URL, which needs fsspec", extra="fsspec")
+        files, where = fsspec.core.url_to_fs(where)
+    name = f"{_PREFIX}{os.getpid()}-{uuid4().hex[:12]}"
+    try:
+        if files is not None:
+            path = f"{where.rstrip('/')}/{name}"
+            files.makedirs(path, exist_ok=False)
+            return Folder(files, path)
+        around = Path(where)
+        around.mkdir(parents=True, exist_ok=True)
+        _remove_orphans(around)
+        lock, lock_path = _locked(around / f"{name}{_LOCK}")
+        (around / name).mkdir(0o700)
+        return Folder(LocalFiles(), str(around / name), lock, lock_path)
+    except OSError as error:
+        raise StoreError(
+            f"no folder can be made in the directory {where}: {error}. Name one that can be written to, as directory=",
+            where,
+        ) from error
+
+
+def _locked(path: Path) -> tuple[int | None, Path]:
+    """The lock file of a new folder. Another run may take it for an orphan in the moment before it is locked: then it
+    is made again."""
+    while True:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        if flock is None:
+            return lock, path
+        try:
+            flock(lock, LOCK_EX)
+        except OSError:  # a file system without locks
+            return lock, path
+        with suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(lock).st_ino:
+                return lock, path
+        os.close(lock)
+
+
+def _remove_orphans(around: Path) -> None:
+    """Remove what runs have left that ended without removing it."""
+    if flock is None:
+        return
+    user = os.getuid()
+    for lock_path in around.glob(f"{_PREFIX}*{_LOCK}"):
+        with suppress(OSError):  # somebody holds it, or has removed it just now
+            if lock_path.lstat().st_uid != user:
+                continue
+            lock = os.open(lock_path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                flock(lock, LOCK_EX | LOCK_NB)
+                if lock_path.stat().st_ino == os.fstat(lock).st_ino:
+                    shutil.rmtree(lock_path.with_suffix(""), ignore_errors=True)
+                    lock_path.unlink()
+            finally:
+                os.close(lock)

@@ -1,0 +1,52 @@
+"""Any policy, with other places for what it stores."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from pullback.policies.base import MemoryPolicy, Schedule
+from pullback.words.errors import PolicyError
+
+
+def _as_policy(value: Any) -> MemoryPolicy:
+    if not isinstance(value, MemoryPolicy):
+        raise PolicyError(f"Stored takes a policy first, got {value!r}: as in Stored(Binomial(20), memory=Disk())")
+    return value
+
+
+@frozen(repr=False, init=False)
+class Stored(MemoryPolicy):
+    """A policy whose tiers are other places: ``Stored(Binomial(20), memory=Disk("/scratch"))`` keeps its snapshots on
+    disk, ``Stored(Binomial(20), memory=InMemory(AsType("f4")))`` in memory as float32.
+
+    Its schedule is that of the policy. ``pullback.stores`` has the places.
+    """
+
+    policy: MemoryPolicy = field(converter=_as_policy)
+    places: tuple[tuple[str, Any], ...]
+
+    def __init__(self, policy: MemoryPolicy, **places: Any) -> None:
+        for tier, place in places.items():
+            if not hasattr(place, "opened"):
+                raise PolicyError(
+                    f"Stored({tier}=...) takes a place of pullback.stores, got {place!r}; for example {tier}=Disk()"
+                )
+        self.__attrs_init__(policy, tuple(places.items()))
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """Those of the policy, and the places named here."""
+        return {**self.policy.tiers, **dict(self.places)}
+
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
+        """The schedule of the policy."""
+        return self.policy.begin(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+
+    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
+        """The same, of the policy that keeps these bytes free."""
+        policy = self.policy.reserving(nbytes, start_held=start_held)
+        return self if policy is self.policy else Stored(policy, **dict(self.places))
+
+    def __repr__(self) -> str:
+        return f"Stored({', '.join((repr(self.policy), *(f'{tier}={place!r}' for tier, place in self.places)))})"
