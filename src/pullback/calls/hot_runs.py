@@ -92,7 +92,7 @@ class HotRun:
 
     def fits(self, args: Sequence[Any]) -> bool:
         """Whether arguments are of the kinds for which it was made."""
-        if len(args) != len(self.kinds) or len(self.source.stages) != len(self.lists):
+        if len(args) != len(self.kinds) or len(self.source.known) != len(self.lists):
             return False
         for arg, kind in zip(args, self.kinds, strict=True):
             if type(arg) is not kind[0]:
@@ -165,7 +165,7 @@ class HotRun:
         run.errors, run.filters = error_state(), warnings.filters
         run.at, run.inputs, run.constants, run.computes = 0, list(values), [], self.computes
         own = run.pool.starting  # type: ignore[union-attr]  # of an open run
-        run.stands = dict(enumerate(own))
+        run.stands = {handle._id: mine for handle, mine in zip(self.given, own, strict=True)}
         return own
 
 
