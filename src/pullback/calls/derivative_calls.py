@@ -138,7 +138,7 @@ def _opened_within(known: Any, what: Any, plain: list[Any], given: list[Any], ar
 
 
 def _opened(known: Any, tape: Tape, given: list[Any], places: Sequence[int], kinds: Any, found: Derivatives) -> HotRun:
-    return HotRun(tape, given, places, kinds, found, found.known, *known.taken())
+    return HotRun(tape, given, places, kinds, found, found.known, list(found.known), *known.taken())
 
 
 class _Followed:

@@ -22,7 +22,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.staging.conditions import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
-from pullback.words.sniffs import error_state, quiet, under_error_state
+from pullback.words.sniffs import error_state, holders, quiet, under_error_state
 from pullback.words.structures import LEAVES
 
 MOST_OPEN = 4
@@ -71,7 +71,9 @@ class HotRun:
     kinds: tuple[Any, ...]
     """The type of each argument; of those that are differentiated, with shape, dtype and strides."""
     source: Any
-    """What is known of such calls, as it grows."""
+    """What is known of such calls."""
+    grows: list[Any]
+    """Of that what there is one more of for each list of operations that becomes known."""
     lists: Sequence[Known]
     run: InlinedRun
     works: Any
@@ -92,9 +94,10 @@ class HotRun:
 
     def fits(self, args: Sequence[Any]) -> bool:
         """Whether arguments are of the kinds for which it was made."""
-        if len(args) != len(self.kinds) or len(self.source.known) != len(self.lists):
+        kinds = self.kinds
+        if len(args) != len(kinds) or len(self.grows) != len(self.lists):
             return False
-        for arg, kind in zip(args, self.kinds, strict=True):
+        for arg, kind in zip(args, kinds):  # noqa: B905 - there are as many
             if type(arg) is not kind[0]:
                 return False
             if len(kind) > 1 and (arg.shape != kind[1] or arg.dtype != kind[2] or arg.strides != kind[3]):
@@ -104,15 +107,15 @@ class HotRun:
     def returned_by(
         self, f: Callable[..., Any], args: Sequence[Any], values: Sequence[Any], settled: Callable[[Any], Any]
     ) -> Any:
-        """None where the run was open, and ``f`` has done what the last call has; else what ``settled`` makes of what it
-        returns, within the trace. Of the arguments, those that are differentiated have these ``values``."""
+        """None where the run was open, and ``f`` has done what the last call has; else what ``settled`` makes of what
+        ``f`` returns, within the trace. Of the arguments, those that are differentiated have these ``values``."""
         own = self._begun(values)
         if self.alone:
             taken: Sequence[Any] = own
         else:
             taken = list(args)
             for place, handle in zip(self.places, own, strict=True):
-                taken[place] = handle  # type: ignore[index]  # the list
+                taken[place] = handle
         del own
         with self.within:
             out = f(*taken)
@@ -132,16 +135,21 @@ class HotRun:
         """The call has done what is known: whether the run is open for the next."""
         run = self.run
         pool = run.pool
-        run.stands = {}
-        ending = None if pool is None else pool.ending
-        if ending is None or len(ending) != 1 or run.captured or run.alone or run.following.stops:  # type: ignore[union-attr]
-            return False
-        del ending
-        if not pool.serves_again(run.written):  # type: ignore[union-attr]
+        if pool is None or run.captured or run.alone:
             return False
         if not self.is_open:
-            self.lists = [run.following, *(known for known in self.lists if known is not run.following)]  # type: ignore[list-item]
+            if pool.ending is None or len(pool.ending) != 1:
+                return False
+            run.stands = {}
+            if run.following.stops or not pool.serves_again(run.written):  # type: ignore[union-attr]  # of a pool
+                return False
+            first: Known = pool.known
+            self.lists = [first, *(known for known in self.lists if known is not first)]
             run.known, self.is_open = self.lists, True
+            run.stands = {handle._id: own for handle, own in zip(self.given, pool.starting, strict=True)}
+            pool.holders = holders(pool.handles)  # of which these are some
+        elif run.captured or run.alone or run.following is not self.lists[0] or not pool.serves_again(run.written):
+            return False
         run.tape.shadow, run.tape.kept = None, NOTHING_KEPT  # type: ignore[assignment]  # or a run would keep itself
         run.inputs, run.constants, run.computes, self.tape.inner = [], [], None, None
         return True
@@ -152,23 +160,19 @@ class HotRun:
 
     def _begun(self, values: Sequence[Any]) -> tuple[Any, ...]:
         run, tape = self.run, self.tape
-        tape.thread = run.tape.thread = get_ident()
-        for handle, value in zip(self.given, values, strict=True):
+        shadow = run.tape
+        tape.thread = shadow.thread = get_ident()
+        for handle, value in zip(self.given, values):  # noqa: B905 - there are as many
             handle._value = value
         if not self.is_open:
             run.enters(tape, tape.level + 1, self.lists, self.given, self.computes)
-            own = tuple(run.enter(handle._value, entered_as(handle)) for handle in self.given)
+            own = tuple([run.enter(handle._value, entered_as(handle)) for handle in self.given])
             run.stands = {handle._id: mine for handle, mine in zip(self.given, own, strict=True)}
             return own
-        shadow = run.tape
         shadow.shadow, shadow.kept, tape.inner = run, NOTHING_KEPT, shadow
         run.errors, run.filters = error_state(), warnings.filters
         run.at, run.inputs, run.constants, run.computes = 0, list(values), [], self.computes
-        own = run.pool.starting  # type: ignore[union-attr]  # of an open run
-        run.stands = {handle._id: mine for handle, mine in zip(self.given, own, strict=True)}
-        return own
-
-
+        return run.pool.starting  # type: ignore[union-attr]  # of an open run
 
 
 def kinds_of(args: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...] | None:
@@ -191,15 +195,20 @@ class OpenRuns:
     def taken(self, what: Any, args: Sequence[Any]) -> HotRun | None:
         """One for such arguments."""
         found = self.runs.get(what)
-        for k in range(len(found) if found else 0):
-            try:
-                hot = found.pop(k)  # type: ignore[union-attr]  # another thread may have taken it
-            except IndexError:
-                return None
-            if hot.fits(args):
-                return hot
-            found.insert(k, hot)  # type: ignore[union-attr]
-        return None
+        if not found:
+            return None
+        others: list[HotRun] = []
+        try:
+            while True:
+                hot = found.pop()
+                if hot.fits(args):
+                    return hot
+                others.append(hot)
+        except IndexError:  # another thread may have taken one
+            return None
+        finally:
+            if others:
+                found[:0] = others[::-1]
 
     def put_back(self, what: Any, hot: HotRun) -> None:
         """A call is over, and the run is open."""

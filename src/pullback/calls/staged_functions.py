@@ -83,6 +83,11 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
     return called
 
 
+def staged_alone(f: Callable[..., Any]) -> "StagedFunction":
+    """What is known of the calls of ``f``, which is nothing, for whoever calls it in the place of ``f``."""
+    return StagedFunction(f, None, Shelf())
+
+
 @define(eq=False)
 class StagedFunction:
     """A function with what is known of its calls."""
@@ -137,16 +142,17 @@ class StagedFunction:
             found = self.entries[key] = self.shelf.of(("function", key))
         return found
 
-    def opened(self, tape: Tape, args: Sequence[Any], places: Sequence[int], given: list[Any], variants: Variants) -> Any:
+    def opened(
+        self, tape: Tape, args: Sequence[Any], places: Sequence[int], given: list[Any], variants: Variants
+    ) -> Any:
         """A run for a call in the trace ``tape`` that is made for it; None where an argument is a structure."""
         kinds = kinds_of(args, places)
         if kinds is None:
             return None
         run, works = self.taken()
         known = [stage.known for stage in variants.stages]
-        return HotRun(
-            tape, given, places, kinds, variants, known, run, works, partial(self._begun, run, works, variants)
-        )
+        begin = partial(self._begun, run, works, variants)
+        return HotRun(tape, given, places, kinds, variants, variants.stages, known, run, works, begin)
 
     def closed(self, hot: HotRun, variants: Variants) -> None:
         """An open run ends after all."""

@@ -8,7 +8,6 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend
 from pullback.shadow.operations import Operation, same
-from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.recorded_steps import Recorded
 from pullback.staging.stages import Stage, stage_of
@@ -34,11 +33,6 @@ class Variants:
     why: list[str] = field(factory=list)
     """Why a step was not staged, the newest last."""
     n_failed: int = 0
-
-    @property
-    def known(self) -> list[Known]:
-        """The lists of operations of which there are stages."""
-        return [stage.known for stage in self.stages]
 
     @property
     def over(self) -> bool:

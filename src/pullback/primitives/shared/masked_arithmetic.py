@@ -9,33 +9,16 @@ Both are primitives, so that a rule that uses them can itself be differentiated.
 has done so where there was cause.
 """
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
-from pullback.words.sniffs import error_state, is_quiet, quiet
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def silent(rule: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its
-    derivative is infinite."""
-
-    @wraps(rule)
-    def quietly(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if is_quiet(error_state()):  # as in every sweep
-            return rule(*args, **kwargs)
-        with quiet():
-            return rule(*args, **kwargs)
-
-    return quietly
-
+silent = np.errstate(all="ignore")
+"""Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its derivative
+is infinite."""
 
 ARRAY_OR_NUMBER = (np.ndarray, float, int, np.float64, np.float32)
 """Types for which the primitive need not be asked whether it is to be recorded."""
