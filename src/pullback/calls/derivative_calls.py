@@ -19,6 +19,7 @@ from pullback.calls.inlined_run import is_stale
 from pullback.memory.in_force import (
     innermost_alone,
     next_level,
+    nothing_in_force,
     planned,
     saves_all,
     staging_in_force,
@@ -68,6 +69,57 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
     tape.masks = tape.masks or result.exits.stage.masks
     value, tangent = result.computed(entering)[0]
     return (make(kind_of(tape, value), value, kind(tangent), tape, SHARED),)
+
+
+def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any) -> Any:
+    """Value and tangent of a staged function of one array, with no trace around; what the function has returned, and
+    the forward trace that was made, where the call could not be followed; None where nothing was done.
+
+    ``forward`` are the classes of what a trace has as ``Tape.tangents``, and of one tangent.
+    """
+    if len(primals) != 1 or len(tangents) != 1 or not nothing_in_force() or not _may_be_staged(known):
+        return None
+    [x], [t] = primals, tangents
+    if not (type(x) is type(t) is np.ndarray and x.shape == t.shape and x.dtype == t.dtype and x.dtype.char in "fd"):
+        return None
+    t = t.copy()
+    hot = known.open_runs.taken("tangent", primals)
+    if hot is None:
+        hot = _opened_forward(known, x, t, forward)
+        if hot is None:
+            return None
+    tape, [given] = hot.tape, hot.given
+    given._id.value, tape.tangents = t, forward[0](tape)
+    before = _contents(primals)
+    try:
+        result = _run(known, hot, primals, primals, hot.source, [x, t])
+    except BaseException as error:
+        if isinstance(error, Exception):
+            tell(known.f, error)
+        raise
+    finally:
+        tape.tangents = None  # a cycle with the tape
+        if not hot.stays:
+            tape.close()
+    if type(result) is not _Followed:
+        return something(known.f, result), tape
+    if _contents(primals) != before:
+        raise _changed()
+    value, tangent = result.computed([x, t])[0]
+    if hot.stays:
+        given._id.value = None
+        known.open_runs.put_back("tangent", hot)
+    return tuple(part.copy(order="K") if type(part) is np.ndarray else part for part in (value, tangent)), None
+
+
+def _opened_forward(known: Any, x: Any, t: Any, forward: Any) -> HotRun | None:
+    """A run in a forward trace of its own; None where nothing is known of such calls."""
+    tangents, kind = forward
+    tape = Tape(1, KINDS)
+    tape.mode = FORWARD
+    given = [make(KINDS.tracer, x, kind(t), tape, SHARED)]
+    found = _known_of(known, "tangent", given, lambda: pushed(tangents, kind))
+    return _opened(known, tape, given, (0,), kinds_of((x,), (0,)), found) if found.known and not found.over else None
 
 
 def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
@@ -175,16 +227,21 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) ->
 def _contents(given: Sequence[Any]) -> list[bytes]:
     """What arguments hold before the function runs: what is computed when it is over would read them as they are then.
     Of a trace that is swept the sweep asks this."""
-    values = [x._value for x in given if type(x._value) is np.ndarray]
-    return [value.tobytes() if value.nbytes <= SMALL else digest(value) for value in values]
+    values = [x._value if isinstance(x, Handle) else x for x in given]
+    arrays = [value for value in values if type(value) is np.ndarray]
+    return [array.tobytes() if array.nbytes <= SMALL else digest(array) for array in arrays]
 
 
 def _require_unchanged(given: Sequence[Any], before: list[bytes]) -> None:
     if before and _contents(given) != before:
-        raise ConstantChangedError(
-            f"an array that a staged function is differentiated at was changed while it ran (at "
-            f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
-        )
+        raise _changed()
+
+
+def _changed() -> ConstantChangedError:
+    return ConstantChangedError(
+        f"an array that a staged function is differentiated at was changed while it ran (at "
+        f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
+    )
 
 
 def _may_be_staged(known: Any) -> bool:

@@ -68,7 +68,9 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
-        entered, _ = exits.pulled(slots, ONES) if hot.ready is None else hot.ready.reverse(slots, ONES)
+        ready = hot.ready
+        again = ready is not None and ready.exits is exits
+        entered, _ = ready.reverse(slots, ONES) if again else exits.pulled(slots, ONES)  # type: ignore[union-attr]
         parts = iter(entered)
         cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
         if hot.stays:

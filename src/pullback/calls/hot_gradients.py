@@ -28,7 +28,7 @@ class Hot:
     """What is known of the gradient of one function."""
 
     f: Callable[..., Any]
-    known: Any
+    known: Any = field(init=False)
     """Of a staged function what is known of it; None before it pays."""
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
@@ -37,6 +37,7 @@ class Hot:
     at_once: Any = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.known = staged_of(self.f)
         self.by_itself = self.known is None
 
     def gradient(self, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> tuple[Any, Any]:
@@ -80,6 +81,13 @@ class Hot:
 
                 self.known = staged_alone(self.f)
         return out
+
+
+def staged_of(f: Any) -> Any:
+    """What is known of a staged function; None for any other, one among them that was made to look like it, as by
+    ``functools.wraps``."""
+    known = getattr(f, "__pullback_staged__", None)
+    return None if known is None or known.itself is None or known.itself() is not f else known
 
 
 def _is_small(arg: Any) -> bool:

@@ -212,6 +212,7 @@ class OpenRuns:
 
     def put_back(self, what: Any, hot: HotRun) -> None:
         """A call is over, and the run is open."""
+        hot.computes = None  # it knows the function, which has this
         for handle in hot.given:
             handle._value = None
         found = self.runs.get(what)

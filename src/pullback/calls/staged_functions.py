@@ -6,7 +6,7 @@ from functools import partial, wraps
 from sys import _getframe
 from threading import get_ident
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 from attrs import define, field
@@ -80,6 +80,7 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
         return known.call(args, kwargs)
 
     called.__pullback_staged__ = known  # type: ignore[attr-defined]
+    known.itself = ref(called)
     return called
 
 
@@ -96,6 +97,8 @@ class StagedFunction:
     staging: str | None
     shelf: Shelf
     threads: int | None = field(default=None, init=False)
+    itself: Any = field(default=None, init=False)
+    """The function that users have, held weakly: what wraps that has its attributes, and is another."""
     entries: dict[Any, Variants] = field(factory=dict, init=False)
     """By what enters: what is known."""
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
@@ -151,8 +154,7 @@ class StagedFunction:
             return None
         run, works = self.taken()
         known = [stage.known for stage in variants.stages]
-        begin = partial(self._begun, run, works, variants)
-        return HotRun(tape, given, places, kinds, variants, variants.stages, known, run, works, begin)
+        return HotRun(tape, given, places, kinds, variants, variants.stages, known, run, works)
 
     def closed(self, hot: HotRun, variants: Variants) -> None:
         """An open run ends after all."""
@@ -164,6 +166,7 @@ class StagedFunction:
         function has returned in that trace. Where the run ``stays``, whoever called puts it back or closes it."""
         run, works, tape, given = hot.run, hot.works, hot.tape, hot.given
         whole = hot.stays = False
+        hot.computes = partial(self._begun, run, works, variants)
         try:
             parts = hot.returned_by(self.f, args, values, partial(self.parts_of, run=run))
             if parts is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.calls.hot_gradients import Hot
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import given_out, seeded, sweep
@@ -75,19 +76,15 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
     policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
     usual = not (policy or has_aux or holomorphic or conj or on_adjoint) and callable(f)
-    # After 40 calls it pays to ask whether the function is small.
-    hot, seldom = list[Any](), iter(range(0 if hasattr(f, "__pullback_staged__") else 40))
+    hot = Hot(f)
+    seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
         elif usual and not kwargs and next(seldom, None) is None:
-            if not hot:
-                from pullback.calls.hot_gradients import Hot  # noqa: PLC0415 - few gradients are asked for so often
-
-                hot.append(Hot(f, getattr(f, "__pullback_staged__", None)))
-            at_once, called = hot[0].gradient(args, where, with_value=with_value)
+            at_once, called = hot.gradient(args, where, with_value=with_value)
             if at_once is not None and type(at_once[0]) is not Traced:
                 found = which.structured(at_once[1]) if which.several else at_once[1][0]
                 return (at_once[0], found) if with_value else found
