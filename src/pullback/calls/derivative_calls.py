@@ -14,25 +14,24 @@ from typing import Any
 import numpy as np
 
 from pullback.calls.derivative_stages import Derivatives, Derived, Program, gradient, pushed
-from pullback.calls.inlined_run import entered_as, is_stale
+from pullback.calls.hot_runs import HotRun, Ready, kinds_of
+from pullback.calls.inlined_run import is_stale
 from pullback.memory.in_force import (
-    Tracing,
     innermost_alone,
     next_level,
+    nothing_in_force,
     planned,
     saves_all,
     staging_in_force,
     watchers,
 )
 from pullback.memory.ledger import Ledger
-from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import INPUT, hold
 from pullback.recording.tape import FORWARD, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.conditions import computed, errors_are_ordinary
-from pullback.staging.workspaces import Workspace
+from pullback.staging.conditions import errors_are_ordinary
 from pullback.tracing.running import Input, Traced, released_governor, something, tell
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here, site_text
@@ -61,16 +60,66 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
         return None
     entering = [*(resolve(x)._value for x in given), *(x._id.value for x in given)]
     before = _contents(given)
-    result = _run(known, tape, args, places, given, found, entering)
+    kinds = kinds_of([arg._value if k in places else arg for k, arg in enumerate(args)], places)
+    hot = _opened(known, tape, given, places, kinds, found)
+    result = _run(known, hot, args, [x._value for x in given], found, entering, stays=False)
     if type(result) is not _Followed:
         return (result,)
     _require_unchanged(given, before)
-    tape.masks = tape.masks or result.derived.exits.stage.masks
-    try:
-        value, tangent = result.computed(entering)[0]
-    finally:
-        result.over()
+    tape.masks = tape.masks or result.exits.stage.masks
+    value, tangent = result.computed(entering)[0]
     return (make(kind_of(tape, value), value, kind(tangent), tape, SHARED),)
+
+
+def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any) -> Any:
+    """Value and tangent of a staged function of one array, with no trace around; what the function has returned, and
+    the forward trace that was made, where the call could not be followed; None where nothing was done.
+
+    ``forward`` are the classes of what a trace has as ``Tape.tangents``, and of one tangent.
+    """
+    if len(primals) != 1 or len(tangents) != 1 or not nothing_in_force() or not _may_be_staged(known):
+        return None
+    [x], [t] = primals, tangents
+    if not (type(x) is type(t) is np.ndarray and x.shape == t.shape and x.dtype == t.dtype and x.dtype.char in "fd"):
+        return None
+    t = t.copy()
+    hot = known.open_runs.taken("tangent", primals)
+    if hot is None:
+        hot = _opened_forward(known, x, t, forward)
+        if hot is None:
+            return None
+    tape, [given] = hot.tape, hot.given
+    given._id.value, tape.tangents = t, forward[0](tape)
+    before = _contents(primals)
+    try:
+        result = _run(known, hot, primals, primals, hot.source, [x, t])
+    except BaseException as error:
+        if isinstance(error, Exception):
+            tell(known.f, error)
+        raise
+    finally:
+        tape.tangents = None  # a cycle with the tape
+        if not hot.stays:
+            tape.close()
+    if type(result) is not _Followed:
+        return something(known.f, result), tape
+    if _contents(primals) != before:
+        raise _changed()
+    value, tangent = result.computed([x, t])[0]
+    if hot.stays:
+        given._id.value = None
+        known.open_runs.put_back("tangent", hot)
+    return tuple(part.copy(order="K") if type(part) is np.ndarray else part for part in (value, tangent)), None
+
+
+def _opened_forward(known: Any, x: Any, t: Any, forward: Any) -> HotRun | None:
+    """A run in a forward trace of its own; None where nothing is known of such calls."""
+    tangents, kind = forward
+    tape = Tape(1, KINDS)
+    tape.mode = FORWARD
+    given = [make(KINDS.tracer, x, kind(t), tape, SHARED)]
+    found = _known_of(known, "tangent", given, lambda: pushed(tangents, kind))
+    return _opened(known, tape, given, (0,), kinds_of((x,), (0,)), found) if found.known and not found.over else None
 
 
 def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> Any:
@@ -83,6 +132,45 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
         return None
     given = [resolve(args[k]) for k in where]
     forward = around.mode == FORWARD
+    what, site = ("gradient", forward, with_value, next_level(), *where), site_here()
+    plain = list(args)
+    for k, x in zip(where, given, strict=True):
+        plain[k] = x._value
+    hot = known.open_runs.taken(what, plain)
+    if hot is None:
+        hot = _opened_within(known, what, plain, given, around, site)
+        if hot is None:
+            return None
+    tape, found = hot.tape, hot.source
+    tape.outer = None
+    entering = [x._value for x in given] + ([x._id.value for x in given] if forward else [])
+    before = _contents(given) if forward else []
+    try:
+        result = _run(known, hot, args, [entered(x, tape) for x in given], found, entering)
+    except BaseException as error:
+        hot.failed()
+        if isinstance(error, Exception):
+            tell(known.f, error)
+        raise
+    finally:
+        if not hot.stays:
+            tape.close()
+            governor = released_governor(tape)
+    if type(result) is not _Followed:
+        out = something(known.f, result)
+        inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
+        traced = Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, governor)
+        return traced, Ledger() if governor is None else governor.ledger
+    _require_unchanged(given, before)
+    handed = _handed_out(result, around, given, site)
+    if hot.stays:
+        known.open_runs.put_back(what, hot)
+    return handed
+
+
+def _opened_within(known: Any, what: Any, plain: list[Any], given: list[Any], around: Tape, site: int) -> Any:
+    """A run in a trace of its own within ``around``; None where the function has to be differentiated as it is."""
+    _, forward, with_value, level, *where = what
     kind, tangents = type(given[0]._id), type(around.tangents)
     program = partial(gradient, with_value=with_value)
     found = _known_of(
@@ -91,60 +179,38 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
     )  # fmt: skip
     if found.over:
         return None
-    tape, site = Tape(next_level(), KINDS), site_here()
-    taken, own = list(args), []
-    for k, (number, x) in enumerate(zip(where, given, strict=True)):
+    tape = Tape(level, KINDS)
+    own = []
+    for k, x in enumerate(given):
         value = entered(x, tape)
-        taken[number] = handle = make(kind_of(tape, value), value, k, tape, SHARED)
+        own.append(make(kind_of(tape, value), value, k, tape, SHARED))
         tape.records.append((INPUT.opcode, site))
-        own.append(handle)
     tape.n_inputs = len(own)
-    try:
-        with Releasing(tape):
-            entering = [x._value for x in given] + ([x._id.value for x in given] if forward else [])
-            before = _contents(given) if forward else []
-            result = _run(known, tape, taken, list(where), own, found, entering)
-    except Exception as error:
-        tell(known.f, error)
-        raise
-    finally:
-        tape.close()
-        governor = released_governor(tape)
-    if type(result) is not _Followed:
-        out = something(known.f, result)
-        inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
-        traced = Traced(tape, inputs, [[k] for k in range(len(own))], [LEAF] * len(own), out, governor)
-        return traced, Ledger() if governor is None else governor.ledger
-    try:
-        _require_unchanged(given, before)
-        return _handed_out(result, around, given, site)
-    finally:
-        result.over()
+    return _opened(known, tape, own, where, kinds_of(plain, where), found)
+
+
+def _opened(known: Any, tape: Tape, given: list[Any], places: Sequence[int], kinds: Any, found: Derivatives) -> HotRun:
+    return HotRun(tape, given, places, kinds, found, found.known, list(found.known), *known.taken())
 
 
 class _Followed:
     """A call that has done what is known: its derivative is to be computed."""
 
-    def __init__(self, known: Any, run: Any, works: Any, derived: Derived) -> None:
-        self.derived = derived
-        self._known, self._run, self._works = known, run, works
+    def __init__(self, hot: HotRun, derived: Derived) -> None:
+        self.exits = derived.exits
+        self._constants = derived.constants
+        if hot.ready is None or hot.ready.exits is not derived.exits:
+            hot.ready = Ready(derived.exits)
+        self._ready = hot.ready
 
     def computed(self, inputs: list[Any]) -> Any:
         """The values of the derivative, and the slots."""
-        stage, works = self.derived.exits.stage, self._works
-        work = works.get(stage)
-        if work is None:
-            work = works[stage] = Workspace()
-        return computed(stage.record, inputs, (), self.derived.constants, *work.of(stage.record))
-
-    def over(self) -> None:
-        """Nothing more is computed."""
-        self._known.put_back(self._run, self._works)
+        return self._ready.forward(inputs, (), self._constants)
 
 
 def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) -> Any:
     """Value and cotangents, as handles of the trace around."""
-    exits = result.derived.exits
+    exits = result.exits
     around.masks = around.masks or exits.stage.masks
     if around.mode == FORWARD:
         kind = type(given[0]._id)
@@ -161,16 +227,21 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) ->
 def _contents(given: Sequence[Any]) -> list[bytes]:
     """What arguments hold before the function runs: what is computed when it is over would read them as they are then.
     Of a trace that is swept the sweep asks this."""
-    values = [x._value for x in given if type(x._value) is np.ndarray]
-    return [value.tobytes() if value.nbytes <= SMALL else digest(value) for value in values]
+    values = [x._value if isinstance(x, Handle) else x for x in given]
+    arrays = [value for value in values if type(value) is np.ndarray]
+    return [array.tobytes() if array.nbytes <= SMALL else digest(array) for array in arrays]
 
 
 def _require_unchanged(given: Sequence[Any], before: list[bytes]) -> None:
     if before and _contents(given) != before:
-        raise ConstantChangedError(
-            f"an array that a staged function is differentiated at was changed while it ran (at "
-            f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
-        )
+        raise _changed()
+
+
+def _changed() -> ConstantChangedError:
+    return ConstantChangedError(
+        f"an array that a staged function is differentiated at was changed while it ran (at "
+        f"{site_text(site_here())}); differentiate at a copy, f(x.copy())"
+    )
 
 
 def _may_be_staged(known: Any) -> bool:
@@ -210,30 +281,29 @@ def _known_of(known: Any, kind: Any, given: list[Any], program: Any) -> Derivati
 
 
 def _run(
-    known: Any, tape: Tape, args: Sequence[Any], places: list[int], given: list[Any], found: Derivatives,
-    entering: list[Any],
+    known: Any, hot: HotRun, args: Sequence[Any], values: Sequence[Any], found: Derivatives, entering: list[Any],
+    *, stays: bool = True,
 ) -> Any:  # fmt: skip
-    """One call, in the trace ``tape``: what is to be computed, or else what the function has returned there."""
-    run, works = known.taken()
-    run.tape.thread = get_ident()
-    lesson = None
-    run.enters(tape, tape.level + 1, found.known, given)
-    followed = False
+    """One call, in the trace of the run: what is to be computed, or else what the function has returned there. The run
+    ``stays`` open where that trace is its own."""
+    run, lesson, followed, definition = hot.run, None, False, None
+    hot.stays = False
     try:
-        own = {place: run.enter(x._value, entered_as(x)) for place, x in zip(places, given, strict=True)}
-        run.stands.update(zip([x._id for x in given], own.values(), strict=True))
-        taken = [own.get(k, arg) for k, arg in enumerate(args)]
-        with Tracing(tape, run.tape):
-            returned, definition = known.returned_by(taken, None, run)
+        parts = hot.returned_by(known.f, args, values, partial(known.parts_of, run=run))
+        if parts is not None:
+            returned, definition = parts
         known_list = run.following
         if known_list is not None and definition is None and not run.captured:
             derived = found.of(known_list, run.constants)
             if derived is not None:
                 followed = True
-                for part in own, returned, taken:
-                    part.clear()
-                return _Followed(known, run, works, derived)
+                if parts is not None:
+                    returned.clear()
+                hot.stays = stays and hot.over()
+                return _Followed(hot, derived)
             lesson = known_list.operations, entering, list(run.constants)
+        if parts is None:
+            returned = list(run.pool.ending)  # type: ignore[union-attr, arg-type]  # of an open run
         if known_list is not None:
             run.carry_out()
         elif (
@@ -243,9 +313,9 @@ def _run(
         leaves = [run.twin(leaf) for leaf in returned]
         run.require_unwritten()
     finally:
-        run.leaves(whole=followed)
-        if not followed:
-            known.put_back(run, works)
+        if not hot.stays:
+            run.leaves(whole=followed)
+            known.put_back(run, hot.works)
     if lesson is not None:
         found.learn(*lesson, plain_value(leaves[0]))
     return leaves[0] if definition is None else unflatten(definition, leaves)

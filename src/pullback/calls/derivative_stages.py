@@ -98,7 +98,7 @@ class Derivatives:
                 return
             known = Known(operations)
             self.made[known] = []
-            self.known = [*self.known, known]
+            self.known.append(known)
         if len(self.made[known]) >= MOST_CONTENTS:
             self.n_failed += 1
             self.made[known] = []

@@ -10,10 +10,10 @@ import numpy as np
 
 from pullback.calls.call_record import Exits
 from pullback.calls.derivative_calls import gradient_within
+from pullback.calls.hot_runs import HotRun
 from pullback.calls.staged_functions import StagedFunction, traced_among
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.ledger import Ledger
-from pullback.memory.sweep import Releasing
 from pullback.recording.handles import SHARED, make
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
@@ -23,14 +23,14 @@ from pullback.tracing.running import Input, Traced, overlapping, released_govern
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
-from pullback.words.sniffs import quiet
 from pullback.words.specs import spec_of
-from pullback.words.structures import LEAF, LEAVES
+from pullback.words.structures import LEAF
 
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
 """The seed of most scalar outputs, and the types of these."""
 SMALL = 4096
 """Bytes up to which an argument is compared with a copy of its bytes."""
+ONES = (ONE,)
 _NUMBERS = frozenset((float, np.float64))
 
 
@@ -41,71 +41,80 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         return gradient_within(known, args, where, with_value=with_value)
     if staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
         return None
-    for arg in args:
-        if type(arg) not in LEAVES:
+    hot = known.open_runs.taken(where, args)
+    if hot is None:
+        hot = _opened(known, args, where)
+        if hot is None:
             return None
-    tape = Tape(1, KINDS)
-    opened = _opened(tape, args, where)
-    if opened is None:
-        return None
-    taken, given, before = opened
     plain = [args[number] for number in where]
-    found = traced_among(taken, tape)
-    if found is None:
-        return None
-    variants = known.variants(found[1])
-    if variants.over or not variants.stages:
-        return None
-    tape.n_inputs = len(given)
+    before = [_held(arg) for arg in plain]
+    tape, exits = hot.tape, None
     if len(args) > 1:
         labelled = [(f"argument {k}", arg) for k, arg in enumerate(args)]
         tape.overlapping = overlapping(
             [labelled[k] for k in where], [x for k, x in enumerate(labelled) if k not in where]
         )
     try:
-        with Releasing(tape):
-            exits, values, slots = known.followed(tape, taken, given, variants)
-    except Exception as error:
-        tell(known.f, error)
+        exits, values, slots = known.followed(hot, args, plain, hot.source)
+    except BaseException as error:
+        hot.failed()
+        if isinstance(error, Exception):
+            tell(known.f, error)
         raise
     finally:
-        tape.close()
-        governor = released_governor(tape)
+        if exits is None:
+            tape.close()
+            governor = released_governor(tape)
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
-        with quiet():
-            entered, _ = exits.pulled(slots, (ONE,))
+        ready = hot.ready
+        again = ready is not None and ready.exits is exits
+        entered, _ = ready.reverse(slots, ONES) if again else exits.pulled(slots, ONES)  # type: ignore[union-attr]
         parts = iter(entered)
         cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
+        if hot.stays:
+            known.open_runs.put_back(where, hot)
         return values[0], list(map(_given_out, cts, plain))
     else:
-        out = exits.recorded(tape, range(len(given)), values, slots, given)[0]
+        if hot.stays:
+            known.closed(hot, hot.source)
+        tape.close()
+        governor = released_governor(tape)
+        out = exits.recorded(tape, range(len(hot.given)), values, slots, hot.given)[0]
     return _as_traced(tape, plain, where, before, out, governor)
 
 
-def _opened(tape: Tape, args: tuple[Any, ...], where: Sequence[int]) -> Any:
-    """The arguments with handles at ``where``, these, and what their arrays held; None where one is of no common
-    kind."""
+def _opened(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> HotRun | None:
+    """A run for arguments that are differentiated at ``where``, in a trace; None where one is of no common kind, or no
+    stage is known."""
+    tape = Tape(1, KINDS)
     taken: list[Any] = list(args)
     given: list[Any] = []
-    before: list[bytes | None] = []
     for number in where:
         arg = args[number]
         if type(arg) is np.ndarray:
             if arg.dtype.char not in "fdFD" or not arg.dtype.isnative:
                 return None
-            before.append(arg.tobytes() if arg.nbytes <= SMALL else digest(arg))
-            kind = KINDS.tracer
-        elif type(arg) in _NUMBERS:
-            before.append(None)
-            kind = KINDS.weak if type(arg) is float else KINDS.tracer
-        else:
+        elif type(arg) not in _NUMBERS:
             return None
+        kind = KINDS.weak if type(arg) is float else KINDS.tracer
         taken[number] = handle = make(kind, arg, len(given), tape, SHARED)
         tape.records.append((INPUT.opcode, 0))
         given.append(handle)
-    return taken, given, before
+    tape.n_inputs = len(given)
+    found = traced_among(taken, tape)
+    if found is None:
+        return None
+    variants = known.variants(found[1])
+    return None if variants.over or not variants.stages else known.opened(tape, args, where, given, variants)
+
+
+def _held(arg: Any) -> bytes | None:
+    """The bits that an argument holds; of a larger one a digest."""
+    if type(arg) is not np.ndarray:
+        return None
+    return arg.tobytes() if arg.nbytes <= SMALL else digest(arg)
 
 
 def _at_once(exits: Exits, values: Sequence[Any]) -> bool:

@@ -6,7 +6,7 @@ from functools import partial, wraps
 from sys import _getframe
 from threading import get_ident
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 from attrs import define, field
@@ -14,6 +14,7 @@ from attrs import define, field
 from pullback.calls.call_excerpt import excerpt_of
 from pullback.calls.call_record import MOST_IDLE, Exits
 from pullback.calls.derivative_calls import pushed_call
+from pullback.calls.hot_runs import HotRun, OpenRuns, Ready, kinds_of
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
 from pullback.memory.in_force import (
     Tracing,
@@ -79,7 +80,13 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
         return known.call(args, kwargs)
 
     called.__pullback_staged__ = known  # type: ignore[attr-defined]
+    known.itself = ref(called)
     return called
+
+
+def staged_alone(f: Callable[..., Any]) -> "StagedFunction":
+    """What is known of the calls of ``f``, which is nothing, for whoever calls it in the place of ``f``."""
+    return StagedFunction(f, None, Shelf())
 
 
 @define(eq=False)
@@ -90,6 +97,8 @@ class StagedFunction:
     staging: str | None
     shelf: Shelf
     threads: int | None = field(default=None, init=False)
+    itself: Any = field(default=None, init=False)
+    """The function that users have, held weakly: what wraps that has its attributes, and is another."""
     entries: dict[Any, Variants] = field(factory=dict, init=False)
     """By what enters: what is known."""
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
@@ -97,6 +106,8 @@ class StagedFunction:
     """Runs that are not under way, with what the functions of the stages work in."""
     derivatives: dict[Any, Any] = field(factory=dict, init=False)
     """By kind of derivative and what enters: what is known of derivatives within others."""
+    open_runs: OpenRuns = field(factory=OpenRuns, init=False)
+    """Runs that serve one call after another, by the derivative that is asked for."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that calls read, shared while somebody holds them."""
 
@@ -134,34 +145,53 @@ class StagedFunction:
             found = self.entries[key] = self.shelf.of(("function", key))
         return found
 
-    def followed(self, tape: Tape, taken: Sequence[Any], given: list[Any], variants: Variants) -> Any:
-        """One call on bare leaves, in the trace ``tape`` that was made for it: exits, slots and values where it was
-        followed, else what the function has returned in that trace, and None."""
+    def opened(
+        self, tape: Tape, args: Sequence[Any], places: Sequence[int], given: list[Any], variants: Variants
+    ) -> Any:
+        """A run for a call in the trace ``tape`` that is made for it; None where an argument is a structure."""
+        kinds = kinds_of(args, places)
+        if kinds is None:
+            return None
         run, works = self.taken()
-        run.tape.thread = get_ident()
         known = [stage.known for stage in variants.stages]
-        run.enters(tape, tape.level + 1, known, given, partial(self._begun, run, works, variants))
-        whole = False
+        return HotRun(tape, given, places, kinds, variants, variants.stages, known, run, works)
+
+    def closed(self, hot: HotRun, variants: Variants) -> None:
+        """An open run ends after all."""
+        self._ended(hot.run, variants, whole=True)
+        self.put_back(hot.run, hot.works)
+
+    def followed(self, hot: HotRun, args: Sequence[Any], values: list[Any], variants: Variants) -> Any:
+        """One call in a trace of its own: exits, values and slots where it was followed, else None, and what the
+        function has returned in that trace. Where the run ``stays``, whoever called puts it back or closes it."""
+        run, works, tape, given = hot.run, hot.works, hot.tape, hot.given
+        whole = hot.stays = False
+        hot.computes = partial(self._begun, run, works, variants)
         try:
-            own = {id(handle): run.enter(handle._value, entered_as(handle)) for handle in given}
-            for handle in given:
-                run.stands[handle._id] = own[id(handle)]
-            with Tracing(tape, run.tape):
-                returned, definition = self.returned_by([own.get(id(leaf), leaf) for leaf in taken], None, run)
+            parts = hot.returned_by(self.f, args, values, partial(self.parts_of, run=run))
+            if parts is None:
+                if hot.ready is None:
+                    hot.ready = Ready(self._exits(run, variants))
+                whole, found = True, hot.ready.forward(run.inputs, run.values, run.constants)
+                hot.stays = hot.over()
+                return hot.ready.exits, *found
+            returned, definition = parts
             if run.following is not None and definition is None:
                 exits, whole = self._exits(run, variants), True
-                own.clear()
                 returned.clear()
-                return exits, *self._values(run, works, exits)
+                found = self._values(run, works, exits)
+                hot.stays = hot.over()
+                return exits, *found
             ids = [handle._id for handle in given]
             if run.following is not None:
-                found = self._computed(tape, run, works, variants, ids, returned)
+                leaves = self._computed(tape, run, works, variants, ids, returned)
             else:
-                found = self._recorded(tape, run, variants, ids, len(given), returned)
+                leaves = self._recorded(tape, run, variants, ids, len(given), returned)
+            return None, leaves[0] if definition is None else unflatten(definition, leaves), None
         finally:
-            self._ended(run, variants, whole=whole)
-            self.put_back(run, works)
-        return None, found[0] if definition is None else unflatten(definition, found), None
+            if not hot.stays:
+                self._ended(run, variants, whole=whole)
+                self.put_back(run, works)
 
     def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
         run, works = self.taken()
@@ -210,11 +240,14 @@ class StagedFunction:
     def returned_by(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
         """What ``f`` returns, its leaves, and its structure; None for a single one."""
         if definition is None:
-            out = self.f(*taken)
-        else:
-            args, kwargs = unflatten(definition, taken)
-            out = self.f(*args, **kwargs)
-            _require_unchanged(args, kwargs, taken, definition)
+            return self.parts_of(self.f(*taken), run)
+        args, kwargs = unflatten(definition, taken)
+        out = self.f(*args, **kwargs)
+        _require_unchanged(args, kwargs, taken, definition)
+        return self.parts_of(out, run)
+
+    def parts_of(self, out: Any, run: InlinedRun) -> tuple[list[Any], Any]:
+        """The leaves of what ``f`` has returned, and their structure, as in ``returned_by``; the run is told."""
         out_definition = None
         if isinstance(out, Handle):
             returned = [out]

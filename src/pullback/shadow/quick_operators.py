@@ -7,7 +7,7 @@ from there: nothing is decided here that is not decided there, too.
 import warnings
 from collections.abc import Callable
 from functools import cache
-from sys import _getframe
+from sys import _getframe, intern
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, READ, TAKE, WRITE, Constant, Operation
+from pullback.shadow.very_handles import element, first_of_two, second_of_two
 from pullback.tracing.tracer import Tracer, View
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state
@@ -97,16 +98,21 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
 
 def bound_entry(entry: tuple[Any, ...], by_number: dict[int, Any], made: Any) -> tuple[Any, ...]:
     """What an operator compares with first: ``(name, first, second, made)``, the same as a quick entry with the handles
-    of a pool themselves in the place of their numbers.
+    of a pool themselves in the place of their numbers. A read of one element by a number has the primitive in the place
+    of the name.
 
     Where all before agrees, a handle of the pool stands for what it stood for in the step that is known, and a view is
     stale where it was: to ask whether it is the very one is enough.
     """
-    _, first, second, _, _, _, name = entry
-    if name is None or name is FANCY or entry[0] is GETITEM:
+    what, first, second, _, _, result, name = entry
+    if what is GETITEM:
+        if result.kind != "view" and type(second) is int and isinstance(made, Tracer):
+            return GETITEM, by_number[first], second, made
+        return UNBOUND[0]
+    if name is None or name is FANCY:
         return UNBOUND[0]
     first, second = (by_number[end] if type(end) is int else end for end in (first, second))
-    return name, first, second, made
+    return intern(name), first, second, made
 
 
 def _is_fancy(key: Any) -> bool:
@@ -165,7 +171,8 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
 
 def binary(name: str, *, view: bool = False) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An operator and its reflection, of views or of others."""
-    return _of_two(f"operator_{name}", 1, 2, view=view), _of_two(f"operator_{name}", 2, 1, view=view)
+    key = f"operator_{name}"
+    return first_of_two(key, _of_two(key, 1, 2, view=view)), second_of_two(key, _of_two(key, 2, 1, view=view))
 
 
 def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any]:
@@ -175,17 +182,6 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
     def operator(self: Any, other: Any) -> Any:
         tape = self._tape
         run = tape.shadow
-        at = run.at
-        bound = run.bound[at]
-        if bound[own] is self and bound[0] == key and error_state() is run.errors and warnings.filters is run.filters:
-            wanted = bound[others]
-            if other is wanted:
-                run.at = at + 1
-                return bound[3]
-            if type(other) is wanted:  # a number of Python's
-                run.constants.append(other)
-                run.at = at + 1
-                return bound[3]
         kind = type(other)
         if kind is not float and isinstance(other, Handle) and other._tape is not tape:
             other = run.foreign(other)
@@ -255,6 +251,8 @@ def getitem(self: Any, key: Any) -> Any:
     """``self[key]``."""
     run = self._tape.shadow
     at = run.at
+    if (made := element(run, at, self, key)) is not None:
+        return made
     entry = run.quick[at]
     if entry[1] == self._id and not (isinstance(self, View) and is_stale(self)):
         if entry[0] is GETITEM:

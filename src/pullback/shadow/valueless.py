@@ -12,7 +12,7 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, SMALL, Tape
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import ADD, TAKE, WRITE, Result, is_like, likeness
+from pullback.shadow.operations import ADD, TAKE, WRITE, Number, Result, is_like, likeness
 from pullback.shadow.quick_operators import (
     EAGER,
     UNBOUND,
@@ -27,6 +27,7 @@ from pullback.shadow.quick_operators import (
     setitem,
     unary,
 )
+from pullback.shadow.very_handles import again
 from pullback.tracing.dispatch import function
 from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
 from pullback.words.call_sites import site_here, site_text
@@ -84,9 +85,13 @@ class Valueless:
         self.flat = new
 
     def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        run = self._tape.shadow
+        given = None if kwargs else again(run, func, args, ValuelessTracer)
+        if given is not None:
+            return given
         if func in _OF_SHAPE and args and args[0] is self:
             return func(np.broadcast_to(False, self.shape), *args[1:], **kwargs)
-        return self._tape.shadow.repeated(func, args, kwargs, partial(function, self, func, args, kwargs))
+        return run.repeated(func, args, kwargs, partial(function, self, func, args, kwargs))
 
     def __len__(self: Any) -> int:
         if not self._spec.shape:
@@ -335,8 +340,11 @@ class Following:
             like = likeness((args, kwargs), tape)
             n = len(self.constants)
             given = ordinary()
-            if pool is self.pool and len(self.constants) == n and pool.is_alone(given, at, self.at):
-                pool.repeats[at] = None if like is None else (key, like, self.at)
+            alone = pool is self.pool and len(self.constants) == n and pool.is_alone(given, at, self.at)
+            if alone and like is not None:
+                alike, named = like
+                numbers = None if named else [each.number if type(each) is Number else None for each in alike]
+                pool.repeats[at] = key, like, self.at, None if numbers and None in numbers else numbers
             return given
         if found[0] is key and self.holds and is_like(found[1], (args, kwargs), tape):
             self.at = found[2]

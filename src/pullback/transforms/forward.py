@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.calls.hot_gradients import staged_of
 from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
 from pullback.recording.crossing import entered, present
@@ -35,6 +36,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Forward accumulation (Wengert, A simple automatic derivative evaluation program, Commun. ACM 7(8), 1964). For
     complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
+    staged = None if has_aux else staged_of(f)
+    if staged is not None and type(primals) is type(tangents) is tuple:
+        # Imported here as in reverse.py: few programs stage functions.
+        from pullback.calls.derivative_calls import pushed_at_once  # noqa: PLC0415
+
+        at_once = pushed_at_once(staged, primals, tangents, (Tangents, Tangent))
+        if at_once is not None:
+            return at_once[0] if at_once[1] is None else _told(*at_once)
     site = site_here()
     if not (type(primals) is type(tangents) is tuple and len(primals) == len(tangents)):
         one_for_each(f"jvp at {site_text(site)}", primals, tangents)
@@ -56,10 +65,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     finally:
         tape.close()
         tape.tangents = None  # a cycle with the tape
+    return (*_told(out, tape), *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
+
+
+def _told(out: Any, tape: Tape) -> tuple[Any, Any]:
+    """What a function has returned in a trace that has ended, and its tangent."""
     leaves, definition = flatten(out)
     result = unflatten(definition, [lowered(leaf, tape) for leaf in leaves])
-    out_tangent = unflatten(definition, separate([_tangent_of(leaf, tape) for leaf in leaves]))
-    return (result, out_tangent, *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
+    return result, unflatten(definition, separate([_tangent_of(leaf, tape) for leaf in leaves]))
 
 
 def one_for_each(name: str, primals: Any, tangents: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.calls.hot_gradients import Hot
 from pullback.memory.in_force import policy_in_force, watchers
 from pullback.memory.ledger import Ledger
 from pullback.memory.sweep import given_out, seeded, sweep
@@ -21,8 +22,8 @@ from pullback.words.call_sites import public
 from pullback.words.errors import StructureError
 from pullback.words.structures import flatten, map_leaves, unflatten
 
+# The seed of most scalar outputs, and the types of these.
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
-"""The seed of most scalar outputs, and the types of these."""
 
 
 def value_and_grad(
@@ -74,19 +75,16 @@ def grad(
 def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any) -> Callable[..., Any]:
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
     policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
-    staged = None if policy or has_aux or holomorphic or conj or on_adjoint else getattr(f, "__pullback_staged__", None)
+    usual = not (policy or has_aux or holomorphic or conj or on_adjoint) and callable(f)
+    hot = Hot(f)
+    seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        called: Any = f
-        where: Sequence[int] = which.numbers
-        at_once = None
+        called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        elif staged is not None and not kwargs:
-            # Imported here since that room takes a third of the import, and few programs stage functions.
-            from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
-
-            at_once = gradient_at_once(staged, args, where, with_value=with_value)
+        elif usual and not kwargs and next(seldom, None) is None:
+            at_once, called = hot.gradient(args, where, with_value=with_value)
             if at_once is not None and type(at_once[0]) is not Traced:
                 found = which.structured(at_once[1]) if which.several else at_once[1][0]
                 return (at_once[0], found) if with_value else found

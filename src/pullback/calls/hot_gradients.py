@@ -1,0 +1,102 @@
+"""A gradient that is asked for again and again: of a staged function at once, and so of a small function as it is, once
+so many calls have come that it pays.
+
+Small is what costs more to record than to compute: a few operations on numbers and short arrays. Such a function is
+then staged as by its decorator, where it does the same in each call; one that does not stays as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.in_force import nothing_in_force, recording_alone, staging_in_force
+from pullback.recording.tape import SMALL, Tape
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.rules.forms import FORMS
+
+FEW = 32
+"""Records up to which a function is small."""
+TRIALS = 6
+"""Calls in which a stage has to come about, and that may do something else."""
+_ARGUMENTS = frozenset((float, np.float64, np.ndarray))
+
+
+@define(eq=False)
+class Hot:
+    """What is known of the gradient of one function."""
+
+    f: Callable[..., Any]
+    known: Any = field(init=False)
+    """Of a staged function what is known of it; None before it pays."""
+    by_itself: bool = field(init=False)
+    """Whether the function was staged here, and not by the decorator."""
+    n_trials: int = field(default=0, init=False)
+    over: bool = field(default=False, init=False)
+    at_once: Any = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.known = staged_of(self.f)
+        self.by_itself = self.known is None
+
+    def gradient(self, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> tuple[Any, Any]:
+        """As ``calls.direct_gradients.gradient_at_once``, and the function as it is to be called where that gives
+        None: such that a stage comes about, where that is wanted."""
+        known = self.known
+        if self.over:
+            return None, self.f
+        if self.by_itself:
+            for arg in args:
+                if not _is_small(arg):
+                    return None, self.f
+            if not nothing_in_force():
+                return None, self.f
+            if known is None:
+                return None, self.looking
+        if self.at_once is None:
+            # Imported here since these files take a third of the import, and few programs stage functions.
+            from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
+
+            self.at_once = gradient_at_once
+        found = self.at_once(known, args, where, with_value=with_value)
+        if not self.by_itself:
+            return found, self.f
+        if found is None or not known.open_runs.runs:
+            self.n_trials += 1
+            self.over = self.n_trials > TRIALS
+        return found, self.learning
+
+    def learning(self, *args: Any) -> Any:
+        """The function, whose operations are looked at by what is known of it."""
+        return self.known.call(args, {})
+
+    def looking(self, *args: Any) -> Any:
+        """The function; what it has recorded says whether it is small."""
+        out, tape = self.f(*args), recording_alone()
+        if tape is not None and staging_in_force() != "off":
+            self.over = not _is_simple(tape)
+            if not self.over:
+                from pullback.calls.staged_functions import staged_alone  # noqa: PLC0415 - as above
+
+                self.known = staged_alone(self.f)
+        return out
+
+
+def staged_of(f: Any) -> Any:
+    """What is known of a staged function; None for any other, one among them that was made to look like it, as by
+    ``functools.wraps``."""
+    known = getattr(f, "__pullback_staged__", None)
+    return None if known is None or known.itself is None or known.itself() is not f else known
+
+
+def _is_small(arg: Any) -> bool:
+    return type(arg) in _ARGUMENTS and (type(arg) is not np.ndarray or arg.nbytes <= SMALL)
+
+
+def _is_simple(tape: Tape) -> bool:
+    """Whether a trace has few records, and none of a loop or a write."""
+    if not 1 < len(tape.records) <= FEW or tape.marks is not None:
+        return False
+    opcodes = [record[0] for record in tape.records if record is not None]
+    return not any(opcode in WRITE_OPCODES or FORMS[opcode].wide for opcode in opcodes)

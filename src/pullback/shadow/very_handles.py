@@ -1,0 +1,90 @@
+"""Operators of handles of which all are the very ones that are expected: those of a pool that serves again.
+
+Where that is not so, ``quick_operators`` compares by number.
+"""
+
+import warnings
+from collections.abc import Callable
+from sys import intern
+from typing import Any
+
+from pullback.primitives.selecting.indexing import GETITEM
+from pullback.words.sniffs import error_state
+
+
+def first_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator of two operands, called on the first; ``general`` where the entry of the pool says otherwise."""
+    name = intern(key)
+
+    def operator(self: Any, other: Any) -> Any:
+        run = self._tape.shadow
+        at = run.at
+        known, mine, wanted, made = run.bound[at]
+        if mine is self and known is name and error_state() is run.errors and warnings.filters is run.filters:
+            if other is wanted:
+                run.at = at + 1
+                return made
+            if type(other) is wanted:  # a number of Python's
+                run.constants.append(other)
+                run.at = at + 1
+                return made
+        return general(self, other)
+
+    return operator
+
+
+def second_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The reflection: called on the second."""
+    name = intern(key)
+
+    def operator(self: Any, other: Any) -> Any:
+        run = self._tape.shadow
+        at = run.at
+        known, wanted, mine, made = run.bound[at]
+        if mine is self and known is name and error_state() is run.errors and warnings.filters is run.filters:
+            if type(other) is wanted:  # a number of Python's
+                run.constants.append(other)
+                run.at = at + 1
+                return made
+            if other is wanted:
+                run.at = at + 1
+                return made
+        return general(self, other)
+
+    return operator
+
+
+def element(run: Any, at: int, handle: Any, key: Any) -> Any:
+    """What the read of one element by a number gives; None where it is not the one expected."""
+    known, mine, wanted, made = run.bound[at]
+    if (
+        mine is handle
+        and known is GETITEM
+        and type(key) is int
+        and key == wanted
+        and error_state() is run.errors
+        and warnings.filters is run.filters
+    ):
+        run.at = at + 1
+        return made
+    return None
+
+
+def again(run: Any, function: Any, args: tuple[Any, ...], plain: type[Any]) -> Any:
+    """What a function of NumPy's gives for handles alone, all of the class ``plain``, where ``repeated`` knows that it
+    is expected; else None."""
+    pool = run.pool
+    found = None if pool is None else pool.repeats.get(run.at)
+    if found is None or found[0] is not function:
+        return None
+    numbers = found[3]
+    if numbers is None or len(numbers) != len(args) or error_state() is not run.errors:
+        return None
+    tape = run.tape
+    for number, given in zip(numbers, args, strict=True):
+        if type(given) is not plain or given._id != number or given._tape is not tape:
+            return None
+    if warnings.filters is not run.filters:
+        return None
+    run.at = found[2]
+    return pool.made[found[2] - 1]

@@ -1,0 +1,222 @@
+"""Calls that come again and again: what changes between two of them is seen as in the first."""
+
+import gc
+from functools import wraps
+from threading import Thread
+from weakref import ref
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.calls.hot_gradients import TRIALS
+from pullback.staging import shelf
+from pullback.testing.comparing.bits import same_bits
+
+X, T = np.array([0.3, -0.7, 1.1]), np.array([0.5, 1.0, -2.0])
+MANY = 60
+FACTOR = 2.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known():
+    shelf.forget()
+    yield
+    shelf.forget()
+
+
+def recorded(derivative):
+    with pb.using(staging="off"):
+        return derivative()
+
+
+def often(gradient, *args):
+    for _ in range(MANY):
+        gradient(*args)
+    return gradient
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_closures_globals_and_defaults_are_read_in_every_call(decorated, monkeypatch):
+    c = 2.0
+
+    def f(x, *, k=3.0):
+        return x * x * c * FACTOR + k * x
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), 3.0)
+    assert gradient(3.0) == 27.0
+    c = 5.0
+    assert gradient(3.0) == 63.0
+    monkeypatch.setitem(globals(), "FACTOR", 1.0)
+    assert gradient(3.0) == 33.0
+    f.__kwdefaults__ = {"k": 4.0}
+    assert gradient(3.0) == 34.0
+    c = np.array([1.0, 2.0])
+    with pytest.raises(pb.NotDifferentiableError, match="scalar"):
+        gradient(3.0)
+    c = 2.0
+    assert gradient(3.0) == 16.0
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_other_operations_and_other_arguments(decorated):
+    way = 0
+
+    def f(x):
+        return np.sum(x * x) if way == 0 else np.sum(np.sin(x)) if way == 1 else np.sum(x * x[::-1] * 2.0)
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
+    for way in (1, 0, 2, 2, 2, 2, 0, 1, 1, 1, 0):  # noqa: B007 - f reads it
+        for x in (X, T, X[:2], X.astype(np.float32), X[::-1], X.copy()):
+            assert same_bits(gradient(x), recorded(lambda x=x: pb.grad(f)(x)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_the_argument_may_be_changed_between_calls_and_not_within(decorated):
+    x, changes = X.copy(), False
+
+    def f(u):
+        if changes:
+            x[0] += 1.0
+        return np.sum(u * u * u)
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), x)
+    x[1] = 7.0
+    assert gradient(x)[1] == 147.0
+    changes = True
+    with pytest.raises(pb.ConstantChangedError):
+        gradient(x)
+    changes = False
+    assert same_bits(gradient(x), recorded(lambda: pb.grad(f)(x)))
+
+
+def test_what_is_given_out_is_nobody_elses():
+    gradient = often(pb.value_and_grad(lambda x: np.sum(x * x)), X)
+    first, second = gradient(X)[1], gradient(X)[1]
+    first[:] = 0.0
+    assert same_bits(second, X * 2)
+    assert not np.shares_memory(gradient(X)[1], X)
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_a_handle_that_leaks_cannot_be_used(decorated):
+    kept = []
+
+    def f(x):
+        kept[:] = [x * 2.0]
+        return x * x
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), 3.0)
+    assert gradient(3.0) == 6.0
+    with pytest.raises(pb.TracerError):
+        kept[0] * 2.0
+    assert gradient(4.0) == 8.0
+
+
+def test_a_function_that_calls_its_own_gradient_and_threads():
+    def f(x):
+        return x * x * (1.0 if depth[0] else 2.0)
+
+    depth, found = [0], []
+    gradient = often(pb.grad(f), 3.0)
+
+    def asked():
+        found.extend(gradient(float(k)) for k in range(200))
+
+    threads = [Thread(target=asked) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [4.0 * k for k in range(200)] * 4 or sorted(found) == sorted([4.0 * k for k in range(200)] * 4)
+
+    def outer(x):
+        return x * pb.value(gradient(2.0))
+
+    assert often(pb.grad(outer), 1.0)(1.0) == 8.0
+
+
+def test_a_small_function_is_staged_by_itself_and_one_that_differs_is_not():
+    calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        for _ in range(calls % 5):
+            x = x * 1.5
+        return x * x
+
+    gradient = pb.grad(f)
+    for k in range(MANY + TRIALS):
+        assert gradient(2.0) == 4.0 * 1.5 ** (2 * ((k + 1) % 5))
+    assert calls == MANY + TRIALS
+
+
+def test_errors_and_warnings_name_the_line():
+    def f(x):
+        return np.log(x) + x
+
+    gradient = often(pb.grad(f), 2.0)
+    with pytest.warns(RuntimeWarning, match="divide by zero") as told:
+        gradient(0.0)
+    assert told[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        gradient(-1.0)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        gradient(-1.0)
+
+
+def test_a_function_that_is_dropped_is_gone():
+    def made():
+        def f(x):
+            return x * x
+
+        often(pb.grad(f), 2.0)
+        staged = pb.staged(lambda x: np.sum(x * x))
+        often(pb.grad(staged), X)
+        for _ in range(5):
+            pb.jvp(staged, (X,), (T,))
+        return ref(f), ref(staged.__pullback_staged__)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [each() for each in made()] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_what_looks_like_a_staged_function_is_another():
+    f = pb.staged(lambda x: np.sum(x * x * x * x))
+
+    @wraps(f)
+    def half(x):
+        return f(x) * 0.5
+
+    gradient = often(pb.grad(f), X)
+    for _ in range(4):
+        assert same_bits(pb.grad(half)(X), gradient(X) * 0.5)
+        assert same_bits(pb.jvp(half, (X,), (T,))[1], pb.jvp(f, (X,), (T,))[1] * 0.5)
+        assert np.allclose(pb.jvp(gradient, (X,), (T,))[1], 12 * X * X * T)
+    second = pb.grad(pb.grad(pb.staged(lambda x: x * x * x * x)))
+    often(pb.grad(f), X)
+    assert [second(2.0) for _ in range(MANY)] == [48.0] * MANY
+    first = pb.grad(pb.staged(lambda x: x * x * x * x))
+    assert often(first, 2.0)(2.0) == 32.0
+    assert pb.grad(first)(2.0) == 48.0
+
+
+def test_tangents_at_once():
+    def f(x):
+        return np.sum(np.sin(x) * x) * scale
+
+    scale, staged = 2.0, pb.staged(f)
+    for k in range(8):
+        scale = 2.0 if k < 6 else 3.0
+        x, t = X * (k + 1), T * k
+        assert same_bits(pb.jvp(staged, (x,), (t,)), pb.jvp(f, (x,), (t,)))
+    for x, t in ((X[:2], T[:2]), (X.astype(np.float32), T.astype(np.float32)), (X, None), (X, T[::-1])):
+        for _ in range(4):
+            assert same_bits(pb.jvp(staged, (x,), (t,)), pb.jvp(f, (x,), (t,)))
+    with pytest.raises(pb.StructureError):
+        pb.jvp(staged, (X,), (T[:2],))
