@@ -107,7 +107,7 @@ def _leaves(n: int, state_bytes: int, tape_bytes: int, storage: int, free: int) 
 
 def _around(n: int, leaves: tuple[int, ...]) -> tuple[Sizes, Sizes]:
     """The sizes just below and just above the price of the last of n steps."""
-    if n <= leaves[0] or len(leaves) <= 2:
+    if n <= leaves[0] or len(leaves) <= 2:  # a leaf, or one snapshot, needs no price
         return [], []
     low, high = 1.0, 2.0
     while _sizes(leaves, high, n)[0][0] < n:

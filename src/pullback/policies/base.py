@@ -81,7 +81,7 @@ class Schedule:
         if self._finish is None:
             raise PolicyError(
                 f"{self.policy!r} needs a known length: it was planned for n={self.n} and the loop ended after {n} "
-                "steps. Run all steps, or use SaveAll, Recompute or Binomial, which can be told the length late."
+                "steps. Run all steps, or use SaveAll, Recompute, Periodic or Binomial, which can be told it late."
             )
         low, high = self._reach()
         if not low <= n <= high:
@@ -146,7 +146,7 @@ class MemoryPolicy:
         if n is None:
             raise PolicyError(
                 f"{self!r} needs a known length and this loop does not know its own. "
-                "Use pb.steps(n) with a number, or SaveAll, Recompute or Binomial."
+                "Use pb.steps(n) with a number, or SaveAll, Recompute, Periodic or Binomial."
             )
         try:
             actions = iter(self.actions(n, state_bytes=state_bytes, tape_bytes=tape_bytes))

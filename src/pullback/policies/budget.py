@@ -1,15 +1,20 @@
 """Budget: as few forward steps as a number of bytes allows."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from attrs import evolve, field, frozen
 
 from pullback.optima.unified import Plan, plan
 from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.base import MemoryPolicy, Schedule
+from pullback.policies.binomial import Binomial
 from pullback.policies.save_all import Tapes
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
+
+MOST_SLOTS: Final = 1000
+"""Where the length is unknown: the rule looks at each of them now and then."""
 
 
 def _as_max_bytes(value: object) -> int:
@@ -20,16 +25,23 @@ def _as_max_bytes(value: object) -> int:
 class Budget(MemoryPolicy):
     """Reverse n steps within ``max_bytes`` of snapshots and tapes, with as few forward steps as these bytes allow.
 
-    ``max_bytes`` is an integer or a text: ``Budget("200 MB")``. Snapshots of states and whole runs of tapes share the
-    bytes (:mod:`pullback.optima.unified`): with room for all tapes this is ``SaveAll``, with room for few it is
-    revolve. Where the program is too large for a table, and steps are advanced more than once, the steps were at most
-    1.084 times the fewest in all cases tried. For loop functions of known length. The sizes are those of step 0: a
-    loop whose later steps hold more exceeds the bytes, and so may what the program holds after the loop. Raises
-    :class:`BudgetError` with ``minimum_bytes`` before step 1 where nothing fits.
+    ``max_bytes`` is an integer or a text: ``Budget("200 MB")``; ``Budget("50 %")`` is half of the memory that is
+    available when it is made, the limits of control groups respected. Snapshots of states and whole runs of tapes
+    share the bytes (:mod:`pullback.optima.unified`): with room for all tapes this is ``SaveAll``, with room for few it
+    is revolve. At most state_bytes / tape_bytes forward steps more than the fewest are run, and none more where a state
+    and a tape are of one size, where no tape can be kept and where n^2 state-sized entries are few (a table). Never
+    more than ``Mixed``, ``Binomial``, ``Recompute`` and ``SaveAll`` run at the same bytes.
+
+    Of the bytes of a loop function, the cotangents of its state take one state, and another is kept free for what
+    follows the loop, which may hold its result. The sizes are those of step 0: a loop whose later steps hold more
+    exceeds the bytes. Raises :class:`BudgetError` with ``minimum_bytes`` before step 1 where nothing fits.
 
     >>> from pullback.schedules import simulate
     >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
     15
+
+    Length unknown: snapshots alone, as many as the bytes hold beside the two newest states, by the rule of
+    ``Binomial(..., online="greedy")``.
 
     Source: J. R. Maddison, "Step-based checkpointing with high-level algorithmic differentiation" (2024), for equal
     sizes.
@@ -45,18 +57,28 @@ class Budget(MemoryPolicy):
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes."""
         return evolve(self, reserved=nbytes, start_held=start_held)
 
-    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
         """Actions for ``n`` steps; raises :class:`BudgetError` at once."""
         snapshot = 0 if self.start_held else state_bytes
+        if n is None:
+            least = self.reserved + snapshot + state_bytes + tape_bytes
+            self._need("a loop of unknown length", least, state_bytes, tape_bytes)
+            room = self.max_bytes - self.reserved - state_bytes - tape_bytes
+            slots = room // state_bytes + self.start_held if state_bytes else MOST_SLOTS
+            return Binomial(min(slots, MOST_SLOTS)).begin(None, state_bytes=state_bytes, tape_bytes=tape_bytes)
         least = self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, snapshot if n > 1 else 0)
+        self._need(f"{n} steps", least, state_bytes, tape_bytes)
+        storage = max(0, self.max_bytes - self.reserved - tape_bytes)
+        splits = plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
+        return Schedule(_actions(n, splits), n, policy=self)
+
+    def _need(self, steps: str, least: int, state_bytes: int, tape_bytes: int) -> None:
         if self.max_bytes < least:
             raise BudgetError(
-                f"{self!r} is too little for {n} steps: a snapshot takes {state_bytes:,} bytes, the tape of a step "
+                f"{self!r} is too little for {steps}: a snapshot takes {state_bytes:,} bytes, the tape of a step "
                 f"{tape_bytes:,} and what the loop holds besides {self.reserved:,}. Allow at least {least:,} bytes.",
                 least,
             )
-        storage = max(0, self.max_bytes - self.reserved - tape_bytes)
-        return _actions(n, plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held))
 
     def __repr__(self) -> str:
         return f"Budget({self.max_bytes})"

@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pullback as pb
+from pullback import BudgetError
+from pullback.optima.unified import plan
+from pullback.policies.budget import Budget
+from pullback.schedules import simulate
+
+SIZES = {"n": st.integers(1, 150), "state_bytes": st.integers(1, 12), "tape_bytes": st.integers(1, 12)}
+
+
+def cost(policy, n, sizes):
+    """Forward steps and peak bytes."""
+    simulation = simulate(policy.schedule(n, **sizes), n, **sizes)
+    return simulation.n_forward, simulation.peak_bytes
+
+
+def every_policy(data):
+    s = data.draw(st.integers(1, 20))
+    return [pb.SaveAll(), pb.Recompute(), pb.Recompute(s), pb.Binomial(s), pb.Mixed(s), pb.Periodic(s)]
+
+
+@given(**SIZES, data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_never_worse_than_another_policy_at_its_own_peak(n, state_bytes, tape_bytes, data):
+    sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
+    for policy in every_policy(data):
+        steps, peak = cost(policy, n, sizes)
+        mine = cost(Budget(peak), n, sizes)
+        assert mine[0] <= steps, policy
+        assert mine[1] <= peak
+
+
+@given(n=st.integers(1, 3000), unit=st.integers(1, 10**6), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_long_loops_with_equal_sizes(n, unit, data):
+    sizes = {"state_bytes": unit, "tape_bytes": unit}
+    s = data.draw(st.integers(max(1, n // 50), 60 + n // 50))
+    for policy in (pb.Binomial(s), pb.Mixed(s), pb.Recompute()):
+        steps, peak = cost(policy, n, sizes)
+        assert cost(Budget(peak), n, sizes)[0] <= steps
+
+
+@given(**SIZES, storage=st.integers(0, 150), start_held=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_without_a_table_no_more_is_lost_than_is_said(n, state_bytes, tape_bytes, storage, start_held):
+    splits = plan(n, state_bytes, tape_bytes, storage, start_held=start_held)
+    if not splits.feasible:
+        return
+    fewest = tables(n, splits.leaves)
+    memo = {}
+
+    def steps(k, held):
+        if k <= splits.leaves[held]:
+            return k
+        if (k, held) not in memo:
+            m = bare.split(k, held)
+            assert 1 <= m < k
+            memo[k, held] = m + steps(k - m, held + 1) + steps(m, held)
+        return memo[k, held]
+
+    bare = type(splits)(n, splits.leaves, splits.below, splits.above, np.zeros(0))
+    lost = steps(n, 0) - fewest
+    assert 0 <= lost <= max(1, -(-state_bytes // tape_bytes) - 1)
+    if bare.exact:
+        assert lost == 0
+    if splits.exact:
+        assert simulated_steps(n, splits) == fewest
+
+
+def simulated_steps(n, splits):
+    todo, total = [(n, 0)], 0
+    while todo:
+        k, held = todo.pop()
+        if k <= splits.leaves[held]:
+            total += k
+        else:
+            m = splits.split(k, held)
+            total += m
+            todo += [(k - m, held + 1), (m, held)]
+    return total
+
+
+def tables(n, leaves):
+    """M_0(n), by trying every split."""
+    columns = []
+    for leaf in reversed(leaves):
+        column = [0] * (n + 1)
+        for k in range(1, n + 1):
+            right = columns[-1] if columns else None
+            tried = () if right is None else (m + right[k - m] + column[m] for m in range(1, k))
+            column[k] = k if k <= leaf else min(tried, default=10**9)
+        columns.append(column)
+    return columns[-1][n]
+
+
+def steps_within(policy, n, sizes):
+    """Forward steps, infinite where nothing fits; what would do does."""
+    try:
+        return simulate(policy.schedule(n, **sizes), n).n_forward
+    except BudgetError as error:
+        enough = Budget(error.minimum_bytes, start_held=policy.start_held)
+        simulate(enough.schedule(n, **sizes), n)
+        return float("inf")
+
+
+@given(**SIZES, storage=st.integers(0, 150), start_held=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_monotone_in_the_budget(n, state_bytes, tape_bytes, storage, start_held):
+    sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
+    steps = [steps_within(Budget(storage + more, start_held=start_held), n, sizes) for more in range(0, 40, 3)]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[-1] >= n
+
+
+@pytest.mark.parametrize(("n", "state", "tape", "storage"), [
+    (10**5, 1, 1, 1000), (10**5, 1, 100, 1000), (10**5, 7, 3, 5000), (10**5, 100, 1, 1000), (10**5, 1, 1, 1),
+    (10**6, 0, 5, 1000), (10**6, 5, 0, 1000),
+])  # fmt: skip
+def test_long_loops_are_planned_at_once(n, state, tape, storage):
+    schedule = Budget(storage + tape).schedule(n, state_bytes=state, tape_bytes=tape)
+    for _ in range(100):
+        next(schedule)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 60])
+@pytest.mark.parametrize("budget", [220, 300, 1000, 10**6])
+def test_a_loop_of_unknown_length(n, budget):
+    sizes = {"state_bytes": 100, "tape_bytes": 20}
+    simulation = simulate(Budget(budget).schedule(None, **sizes), n, **sizes)
+    assert simulation.peak_bytes + 100 <= budget
+    assert simulation.n_forward <= n * (n + 1) // 2
+
+
+def test_a_loop_of_unknown_length_says_what_it_needs():
+    with pytest.raises(BudgetError, match="too little for a loop of unknown length") as caught:
+        Budget(200).schedule(None, state_bytes=100, tape_bytes=20)
+    assert caught.value.minimum_bytes == 220
+
+
+def test_same_bits_in_a_loop_of_unknown_length():
+    def f(x):
+        return np.sum(pb.while_loop(lambda u: np.sum(pb.value(u)) < 60, lambda u: u + 0.1 * np.sin(u), x))
+
+    x = np.linspace(0.1, 2.0, 30)
+    _, pull = pb.vjp(f, x, policy=Budget("10 kB"))
+    np.testing.assert_array_equal(pull(1.0)[0], pb.grad(f)(x))
+    assert pull.report.peak_bytes <= 10_000
+
+
+def held_after(x):
+    """A loop whose result is saved by what follows."""
+    return np.sum(pb.fori_loop(0, 30, lambda k, u: u + 0.1 * np.sin(u) * np.exp(-u * k), x) ** 2)
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(1), pb.Binomial(3), pb.Mixed(1), pb.Recompute()])
+def test_a_run_is_never_worse_at_the_peak_of_another(policy):
+    x = np.linspace(0.1, 2.0, 50)
+    _, theirs = pb.vjp(held_after, x, policy=policy)
+    expected = theirs(1.0)[0]
+    _, ours = pb.vjp(held_after, x, policy=Budget(theirs.report.peak_bytes))
+    np.testing.assert_array_equal(ours(1.0)[0], expected)
+    assert ours.report.n_forward <= theirs.report.n_forward
+    assert ours.report.peak_bytes <= theirs.report.peak_bytes
+
+
+def test_a_share_of_the_memory(monkeypatch):
+    monkeypatch.setattr("pullback.words.byte_sizes.available_bytes", lambda: 1000)
+    assert repr(Budget("50 %")) == "Budget(500)"
