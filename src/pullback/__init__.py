@@ -55,6 +55,7 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import backends, schedules, stores, testing
     from pullback import numpy as numpy
+    from pullback.bodies.effects import effect
     from pullback.calls.staged_functions import staged
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
@@ -91,6 +92,7 @@ else:
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
         "dependencies": "pullback.inspect.dependency_table",
+        "effect": "pullback.bodies.effects",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
         "explain_stage": "pullback.loops.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
@@ -174,6 +176,7 @@ __all__ = [
     "custom_linear_solve",
     "custom_root",
     "dependencies",
+    "effect",
     "elementwise_grad",
     "explain_stage",
     "fixed_point",

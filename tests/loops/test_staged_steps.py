@@ -190,3 +190,25 @@ def holding(at, k, u):
     if k == at:
         _HELD.setdefault(k, v)
     return u * 0.9 + v[:1] * 0.1
+
+
+@pytest.mark.parametrize("sizes", [(3, 2), (11, 30), (100, 2), (2, 100)], ids=str)
+@pytest.mark.parametrize("staging", ["auto", "numpy"])
+def test_two_loops_in_a_staged_step(sizes, staging):
+    """The second once ran outside of the trace of the step: what it captures got no cotangent from it."""
+    n, m = sizes
+
+    def f(x):
+        def body(j, u):
+            return np.sin(u) * x
+
+        def step(k, u):
+            return pb.fori_loop(0, m, body, pb.fori_loop(0, m, body, u))
+
+        return np.sum(pb.fori_loop(0, n, step, x))
+
+    x = np.array([0.3, -0.7, 1.1])
+    with pb.using(staging="off"):
+        expected = pb.grad(f)(x)
+    with pb.using(staging=staging):
+        assert pb.grad(f)(x).tobytes() == expected.tobytes()

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
+from pullback.bodies.effects import Effects
 from pullback.bodies.reachable import Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loops.inner_loops import rerun_of
@@ -73,8 +74,13 @@ def fori_loop(
     (:class:`PolicyError` below 1).
     """
     loop = _Loop("fori_loop", policy, verify, staging, threads, lower)
-    frozen = loop.frozen(body)
-    return loop.run(lambda k, carry, _: (frozen(k, carry), None), init, max(0, upper - lower))[0]
+    frozen, effects = loop.frozen(body), Effects()
+
+    def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
+        effects.runs += 1
+        return frozen(k, carry), None
+
+    return loop.run(step_of_loop, init, max(0, upper - lower))[0]
 
 
 @public
@@ -100,9 +106,10 @@ def scan(
     x_leaves = plain_leaves(x_leaves)
     n = _scan_length(x_leaves, length)
     loop = _Loop("scan", policy, verify, staging, threads)
-    frozen = loop.frozen(step)
+    frozen, effects = loop.frozen(step), Effects()
 
-    def call(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
+    def step_of_loop(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
+        effects.runs += 1
         result = frozen(carry, unflatten(x_definition, x) if x is not None else None)
         if not isinstance(result, tuple) or len(result) != 2:
             raise StructureError(
@@ -111,7 +118,7 @@ def scan(
             )
         return result
 
-    return loop.run(call, init, n, x_leaves if xs is not None else None)
+    return loop.run(step_of_loop, init, n, x_leaves if xs is not None else None)
 
 
 @public
@@ -132,7 +139,13 @@ def while_loop(
     """
     loop = _Loop("while_loop", policy, verify, staging, threads)
     frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
-    return loop.run(lambda _, carry, __: (frozen(carry), None), init, None)[0]
+    effects = Effects()
+
+    def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
+        effects.runs += 1
+        return frozen(carry), None
+
+    return loop.run(step_of_loop, init, None)[0]
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:

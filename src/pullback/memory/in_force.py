@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
 
@@ -195,9 +195,18 @@ class Enclosed(Tracing):
 
 def innermost() -> Tape | None:
     """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
-    captured records elsewhere."""
-    found = next((tape for tape in reversed(_TAPES.get()) if tape.mode not in (PAUSED, CAPTURED)), None)
-    return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
+    captured records elsewhere: where that is, it says itself, since a step's own trace may have come late, in a block
+    that has ended."""
+    for around in reversed(_TAPES.get()):
+        tape: Tape | None = around
+        while tape is not None and tape.mode == CAPTURED:
+            tape = tape.inner
+        if tape is not None and tape.mode == DEFERRED:
+            surrendered: Tape = tape.shadow.surrender()
+            return surrendered
+        if tape is not None and tape.mode not in (PAUSED, CLOSED):
+            return tape
+    return None
 
 
 def recording_alone() -> Tape | None:
