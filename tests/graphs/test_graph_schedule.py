@@ -103,7 +103,7 @@ def test_a_hundred_operations():
         ({"po": [[], [], [1]]}, "nothing reads operation 0, and it is not the result"),
         ({"pi": [[5], [], []]}, "operation 0 reads inputs"),
         ({"bc": [1, -1, 1]}, "a size or a cost is negative"),
-        ({"method": "best"}, "method must be one of 'auto', 'exact', 'blocks', got 'best'"),
+        ({"method": "best"}, "method must be one of 'auto', 'exact', 'blocks', 'milp', got 'best'"),
     ],
 )
 def test_refused(changed, message):

@@ -7,11 +7,14 @@ from attrs import frozen
 
 from pullback.graphs.graph_blocks import best_of_blocks, least_peak_of_blocks
 from pullback.graphs.graph_machine import COMPUTE, PULL, SEED, GraphMachine, Operations, Step
+from pullback.graphs.graph_program import best_of_program
 from pullback.graphs.graph_search import best_of_all
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError, PolicyError
 
-METHODS: Final = ("auto", "exact", "blocks")
+METHODS: Final = ("auto", "exact", "blocks", "milp")
+SECONDS: Final = 60.0
+"""For ``"milp"``: it gives the best that it has found by then."""
 MOST_STATES: Final = 200_000
 FEW_STATES: Final = 5_000
 """For ``"auto"``: a second or two."""
@@ -84,6 +87,8 @@ def optimal_graph(
     ``method="exact"`` looks at every schedule: up to about 20 operations. ``"blocks"`` cuts the graph into blocks and
     mends the best schedule of their chain: for hundreds. On the small graphs of the tests that is 1.005 times the least
     cost on average and 1.11 at most; for a fifth of their budgets, those near the least feasible, it finds nothing.
+    ``"milp"`` solves a mixed-integer program of about 2 n^3 variables with SciPy (``pip install pullback[demo]``) for a
+    minute at most: the least cost where first computations and pullbacks keep to the order of the operations.
     ``"auto"`` searches as long as that is quick.
 
     Raises :class:`BudgetError` with ``minimum_bytes`` where nothing fits, :class:`PolicyError` for lists that do not
@@ -119,6 +124,8 @@ def _found(graph: Operations, limit: int, method: str) -> tuple[list[Step], bool
                 f"the schedules of this graph of {graph.n} operations are too many to look at all: more than "
                 f'{MOST_STATES:,} states. Pass method="blocks".'
             )
+    if method == "milp":
+        return best_of_program(graph, limit, SECONDS)
     steps = best_of_blocks(graph, limit)
     return None if steps is None else (steps, False)
 
@@ -127,7 +134,7 @@ def _least_bytes(graph: Operations, limit: int, method: str) -> int:
     """The least of all where the search is quick, or else the least that is found."""
     most = GraphMachine(graph).carry_out(save_all_of(graph)).peak_bytes
     least = min(most, least_peak_of_blocks(graph))
-    if method == "blocks" or graph.n > SMALL:
+    if method in ("blocks", "milp") or graph.n > SMALL:
         return least
     low = limit  # too little
     while least - low > 1:
