@@ -50,7 +50,7 @@ class Hot:
             for arg in args:
                 if not _is_small(arg):
                     return None, self.f
-            if not nothing_in_force():
+            if not nothing_in_force() or staging_in_force() == "off":
                 return None, self.f
             if known is None:
                 return None, self.looking
@@ -74,7 +74,7 @@ class Hot:
     def looking(self, *args: Any) -> Any:
         """The function; what it has recorded says whether it is small."""
         out, tape = self.f(*args), recording_alone()
-        if tape is not None and staging_in_force() != "off":
+        if tape is not None:
             self.over = not _is_simple(tape)
             if not self.over:
                 from pullback.calls.staged_functions import staged_alone  # noqa: PLC0415 - as above
