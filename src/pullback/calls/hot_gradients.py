@@ -56,12 +56,12 @@ class Hot:
                 return None, self.looking
         if self.at_once is None:
             # Imported here since these files take a third of the import, and few programs stage functions.
-            from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
+            from pullback.calls.direct_gradients import gradient_alone, gradient_at_once  # noqa: PLC0415
 
-            self.at_once = gradient_at_once
-        found = self.at_once(known, args, where, with_value=with_value)
+            self.at_once = gradient_alone if self.by_itself else gradient_at_once
         if not self.by_itself:
-            return found, self.f
+            return self.at_once(known, args, where, with_value=with_value), self.f
+        found = self.at_once(known, args, where)
         if found is None or not known.open_runs.runs:
             self.n_trials += 1
             self.over = self.n_trials > TRIALS
