@@ -10,6 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.calls.hot_gradients import TRIALS
+from pullback.recording.tape import Tape
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
@@ -184,6 +185,23 @@ def test_a_function_that_is_dropped_is_gone():
         assert [each() for each in made()] == [None, None]
     finally:
         gc.enable()
+
+
+def test_no_trace_around_is_kept():
+    gradient = pb.grad(pb.staged(lambda x: np.sum(x * x * x)))
+
+    def outer(x):
+        y = x
+        for _ in range(20):
+            y = np.sin(y)
+        return gradient(y) @ T
+
+    for derivative in (lambda: pb.grad(outer)(X), lambda: pb.jvp(outer, (X,), (T,))):
+        for _ in range(8):
+            derivative()
+        gc.collect()
+        kept = [thing for thing in gc.get_objects() if type(thing) is Tape]
+        assert all(len(tape.records) < 5 and tape.tangents is None and tape.outer is None for tape in kept)
 
 
 def test_what_looks_like_a_staged_function_is_another():

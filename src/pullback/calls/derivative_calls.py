@@ -142,7 +142,6 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
         if hot is None:
             return None
     tape, found = hot.tape, hot.source
-    tape.outer = None
     entering = [x._value for x in given] + ([x._id.value for x in given] if forward else [])
     before = _contents(given) if forward else []
     try:
@@ -164,6 +163,7 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
     _require_unchanged(given, before)
     handed = _handed_out(result, around, given, site)
     if hot.stays:
+        hot.forgets()
         known.open_runs.put_back(what, hot)
     return handed
 

@@ -39,7 +39,14 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
     where nothing was done, and the ordinary way is to be taken."""
     if not nothing_in_force():
         return gradient_within(known, args, where, with_value=with_value)
-    if staging_in_force(known.staging) == "off" or TRAPPED.get() or not errors_are_ordinary():
+    if staging_in_force(known.staging) == "off":
+        return None
+    return gradient_alone(known, args, where)
+
+
+def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> Any:
+    """The same where nothing is in force; always with the value."""
+    if TRAPPED.get() or not errors_are_ordinary():
         return None
     hot = known.open_runs.taken(where, args)
     if hot is None:

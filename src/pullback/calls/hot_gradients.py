@@ -50,18 +50,18 @@ class Hot:
             for arg in args:
                 if not _is_small(arg):
                     return None, self.f
-            if not nothing_in_force():
+            if not nothing_in_force() or staging_in_force() == "off":
                 return None, self.f
             if known is None:
                 return None, self.looking
         if self.at_once is None:
             # Imported here since these files take a third of the import, and few programs stage functions.
-            from pullback.calls.direct_gradients import gradient_at_once  # noqa: PLC0415
+            from pullback.calls.direct_gradients import gradient_alone, gradient_at_once  # noqa: PLC0415
 
-            self.at_once = gradient_at_once
-        found = self.at_once(known, args, where, with_value=with_value)
+            self.at_once = gradient_alone if self.by_itself else gradient_at_once
         if not self.by_itself:
-            return found, self.f
+            return self.at_once(known, args, where, with_value=with_value), self.f
+        found = self.at_once(known, args, where)
         if found is None or not known.open_runs.runs:
             self.n_trials += 1
             self.over = self.n_trials > TRIALS
@@ -74,7 +74,7 @@ class Hot:
     def looking(self, *args: Any) -> Any:
         """The function; what it has recorded says whether it is small."""
         out, tape = self.f(*args), recording_alone()
-        if tape is not None and staging_in_force() != "off":
+        if tape is not None:
             self.over = not _is_simple(tape)
             if not self.over:
                 from pullback.calls.staged_functions import staged_alone  # noqa: PLC0415 - as above

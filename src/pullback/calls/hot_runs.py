@@ -35,7 +35,6 @@ class Ready:
 
     exits: Exits
     work: Workspace = field(init=False)
-    told: Any = field(factory=lambda: under_error_state(warn), init=False)
 
     def __attrs_post_init__(self) -> None:
         self.work = Workspace(threads=self.exits.threads)
@@ -45,7 +44,7 @@ class Ready:
         record = self.exits.stage.record
         generated = usable(record)
         try:
-            with self.told:
+            with under_error_state(warn):
                 return generated.function(inputs, values, constants, *self.work.of(record))
         except Exception as error:
             say_line(error, generated)
@@ -81,7 +80,6 @@ class HotRun:
     computes: Callable[[Known], Parts] | None = None
     ready: Ready | None = None
     """For the first of the lists, once it has come again."""
-    within: Tracing = field(init=False)
     alone: bool = field(init=False)
     """Whether all arguments are differentiated, in their order."""
     is_open: bool = field(default=False, init=False)
@@ -89,7 +87,6 @@ class HotRun:
     """Whether it is open when the call is over."""
 
     def __attrs_post_init__(self) -> None:
-        self.within = Tracing(self.tape, self.run.tape)
         self.alone = list(self.places) == list(range(len(self.kinds)))
 
     def fits(self, args: Sequence[Any]) -> bool:
@@ -117,7 +114,7 @@ class HotRun:
             for place, handle in zip(self.places, own, strict=True):
                 taken[place] = handle
         del own
-        with self.within:
+        with Tracing(self.tape, self.run.tape):
             out = f(*taken)
             return None if self._has_followed(out) else settled(out)
 
@@ -153,6 +150,10 @@ class HotRun:
         run.tape.shadow, run.tape.kept = None, NOTHING_KEPT  # type: ignore[assignment]  # or a run would keep itself
         run.inputs, run.constants, run.computes, self.tape.inner = [], [], None, None
         return True
+
+    def forgets(self) -> None:
+        """The call is over, and the trace around it is let go of."""
+        self.tape.outer = None
 
     def failed(self) -> None:
         """The call has ended in an error."""
