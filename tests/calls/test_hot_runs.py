@@ -238,3 +238,17 @@ def test_tangents_at_once():
             assert same_bits(pb.jvp(staged, (x,), (t,)), pb.jvp(f, (x,), (t,)))
     with pytest.raises(pb.StructureError):
         pb.jvp(staged, (X,), (T[:2],))
+
+
+def test_the_reverse_warns_of_nothing(recwarn):
+    def f(x):
+        return np.sum(np.where(x > 0, np.sqrt(np.abs(x)), 0.0) * 1e200 * x)
+
+    staged = pb.staged(f)
+    x = np.array([0.0, 1.0, 1e-300])
+    for _ in range(6):
+        for function in (f, staged):
+            gradient = pb.grad(function)
+            for _ in range(6):
+                gradient(x)
+    assert [str(each.message) for each in recwarn] == []

@@ -22,7 +22,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.staging.conditions import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
-from pullback.words.sniffs import error_state, holders, quiet, under_error_state
+from pullback.words.sniffs import error_state, holders, under_error_state
 from pullback.words.structures import LEAVES
 
 MOST_OPEN = 4
@@ -51,10 +51,9 @@ class Ready:
             raise
 
     def reverse(self, slots: Sequence[Any], seeds: Sequence[Any]) -> Any:
-        """The cotangents of the arguments, and those of captured values."""
+        """The cotangents of the arguments, and those of captured values; whoever asks lets NumPy warn of nothing."""
         generated = self.exits.stage.reverse
-        with quiet():
-            return generated.function(slots, seeds, *self.work.of(generated))
+        return generated.function(slots, seeds, *self.work.of(generated))
 
 
 @define(eq=False)
