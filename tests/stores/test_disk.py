@@ -240,6 +240,16 @@ def test_parts_are_npy_files_without_pickles(tmp_path):
     (tmp_path / "here").rmdir()
 
 
+def test_a_policy_may_name_a_directory(tmp_path):
+    class Here(TapesIn):
+        tiers = property(lambda self: {"disk": tmp_path / "here"})
+
+    _, pull = pb.vjp(fori, X, policy=Here("disk"))
+    assert len(list((tmp_path / "here").iterdir())) == 2
+    pull.close()
+    (tmp_path / "here").rmdir()
+
+
 def test_a_pull_that_is_forgotten_leaves_nothing(tmp_path):
     pull = pb.vjp(fori, X, policy=pb.Periodic(3, tier="disk"))[1]
     assert len(list(tmp_path.iterdir())) == 2  # the folder and its lock

@@ -7,6 +7,7 @@ that a store opens when the first entry goes there, and closes when it is cleare
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import Factory, define, field, frozen
@@ -99,8 +100,9 @@ class ByReference:
 
 @frozen
 class TemporaryFolder:
-    """The place ``"disk"`` of every policy that names no other one."""
+    """The place ``"disk"`` of every policy that names no other one, and that of a directory that a policy names."""
 
+    directory: Any = None
     lossy: bool = False
 
     def opened(self, ledger: Ledger, tier: str) -> Any:
@@ -111,11 +113,10 @@ class TemporaryFolder:
         """The same for names."""
         return self._disk().planned(ledger, tier)
 
-    @staticmethod
-    def _disk() -> Any:
+    def _disk(self) -> Any:
         from pullback.stores.disk import Disk  # noqa: PLC0415 - its imports are for those who use it
 
-        return Disk()
+        return Disk(self.directory)
 
 
 TIERS: Final[dict[str, Any]] = {MEMORY: ByReference(), DISK: TemporaryFolder()}
@@ -123,8 +124,8 @@ TIERS: Final[dict[str, Any]] = {MEMORY: ByReference(), DISK: TemporaryFolder()}
 
 def tiers_of(policy: Any) -> Mapping[str, Any]:
     """The tiers, or places, that a policy can name."""
-    own = getattr(policy, "tiers", None)
-    return {**TIERS, **own} if own else TIERS
+    own = getattr(policy, "tiers", None) or {}
+    return {**TIERS, **{name: TemporaryFolder(x) if isinstance(x, str | PathLike) else x for name, x in own.items()}}
 
 
 def is_lossy(policy: Any) -> bool:

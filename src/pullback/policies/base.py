@@ -166,7 +166,7 @@ class MemoryPolicy:
     @property
     def tiers(self) -> Mapping[str, Any]:
         """What the names of tiers in actions stand for where it is not the default: name to place, of
-        ``pullback.stores`` or a user's own."""
+        ``pullback.stores`` or a user's own; a path or URL is ``Disk`` there."""
         return {}
 
     # For those who override it.

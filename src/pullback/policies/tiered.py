@@ -2,20 +2,19 @@
 
 import math
 import os
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from attrs import define, field, frozen
 
 from pullback.optima.binomial_split import split
 from pullback.optima.two_level_table import TwoLevel, two_level
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.policies.actions import DISK, Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy, Schedule, whole_number
 from pullback.policies.binomial import Binomial, reverse_from
 from pullback.words.errors import PolicyError
 
-DISK: Final = "disk"
-LATE_ROWS: Final = 2_000
+LATE_ROWS = 2_000
 """Of the tables where the length is told late."""
 
 
@@ -98,6 +97,11 @@ class Tiered(MemoryPolicy):
     def __attrs_post_init__(self) -> None:
         if self.ram_snapshots == 0 == self.disk_snapshots:
             raise PolicyError(f"{self!r} holds no snapshot at all. Allow at least one, in memory or on disk.")
+
+    @property
+    def tiers(self) -> Mapping[str, Any]:
+        """The directory, if one is named."""
+        return {} if self.directory is None else {DISK: self.directory}
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
