@@ -228,9 +228,11 @@ class LoopRecord:
     def _scheduled(self, n: int | None) -> Any:
         """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
         policy = self.policy
-        if isinstance(policy, MemoryPolicy):
+        if isinstance(policy, MemoryPolicy) and type(policy).reserving is not MemoryPolicy.reserving:
             if self.besides is None:
-                self.besides = self.chain.store.ledger.total + self._ct_bytes_ahead()
+                ledger = self.chain.store.ledger
+                before = sum(ledger.plain_bytes(self.chain.steps.enclosing).values())  # what precedes the loop saves
+                self.besides = ledger.total + before + self._ct_bytes_ahead()
             policy = policy.reserving(self.besides, start_held=bool(self.chain.start))
         return policy.schedule(n, **self.sizes)
 
