@@ -201,3 +201,22 @@ def test_what_the_program_saves_before_the_loop_counts(f):
 def test_a_share_of_the_memory(monkeypatch):
     monkeypatch.setattr("pullback.words.byte_sizes.available_bytes", lambda: 1000)
     assert repr(Budget("50 %")) == "Budget(500)"
+
+
+def test_what_a_body_captures_is_counted_once():
+    """The heat inversion: 0.32 MB a state and a tape, beside the field that every step reads."""
+
+    def heat(c):
+        field = 0.2 * c
+
+        def step(_, u):
+            around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+            return u + field * (around - 4 * u)
+
+        u = np.zeros((200, 200))
+        u[100, 100] = 1.0
+        return np.sum(pb.fori_loop(0, 1000, step, u) ** 2)
+
+    planned = pb.plan(heat, np.ones((200, 200)), policy=Budget("100 MB"))
+    assert planned.n_forward <= 1720
+    assert planned.peak_bytes <= 100_000_000
