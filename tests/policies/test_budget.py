@@ -167,6 +167,56 @@ def test_a_run_is_never_worse_at_the_peak_of_another(policy):
     assert ours.report.peak_bytes <= theirs.report.peak_bytes
 
 
+def two_loops(x):
+    """The initial state of either loop is a value that others hold too."""
+    y = pb.fori_loop(0, 12, lambda k, u: u + 0.1 * np.sin(u), np.abs(x) + 0.1)
+    return np.sum(pb.fori_loop(0, 12, lambda k, u: np.roll(u, 1) * 0.9 + np.cos(u), y) * y)
+
+
+def of_unknown_length(x):
+    """As long as the sum is small."""
+    return np.sum(
+        pb.while_loop(lambda u: np.sum(pb.value(u)) < 200, lambda u: u * 1.1 + 0.01 * np.sin(u), np.abs(x)) ** 2
+    )
+
+
+@pytest.mark.parametrize("f", [held_after, two_loops, of_unknown_length])
+def test_what_the_program_saves_before_the_loop_counts(f):
+    x = np.linspace(0.1, 2.0, 20)
+    _, all_kept = pb.vjp(f, x)
+    expected, tried = all_kept(1.0)[0], 0
+    for share in np.linspace(0.1, 1.2, 30):
+        budget = int(all_kept.report.peak_bytes * share)
+        try:
+            _, pull = pb.vjp(f, x, policy=Budget(budget))
+        except BudgetError:
+            continue
+        tried += 1
+        for _ in range(2):
+            np.testing.assert_array_equal(pull(1.0)[0], expected)
+            assert pull.report.peak_bytes <= budget
+    assert tried > 5
+
+
 def test_a_share_of_the_memory(monkeypatch):
     monkeypatch.setattr("pullback.words.byte_sizes.available_bytes", lambda: 1000)
     assert repr(Budget("50 %")) == "Budget(500)"
+
+
+def test_what_a_body_captures_is_counted_once():
+    """The heat inversion: 0.32 MB a state and a tape, beside the field that every step reads."""
+
+    def heat(c):
+        field = 0.2 * c
+
+        def step(_, u):
+            around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+            return u + field * (around - 4 * u)
+
+        u = np.zeros((200, 200))
+        u[100, 100] = 1.0
+        return np.sum(pb.fori_loop(0, 1000, step, u) ** 2)
+
+    planned = pb.plan(heat, np.ones((200, 200)), policy=Budget("100 MB"))
+    assert planned.n_forward <= 1720
+    assert planned.peak_bytes <= 100_000_000

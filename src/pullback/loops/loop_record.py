@@ -184,9 +184,10 @@ class LoopRecord:
         start = chain.state if loops is not None else []  # else the executor alone says how long that lives
         step, after = chain.probe_first()
         self.known = sorted(chain.steps.captured_specs or ())
+        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")}
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
-            "tape_bytes": sum(nbytes for _, nbytes, _ in step.items),
+            "tape_bytes": sum(nbytes for key, nbytes, _ in step.items if key not in shared),  # these are held once
         }
         del step, after
         staging = chain.steps.staging
@@ -227,9 +228,13 @@ class LoopRecord:
     def _scheduled(self, n: int | None) -> Any:
         """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
         policy = self.policy
-        if isinstance(policy, MemoryPolicy):
+        if isinstance(policy, MemoryPolicy) and type(policy).reserving is not MemoryPolicy.reserving:
             if self.besides is None:
-                self.besides = self.chain.store.ledger.total + self._ct_bytes_ahead()
+                ledger = self.chain.store.ledger
+                before = sum(ledger.plain_bytes(self.chain.steps.enclosing).values())  # what precedes the loop saves
+                captured = value_items(self.chain.steps.captured_values.values(), "snapshot")
+                shared = sum(nbytes for key, nbytes, _ in captured if key not in ledger.held)
+                self.besides = ledger.total + before + shared + self._ct_bytes_ahead()
             policy = policy.reserving(self.besides, start_held=bool(self.chain.start))
         return policy.schedule(n, **self.sizes)
 

@@ -34,7 +34,8 @@ class Budget(MemoryPolicy):
 
     Of the bytes of a loop function, the cotangents of its state take one state, and another is kept free for what
     follows the loop, which may hold its result. The sizes are those of step 0: a loop whose later steps hold more
-    exceeds the bytes. Raises :class:`BudgetError` with ``minimum_bytes`` before step 1 where nothing fits.
+    exceeds the bytes, and so may what the program holds after the loop beyond its result. Raises :class:`BudgetError`
+    with ``minimum_bytes`` before step 1 where nothing fits.
 
     >>> from pullback.schedules import simulate
     >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
