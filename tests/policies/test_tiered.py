@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.memory.store import TIERS, ByReference
 from pullback.optima.two_level_table import two_level
 from pullback.policies.simulator import machine_for, play
 from pullback.policies.tiered import Tiered
@@ -188,9 +187,7 @@ def loop(x, n):
 
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
 @pytest.mark.parametrize(("ram", "disk"), [(1, 1), (0, 3), (2, None), (3, 0)])
-def test_same_bits_and_bytes_as_planned(n, ram, disk, monkeypatch):
-    if "disk" not in TIERS:  # any place will do here
-        monkeypatch.setitem(TIERS, "disk", ByReference(in_memory=False))
+def test_same_bits_and_bytes_as_planned(n, ram, disk):
     policy = Tiered(ram, disk, write_cost=0.5, read_cost=0.5)
     x = np.linspace(0.1, 2.0, 50)
     _, pull = pb.vjp(lambda x: loop(x, n), x, policy=policy)
@@ -199,12 +196,26 @@ def test_same_bits_and_bytes_as_planned(n, ram, disk, monkeypatch):
     assert pull.report.peak_bytes == pb.plan(lambda x: loop(x, n), x, policy=policy).peak_bytes
 
 
-def test_same_bits_in_a_loop_of_unknown_length(monkeypatch):
-    if "disk" not in TIERS:
-        monkeypatch.setitem(TIERS, "disk", ByReference(in_memory=False))
-
+def test_same_bits_in_a_loop_of_unknown_length():
     def f(x):
         return np.sum(pb.while_loop(lambda u: np.sum(pb.value(u)) < 60, lambda u: u + 0.1 * np.sin(u), x))
 
     x = np.linspace(0.1, 2.0, 30)
     np.testing.assert_array_equal(pb.grad(f, policy=Tiered(1, 2))(x), pb.grad(f)(x))
+
+
+def test_the_snapshots_on_disk_are_in_the_directory(tmp_path):
+    files = []
+
+    def body(k, u):
+        files.append(len(list(tmp_path.glob("*/*.npy"))))
+        return np.sin(u) * 1.1
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 30, body, x) ** 2)
+
+    x = np.linspace(0.1, 1, 50)
+    gradient = pb.grad(f, policy=Tiered(1, 4, directory=str(tmp_path), write_cost=2, read_cost=2))(x)
+    np.testing.assert_array_equal(gradient, pb.grad(f)(x))
+    assert max(files) > 0
+    assert not list(tmp_path.iterdir())

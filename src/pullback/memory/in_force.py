@@ -14,13 +14,11 @@ from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, FORWARD, PAUSED,
 from pullback.words.errors import PolicyError
 from pullback.words.plugins import backend
 
-_POLICY: ContextVar[MemoryPolicy | None] = ContextVar("pullback_policy", default=None)
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
-_VERIFY: ContextVar[str | None] = ContextVar("pullback_verify", default=None)
-_STAGING: ContextVar[str | None] = ContextVar("pullback_staging", default=None)
-_THREADS: ContextVar[int | None] = ContextVar("pullback_threads", default=None)
+_USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=(None, None, None, None))
+"""The policy, ``verify``, ``staging`` and ``threads`` of ``using``; None for what is not said."""
 _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
@@ -54,7 +52,7 @@ def using(
 class InForce:
     """The block of :func:`using`. No generator: what an interrupt leaves of one would end in another context."""
 
-    __slots__ = ("_before", "_policy", "_staging", "_threads", "_verify")
+    __slots__ = ("_before", "_used")
 
     def __init__(
         self,
@@ -63,28 +61,22 @@ class InForce:
         staging: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._policy, self._verify, self._staging, self._threads = policy, verify, staging, threads
+        self._used = policy, verify, staging, threads
 
     def __enter__(self) -> MemoryPolicy | None:
-        self._before = before = _POLICY.get(), _VERIFY.get(), _STAGING.get(), _THREADS.get()
-        _POLICY.set(self._policy or before[0])
-        _VERIFY.set(self._verify or before[1])
-        _STAGING.set(self._staging or before[2])
-        _THREADS.set(self._threads or before[3])
-        return self._policy
+        self._before = _USED.get()
+        _USED.set(tuple([new or old for new, old in zip(self._used, self._before, strict=True)]))
+        return self._used[0]
 
     def __exit__(self, *_: object) -> None:
-        _POLICY.set(self._before[0])
-        _VERIFY.set(self._before[1])
-        _STAGING.set(self._before[2])
-        _THREADS.set(self._before[3])
+        _USED.set(self._before)
 
 
 def verify_in_force(verify: Any = None) -> str:
     """``verify`` itself, or for None the one of ``using``, else ``"all"``; raises :class:`PolicyError` for anything
     else."""
     if verify is None:
-        return _VERIFY.get() or "all"
+        return _USED.get()[1] or "all"
     if verify not in CHECKS:
         raise PolicyError(f"verify= takes one of {', '.join(map(repr, CHECKS))}, got {verify!r}")
     return str(verify)
@@ -94,7 +86,7 @@ def staging_in_force(staging: Any = None) -> str:
     """``staging`` itself, or for None the one of ``using``, else ``"auto"``; raises :class:`PolicyError` for anything
     else than ``"auto"``, ``"off"`` or the name of a backend, :class:`PluginError` for one that is not installed."""
     if staging is None:
-        return _STAGING.get() or "auto"
+        return _USED.get()[2] or "auto"
     if staging not in STAGINGS:
         words = ", ".join(map(repr, STAGINGS))
         if not isinstance(staging, str) or not staging.isidentifier():
@@ -107,7 +99,7 @@ def threads_in_force(threads: Any = None) -> int:
     """``threads`` itself, or for None the number of ``using``, else 1; raises :class:`PolicyError` for anything but a
     whole number from 1 on."""
     if threads is None:
-        return _THREADS.get() or 1
+        return _USED.get()[3] or 1
     if isinstance(threads, bool | np.bool) or not hasattr(type(threads), "__index__") or index(threads) < 1:
         raise PolicyError(
             f"threads= takes a whole number from 1 on, got {threads!r}; 1 uses the thread that calls, and len("
@@ -121,12 +113,12 @@ def policy_in_force(policy: Any = None) -> MemoryPolicy:
     anything else."""
     if policy is not None:
         return checked(policy)
-    return _POLICY.get() or _SAVE_ALL
+    return _USED.get()[0] or _SAVE_ALL
 
 
 def saves_all() -> bool:
     """Whether save-all is the policy."""
-    return isinstance(_POLICY.get() or _SAVE_ALL, SaveAll)
+    return isinstance(_USED.get()[0] or _SAVE_ALL, SaveAll)
 
 
 def checked(policy: Any) -> MemoryPolicy:
@@ -229,7 +221,7 @@ def innermost_alone() -> Tape | None:
 
 def nothing_in_force() -> bool:
     """Whether there is no trace, save-all is the policy, and nobody watches: what a call of ``grad`` mostly meets."""
-    return not _TAPES.get() and _POLICY.get() is None and not _WATCHERS.get() and _PLANNED.get() is None
+    return not _TAPES.get() and _USED.get()[0] is None and not _WATCHERS.get() and _PLANNED.get() is None
 
 
 def recorded(tape: Tape | None) -> bool:
