@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness

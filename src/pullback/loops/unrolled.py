@@ -51,4 +51,3 @@ def _movable(leaf: Any, tape: Tape) -> Any:
     if isinstance(leaf, np.ndarray) and carries_derivative(leaf):
         return make(tape.kinds.buffer, twin_of(leaf), None, tape)
     return freeze(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf
-
