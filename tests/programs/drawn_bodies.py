@@ -30,7 +30,8 @@ MAKES = (
     "W * 2.0", "np.tanh({a}).astype(np.float32)", "np.dot({a}, {b})", "({a} > 0) * {b}", "np.squeeze({a})",
     "{a}.swapaxes(0, -1)", "np.multiply.outer({a}, [0.5, 0.2])", "np.diff({a})", "np.pad({a}, 1)",
     "np.logaddexp({a}, {b})", "np.add.reduce({a})", "np.split({a}, 2)[1]", "np.flip({a})", "np.var({a})",
-    "{a} * BUFFER",
+    "{a} * BUFFER", "pb.fori_loop(0, 2, INNER, {a})", "pb.fori_loop(0, k % 3, INNER, {a})",
+    "pb.checkpoint(CHECKED)({a}, {b})",
 )  # fmt: skip
 """What makes a new value of ``a`` and ``b``."""
 DOES = (
@@ -58,12 +59,22 @@ def repeated(array: Any, size: int) -> Any:
     return np.tile(array, size) if size > 1 else array
 
 
+def inner(k: int, u: Any) -> Any:
+    """A step of a loop within a step."""
+    return np.sin(u) * 0.9 + 0.1 * u
+
+
+def checked(u: Any, v: Any) -> Any:
+    """What a checkpoint within a step holds nothing of."""
+    return np.tanh(u * v) + u
+
+
 def surroundings(size: int) -> dict[str, Any]:
     """The names that the text of a body refers to."""
     wide = repeated(TABLE, size)
     return {
         "np": np, "pb": pb, "IDX": IDX, "MASK": repeated(MASK, size), "TABLE": wide, "S": [0.1 * k for k in range(40)],
-        "P": (2, 3, 1.5),
+        "P": (2, 3, 1.5), "INNER": inner, "CHECKED": checked,
     }  # fmt: skip
 
 

@@ -52,3 +52,31 @@ def test_a_write_is_followed_like_any_operation_though_leaves_have_equal_bytes(w
     texts = pb.explain_stage(body)
     assert len(texts.stages) <= 1, f"one list of operations, not several\n{texts}"
     assert texts.stages or texts.why
+
+
+def _flat_written(s):
+    s.flat[1] = s.flat[0] * 0.5
+    return s * 1.1
+
+
+def _flat_of_a_view(s):
+    v = s.T[1:]
+    v.flat[:] = 0.3
+    v.flat = s.flat[0]
+    return s + sum(s.flat) * 0.1
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 1)])
+@pytest.mark.parametrize("body", [_flat_written, _flat_of_a_view])
+def test_elements_in_c_order_are_followed(shape, body):
+    """A staged function that wrote to them was refused, as one that writes to what it captures."""
+    x = np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)
+    staged = pb.staged(body)
+    loop = lambda x: np.sum(pb.fori_loop(0, 9, lambda k, s: body(s), x) ** 2)  # noqa: E731
+    calls = lambda x: np.sum(staged(staged(x * 1.0)) ** 2)  # noqa: E731
+    for f in (loop, calls):
+        with pb.using(staging="off"):
+            recorded = pb.grad(f)(x)
+        for policy in (pb.SaveAll(), pb.Binomial(2)):
+            with pb.using(staging="numpy"):
+                assert [pb.grad(f, policy=policy)(x).tobytes() == recorded.tobytes() for _ in range(3)] == [True] * 3

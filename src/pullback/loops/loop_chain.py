@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
-from pullback.loops.rerun import Steps, separate
+from pullback.loops.rerun import Steps, separate, writable
 from pullback.loops.staged_step import StagedStep, StepTape, same_tape
 from pullback.loops.straight_steps import straight, straight_back
 from pullback.memory.entry_parts import Taken, put_in
@@ -23,7 +22,6 @@ from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
 from pullback.words.sniffs import quiet
-from pullback.words.specs import carries_derivative
 
 
 class Snapshot(NamedTuple):
@@ -197,7 +195,7 @@ class LoopChain(Storing):
         staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
             self._look_back(first)
-            step, self.state = staging.recorded(first, separate(self._writable()), keeps=False)
+            step, self.state = staging.recorded(first, separate(writable(self.state)), keeps=False)
             if step is not None:
                 step.release()
                 self.state = separate(self.state)
@@ -222,12 +220,6 @@ class LoopChain(Storing):
         while k < stop and self.goes_on(k):
             k = self.advance(k, k + 1)
         return k
-
-    def _writable(self) -> list[Any]:
-        """The live state for a body that gets handles: other arrays are copied, since the body may write to them."""
-        if not any(isinstance(leaf, np.ndarray) and not carries_derivative(leaf) for leaf in self.state):
-            return self.state
-        return [leaf if carries_derivative(leaf) else twin_of(leaf) for leaf in self.state]
 
     def _look_back(self, k: int) -> None:
         if self.looks_back:

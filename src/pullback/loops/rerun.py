@@ -19,7 +19,7 @@ from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import by_value, present
-from pullback.recording.handles import Handle, active_id, is_foreign, resolve
+from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.running import open_input
@@ -149,6 +149,7 @@ class Steps:
 
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
         """Step ``k`` on tracers: its tape, and the state after it."""
+        state = writable(state)
         if self.staging is not None and self.staging.takes(k):
             staged: tuple[StepTape, list[Any]] = self.staging.recorded(k, state)
             return staged
@@ -329,6 +330,13 @@ def separate(leaves: list[Any]) -> list[Any]:
         seen.add(id(leaf))
         apart.append(leaf)
     return apart
+
+
+def writable(leaves: list[Any]) -> list[Any]:
+    """The leaves for a body that gets handles: other arrays are copied, since the body may write to them."""
+    if not any(isinstance(leaf, np.ndarray) and not carries_derivative(leaf) for leaf in leaves):
+        return leaves
+    return [leaf if carries_derivative(leaf) else twin_of(leaf) for leaf in leaves]
 
 
 def goes_on(before: list[Any], after: list[Any]) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.rerun import Steps, value_for
+from pullback.loops.rerun import Steps, value_for, writable
 from pullback.recording.handles import Handle, freeze, make, plain_value, twin_of
 from pullback.recording.tape import Tape
 from pullback.words.specs import carries_derivative
@@ -38,7 +38,7 @@ def run_forward_mode(
     assert tape is not None  # the forward trace
     state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
     while k < n if n is not None else goes_on([plain_value(leaf) for leaf in state]):
-        before = state
+        before = writable(state)
         state, y = steps.call_body(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
         steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
         ys.append(y)

@@ -185,38 +185,37 @@ class Enclosed(Tracing):
             tape.mode, tape.inner = mode, below
 
 
-def innermost() -> Tape | None:
+def _recording() -> Tape | None:
     """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
-    captured records elsewhere: where that is, it says itself, since a step's own trace may have come late, in a block
-    that has ended."""
-    for around in reversed(_TAPES.get()):
-        tape: Tape | None = around
-        while tape is not None and tape.mode == CAPTURED:
-            tape = tape.inner
-        if tape is not None and tape.mode == DEFERRED:
-            surrendered: Tape = tape.shadow.surrender()
-            return surrendered
-        if tape is not None and tape.mode not in (PAUSED, CLOSED):
-            return tape
+    captured records elsewhere. The trace to which a shadow has surrendered is asked of the shadow's: it was entered in
+    the context of the call that was not followed, which may be over."""
+    for tape in reversed(_TAPES.get()):
+        found: Any = tape
+        while found.mode == CAPTURED and found.shadow is not None:
+            found = found.inner
+        if found.mode not in (PAUSED, CAPTURED, CLOSED):
+            return found  # type: ignore[no-any-return]
     return None
+
+
+def innermost() -> Tape | None:
+    """The innermost trace, an ordinary one."""
+    found = _recording()
+    return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
 
 
 def recording_alone() -> Tape | None:
     """The innermost trace, where it records under save-all, for itself: no step of a loop, and in no other trace."""
-    for tape in reversed(_TAPES.get()):
-        if tape.mode not in (PAUSED, CAPTURED):
-            alone = tape.mode == RECORDING and tape.captures is None and tape.outer is None
-            return tape if alone else None
-    return None
+    tape = _recording()
+    alone = tape is not None and tape.mode == RECORDING and tape.captures is None and tape.outer is None
+    return tape if alone else None
 
 
 def innermost_alone() -> Tape | None:
     """The innermost trace, where it records under save-all or computes tangents, for itself."""
-    for tape in reversed(_TAPES.get()):
-        if tape.mode not in (PAUSED, CAPTURED):
-            alone = tape.mode in (RECORDING, FORWARD) and tape.captures is None and tape.outer is None
-            return tape if alone else None
-    return None
+    tape = _recording()
+    alone = tape is not None and tape.mode in (RECORDING, FORWARD) and tape.captures is None and tape.outer is None
+    return tape if alone else None
 
 
 def nothing_in_force() -> bool:

@@ -73,17 +73,6 @@ class Valueless:
         """How the array lies in memory."""
         return self._flag.flags if self._flag.array else self._value.flags
 
-    @property
-    def flat(self: Any) -> Any:
-        """The elements in C order."""
-        self._tape.shadow.surrender()
-        return self.flat
-
-    @flat.setter
-    def flat(self: Any, new: Any) -> None:
-        self._tape.shadow.surrender()
-        self.flat = new
-
     def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         run = self._tape.shadow
         given = None if kwargs else again(run, func, args, ValuelessTracer)
