@@ -507,3 +507,17 @@ def test_what_is_refused():
         pb.staged(np.sin, staging="fast")
     with pytest.raises(PolicyError, match="staging= takes"):
         pb.staged(np.sin, staging=3)
+
+
+def test_a_write_besides_what_is_not_followed_is_refused_by_name():
+    """It was said of a loop's body, where there was no loop around."""
+
+    @pb.staged
+    def f(x):
+        y = pb.fori_loop(0, 3, lambda k, u: np.sin(u), x)
+        x[0] = 0.5
+        return x * y
+
+    grad = pb.grad(lambda x: np.sum(f(x * 1.0)))
+    with pytest.raises(pb.WriteError, match=r"a staged function writes to its argument \(at .*\), .* write to a copy"):
+        [grad(np.ones(3)) for _ in range(3)]

@@ -198,6 +198,11 @@ def _refuse_captured(root: Any) -> None:
             "it, and NumPy would change both; pass copies, or write to a copy"
         )
     captures = root._tape.captures
+    if root._flag == FROZEN and captures is None:  # no step of a loop
+        raise WriteError(
+            f"a staged function writes to its argument (at {site_text(site_here())}), besides an operation that is not "
+            "followed, as a loop, a checkpoint or a gradient; write to a copy, or leave the decorator out"
+        )
     if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
         _refuse_body()
 
