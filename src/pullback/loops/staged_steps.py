@@ -101,9 +101,7 @@ class StagedSteps:
                 self.run = run, within
         except BaseException:
             whole = False
-            if run.eager.tape is not None:
-                with Releasing(run.eager.tape):
-                    raise
+            run.failed()
             raise
         finally:
             run.end(whole=whole)

@@ -16,7 +16,6 @@ from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.memory.store import Store
-from pullback.memory.sweep import Releasing
 from pullback.policies.actions import MEMORY
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
@@ -108,9 +107,7 @@ def straight(
             k += 1
     except BaseException:
         whole = False
-        if run.eager.tape is not None:
-            with Releasing(run.eager.tape):
-                raise
+        run.failed()
         raise
     finally:
         run.end(whole=whole)

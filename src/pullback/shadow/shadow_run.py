@@ -15,6 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.in_force import Tracing
+from pullback.memory.sweep import release_records
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
@@ -261,6 +262,11 @@ class ShadowRun(Reading):
             tape.enclosing.inner = tape
         Tracing(tape).__enter__()  # until the step ends
         return tape
+
+    def failed(self) -> None:
+        """The step has ended in an error: nobody will reverse what it has recorded."""
+        if self.eager.tape is not None:
+            release_records(self.eager.tape.records)
 
     def end(self, *, whole: bool) -> None:
         """No handle of the run can be used any more; those of a ``whole`` one, of which nobody has kept any, serve the
