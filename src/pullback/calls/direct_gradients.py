@@ -131,7 +131,9 @@ def _given_out(ct: Any, arg: Any) -> Any:
     """A cotangent as the user gets it: of the shape and dtype of the argument, in memory of its own."""
     if ct is None:
         return np.zeros_like(arg, order="C")[()] if type(arg) is np.ndarray else np.float64(0)
-    return ct.copy(order="K") if type(ct) is np.ndarray else ct
+    if type(ct) is not np.ndarray:
+        return ct
+    return ct.copy(order="K") if type(arg) is np.ndarray and arg.ndim else ct[()]
 
 
 def _as_traced(
