@@ -268,3 +268,31 @@ def test_errors_name_the_function_and_not_what_is_called_in_its_place():
             gradient(2.0)
         with pytest.raises(pb.NotDifferentiableError, match="argument 0 of f has"):
             gradient(np.arange(3))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("which", range(4))
+def test_a_handle_of_a_former_call_is_none_of_this_one(decorated, which):
+    kept, keeps, uses = [], False, False
+
+    def f(x):
+        y = x * 2.0
+        z = y * x
+        out = np.sum(z)
+        if keeps:
+            kept.append((x, y, z, out)[which])
+        return np.sum(kept[-1] * x) if uses else out
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
+    for _ in range(4):
+        keeps = True
+        assert same_bits(gradient(X), X * 4)
+        keeps, uses = False, True
+        with pytest.raises(pb.TracerError, match=r"leaked out of the differentiated function"):
+            gradient(X)
+        uses = False
+        for _ in range(6):
+            assert same_bits(gradient(X), X * 4)
+        kept.clear()
+        for _ in range(6):
+            assert same_bits(gradient(T), T * 4)

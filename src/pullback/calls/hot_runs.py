@@ -85,6 +85,8 @@ class HotRun:
     alone: bool = field(init=False)
     """Whether all arguments are differentiated, in their order."""
     is_open: bool = field(default=False, init=False)
+    held: list[int] = field(factory=list, init=False)
+    """How many hold each of its handles while it is open, and no call is under way."""
     stays: bool = field(default=False, init=False)
     """Whether it is open when the call is over."""
 
@@ -147,8 +149,8 @@ class HotRun:
             self.lists = [first, *(known for known in self.lists if known is not first)]
             run.known, self.is_open = self.lists, True
             run.stands = {handle._id: own for handle, own in zip(self.given, pool.starting, strict=True)}
-            pool.holders = holders(pool.handles)  # of which these are some
-        elif run.captured or run.alone or run.following is not self.lists[0] or not pool.serves_again(run.written):
+            self.held = holders(pool.handles)  # of which these are some
+        elif run.following is not self.lists[0] or not pool.serves_again(run.written, self.held):
             return False
         run.tape.shadow, run.tape.kept = None, NOTHING_KEPT  # type: ignore[assignment]  # or a run would keep itself
         run.inputs, run.constants, run.computes, self.tape.inner = [], [], None, None
