@@ -252,3 +252,79 @@ def test_the_reverse_warns_of_nothing(recwarn):
             for _ in range(6):
                 gradient(x)
     assert [str(each.message) for each in recwarn] == []
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_rule_that_asks_for_the_value_of_a_number_asks_in_every_call(decorated, turned):
+    number = 3
+
+    def f(x):
+        return np.sum(number**x if turned else x**number) * 1e-200
+
+    def g(x):
+        return np.sum(number**x if turned else x**number) * 0.0
+
+    for h in (f, g):
+        number = 3
+        gradient = often(pb.grad(pb.staged(h) if decorated else h), X)
+        square = np.asfortranarray(np.outer(X, T))
+        for _ in range(6):
+            gradient(square)
+        for number in (2, 1, 0, 2, -1, 10**30, 3, True, 2.0, 0.5, 2):  # noqa: B007 - f reads it
+            for x in (X, np.array([1e308, np.inf, np.nan]), np.array([-0.0, 0.0, -np.inf]), square):
+                with np.errstate(all="ignore"):
+                    assert same_bits(gradient(x), recorded(lambda x=x, h=h: pb.grad(h)(x)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("x", [2.5, np.float64(2.5), np.array(2.5)])
+def test_the_gradient_at_a_number_is_a_number(decorated, x):
+    for f in (np.sum, lambda x: np.sum(np.fmod(x, 2.0)), lambda x: x * 1.0, lambda x: 2.0 * np.sum(x * x)):
+        gradient = often(pb.value_and_grad(pb.staged(f) if decorated else f), x)
+        assert type(gradient(x)[1]) is np.float64
+        assert same_bits(gradient(x), recorded(lambda f=f: pb.value_and_grad(f)(x)))
+
+
+def test_errors_name_the_function_and_not_what_is_called_in_its_place():
+    def f(x):
+        return None if nothing else x * x
+
+    for late in (39, 40, 41, 42, 60):
+        nothing = False
+        gradient = pb.grad(f)
+        for _ in range(late):
+            gradient(2.0)
+        nothing = True
+        with pytest.raises(pb.NotDifferentiableError, match="f returned None"):
+            gradient(2.0)
+        with pytest.raises(pb.NotDifferentiableError, match="argument 0 of f has"):
+            gradient(np.arange(3))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("which", range(4))
+def test_a_handle_of_a_former_call_is_none_of_this_one(decorated, which):
+    kept, keeps, uses = [], False, False
+
+    def f(x):
+        y = x * 2.0
+        z = y * x
+        out = np.sum(z)
+        if keeps:
+            kept.append((x, y, z, out)[which])
+        return np.sum(kept[-1] * x) if uses else out
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
+    for _ in range(4):
+        keeps = True
+        assert same_bits(gradient(X), X * 4)
+        keeps, uses = False, True
+        with pytest.raises(pb.TracerError, match=r"leaked out of the differentiated function"):
+            gradient(X)
+        uses = False
+        for _ in range(6):
+            assert same_bits(gradient(X), X * 4)
+        kept.clear()
+        for _ in range(6):
+            assert same_bits(gradient(T), T * 4)

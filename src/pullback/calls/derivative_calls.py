@@ -147,9 +147,7 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
     try:
         result = _run(known, hot, args, [entered(x, tape) for x in given], found, entering)
     except BaseException as error:
-        hot.failed()
-        if isinstance(error, Exception):
-            tell(known.f, error)
+        hot.failed(known.f, error)
         raise
     finally:
         if not hot.stays:

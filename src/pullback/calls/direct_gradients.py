@@ -19,7 +19,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staging.conditions import errors_are_ordinary
-from pullback.tracing.running import Input, Traced, overlapping, released_governor, something, tell
+from pullback.tracing.running import Input, Traced, overlapping, released_governor, something
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
@@ -65,9 +65,7 @@ def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence
     try:
         exits, values, slots = known.followed(hot, args, plain, hot.source)
     except BaseException as error:
-        hot.failed()
-        if isinstance(error, Exception):
-            tell(known.f, error)
+        hot.failed(known.f, error)
         raise
     finally:
         if exits is None:
@@ -140,7 +138,9 @@ def _given_out(ct: Any, arg: Any) -> Any:
     """A cotangent as the user gets it: of the shape and dtype of the argument, in memory of its own."""
     if ct is None:
         return np.zeros_like(arg, order="C")[()] if type(arg) is np.ndarray else np.float64(0)
-    return ct.copy(order="K") if type(ct) is np.ndarray else ct
+    if type(ct) is not np.ndarray:
+        return ct
+    return ct.copy(order="K") if type(arg) is np.ndarray and arg.ndim else ct[()]
 
 
 def _as_traced(

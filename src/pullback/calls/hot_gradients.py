@@ -53,7 +53,7 @@ class Hot:
             if not nothing_in_force() or staging_in_force() == "off":
                 return None, self.f
             if known is None:
-                return None, self.looking
+                return None, named_as(self.f, self.looking)
         if self.at_once is None:
             # Imported here since these files take a third of the import, and few programs stage functions.
             from pullback.calls.direct_gradients import gradient_alone, gradient_at_once  # noqa: PLC0415
@@ -65,7 +65,7 @@ class Hot:
         if found is None or not known.open_runs.runs:
             self.n_trials += 1
             self.over = self.n_trials > TRIALS
-        return found, self.learning
+        return found, named_as(self.f, self.learning) if found is None else self.f
 
     def learning(self, *args: Any) -> Any:
         """The function, whose operations are looked at by what is known of it."""
@@ -81,6 +81,16 @@ class Hot:
 
                 self.known = staged_alone(self.f)
         return out
+
+
+def named_as(f: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call``, which errors name as ``f``, in whose place it is called."""
+
+    def called(*args: Any) -> Any:
+        return call(*args)
+
+    called.__name__ = str(getattr(f, "__name__", f))
+    return called
 
 
 def staged_of(f: Any) -> Any:

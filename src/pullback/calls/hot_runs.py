@@ -22,6 +22,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.staging.conditions import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
+from pullback.tracing.running import tell
 from pullback.words.sniffs import error_state, holders, under_error_state
 from pullback.words.structures import LEAVES
 
@@ -82,6 +83,8 @@ class HotRun:
     alone: bool = field(init=False)
     """Whether all arguments are differentiated, in their order."""
     is_open: bool = field(default=False, init=False)
+    held: list[int] = field(factory=list, init=False)
+    """How many hold each of its handles while it is open, and no call is under way."""
     stays: bool = field(default=False, init=False)
     """Whether it is open when the call is over."""
 
@@ -143,8 +146,8 @@ class HotRun:
             self.lists = [first, *(known for known in self.lists if known is not first)]
             run.known, self.is_open = self.lists, True
             run.stands = {handle._id: own for handle, own in zip(self.given, pool.starting, strict=True)}
-            pool.holders = holders(pool.handles)  # of which these are some
-        elif run.captured or run.alone or run.following is not self.lists[0] or not pool.serves_again(run.written):
+            self.held = holders(pool.handles)  # of which these are some
+        elif run.following is not self.lists[0] or not pool.serves_again(run.written, self.held):
             return False
         run.tape.shadow, run.tape.kept = None, NOTHING_KEPT  # type: ignore[assignment]  # or a run would keep itself
         run.inputs, run.constants, run.computes, self.tape.inner = [], [], None, None
@@ -154,9 +157,11 @@ class HotRun:
         """The call is over, and the trace around it is let go of."""
         self.tape.outer = None
 
-    def failed(self) -> None:
-        """The call has ended in an error."""
+    def failed(self, f: Callable[..., Any], error: BaseException) -> None:
+        """The call has ended in an error, which says of what function."""
         release_records(self.tape.records)
+        if isinstance(error, Exception):
+            tell(f, error)
 
     def _begun(self, values: Sequence[Any]) -> tuple[Any, ...]:
         run, tape = self.run, self.tape

@@ -109,7 +109,7 @@ def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:
         return value_on(operand, tape)
     if type(operand) is np.ndarray:
         if operand.dtype.hasobject:
-            raise ConversionError(_of_objects("a traced call"))
+            raise ConversionError(_of_objects(prim.name))
         return operand
     return operand if type(operand) in ORDINARY else plain_operand(operand, elementwise=prim.elementwise)
 

@@ -147,22 +147,27 @@ def kind_name(handle: Any) -> str:
     return _NAMES[type(handle)]
 
 
+@define(eq=False)
 class _Ended:
     """The shadow of a step that is over."""
 
     inlines: ClassVar[bool] = False
     nests: ClassVar[bool] = False
+    what: str
+    where: str
 
     def __getattr__(self, name: str) -> Any:
         raise TracerError(
-            f"a value of a step that has ended is used (at {site_text(site_here())}): it leaked out of the body, "
-            "through a global, an attribute or a generator. Return it, or keep pullback.value(x)"
+            f"a value of a {self.what} that has ended is used (at {site_text(site_here())}): it leaked out of the "
+            f"{self.where}, through a global, an attribute or a generator. Return it, or keep pullback.value(x)"
         )
 
 
-ENDED: Final = Tape(0, KINDS)
-ENDED.mode = CLOSED
-ENDED.shadow = _Ended()
+ENDED: Final = {inlines: Tape(0, KINDS) for inlines in (False, True)}
+"""By whether a shadow run serves the calls of a function: the traces of what is over."""
+for _inlines, _words in ((False, ("step", "body")), (True, ("call", "differentiated function"))):
+    ENDED[_inlines].mode = CLOSED
+    ENDED[_inlines].shadow = _Ended(*_words)
 
 
 def handle_of(tape: Tape, number: int, result: Result) -> Any:
@@ -251,9 +256,9 @@ class Pool:
             )
         )
 
-    def serves_again(self, written: list[Any]) -> bool:
-        """Whether nobody has kept a handle of the step that is over; those that were ``written`` to stand for their
-        first values again."""
+    def serves_again(self, written: list[Any], held: list[int] | None = None) -> bool:
+        """Whether nobody has kept a handle of the step that is over: as many hold each as while no step is under way,
+        or as the numbers that are ``held`` say. Those that were ``written`` to stand for their first values again."""
         while written:
             handle = written[-1]
             origin = self.origins.get(id(handle))
@@ -263,13 +268,14 @@ class Pool:
             handle._id, handle._flag = origin
             handle.__class__ = CLASSES[origin[1].kind]
             del handle  # it would be one more who holds it
-        return holders(self.handles) == self.holders
+        return holders(self.handles) == (self.holders if held is None else held)
 
 
 @define(eq=False)
 class Following:
     """Which list a step is compared with, how far it has come, and the handles that it hands out."""
 
+    inlines: ClassVar[bool] = False
     tape: Tape
     following: Known | None = field(default=None, init=False)
     quick: Sequence[Any] = field(default=EAGER, init=False)
@@ -369,7 +375,7 @@ class Following:
             self._lay_down()
             for handle in self.alone:
                 if type(handle) in KIND_OF:
-                    handle._tape = ENDED
+                    handle._tape = ENDED[self.inlines]
             self.alone = []
         self.pool, self.made = None, ()
 
