@@ -8,14 +8,19 @@ import pytest
 
 import pullback as pb
 from pullback.primitives.elementwise.operators import OPERATORS
+from pullback.primitives.elementwise.powers import POWERS
 from pullback.primitives.elementwise.ufunc_rules import ELEMENTWISE
 from pullback.rules import forms, generated_pulls
 from pullback.rules.cotangent_sums import LARGE
 
 N = LARGE // 8 + 7
 RNG = np.random.default_rng(0)
-TABLE = [prim for prim in (*ELEMENTWISE, *OPERATORS) if prim.trusted]
+TABLE = [prim for prim in (*ELEMENTWISE, *POWERS, *OPERATORS) if prim.trusted]
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-320, 1e300, -1.0])
+
+
+PLAIN = []
+"""Pulls that make new arrays, of the forms that were there when they were last asked for."""
 
 
 def wholly(monkeypatch, run):
@@ -24,9 +29,10 @@ def wholly(monkeypatch, run):
     with monkeypatch.context() as patch:
         patch.setattr(generated_pulls, "consuming_lines", lambda *_, **__: [])
         patch.setattr(generated_pulls, "alike", lambda _: False)
-        plain = [generated_pulls.make_pull(f) if f.rules else p for f, p in zip(forms.FORMS, forms.PULLS, strict=True)]
+        more = zip(forms.FORMS[len(PLAIN) :], forms.PULLS[len(PLAIN) :], strict=True)
+        PLAIN.extend([generated_pulls.make_pull(form) if form.rules else pull for form, pull in more])
     before = list(forms.PULLS)
-    forms.PULLS[:] = plain
+    forms.PULLS[:] = PLAIN
     try:
         return found, run()
     finally:

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.primitives.elementwise.operators import OPERATORS
+from pullback.primitives.elementwise.powers import POWERS
 from pullback.primitives.elementwise.ufunc_rules import ELEMENTWISE
 from pullback.rules.declaration import Primitive
 from pullback.transforms.tangents import Tangents
@@ -74,7 +75,7 @@ def tangents_of(*primals):
     )
 
 
-TABLE = [prim for prim in (*ELEMENTWISE, *OPERATORS) if prim.trusted]
+TABLE = [prim for prim in (*ELEMENTWISE, *POWERS, *OPERATORS) if prim.trusted]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])

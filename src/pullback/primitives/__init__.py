@@ -8,6 +8,7 @@ from importlib import import_module
 
 from pullback.primitives.elementwise.complex_parts import COMPLEXES
 from pullback.primitives.elementwise.operators import IN_PLACE, OPERATORS
+from pullback.primitives.elementwise.powers import POWERS
 from pullback.primitives.elementwise.sinc_and_bessel import SINC_AND_BESSEL
 from pullback.primitives.elementwise.ufunc_rules import ELEMENTWISE
 from pullback.primitives.elementwise.zero_derivative import ZERO
@@ -26,7 +27,7 @@ from pullback.primitives.shared.masked_arithmetic import MASKED
 from pullback.rules.declaration import Composite, Primitive
 
 CORE: tuple[Primitive | Composite, ...] = (
-    *(*ELEMENTWISE, *SINC_AND_BESSEL, *OPERATORS, *IN_PLACE, *MASKED, *COMPLEXES, *ZERO),
+    *(*ELEMENTWISE, *POWERS, *SINC_AND_BESSEL, *OPERATORS, *IN_PLACE, *MASKED, *COMPLEXES, *ZERO),
     *(*SUMS, *VARIANCES, *EXTREMA_AND_PRODUCTS, *SCANS, *SHAPING, *REPEATING, *DIAGONALS, *JOINING),
     *(*INDEXING, *SELECTION, *CREATION),
 )

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pullback.primitives.elementwise import ufunc_rules
+from pullback.primitives.elementwise import powers, ufunc_rules
 from pullback.recording.copies import faithful_copy
 from pullback.rules.declaration import Primitive, primitive
 
@@ -39,7 +39,7 @@ OPERATORS = (
     _operator(operator.sub, ufunc_rules.subtract, "-"),
     _operator(operator.mul, ufunc_rules.multiply, "*"),
     _operator(operator.truediv, ufunc_rules.divide, "/"),
-    _operator(operator.pow, ufunc_rules.power, "**"),
+    _operator(operator.pow, powers.power, "**"),
     _operator(operator.mod, ufunc_rules.remainder, "%"),
     _operator(operator.pos, ufunc_rules.positive, "+"),
     _operator(operator.neg, ufunc_rules.negative, "-"),
@@ -47,7 +47,7 @@ OPERATORS = (
 )
 IN_PLACE = (
     _operator(_written(operator.imul), ufunc_rules.multiply, kind="in_place"),
-    _operator(_written(operator.ipow), ufunc_rules.power, kind="in_place"),
+    _operator(_written(operator.ipow), powers.power, kind="in_place"),
 )
 """Where the target has one element, gaps, or a negative stride, NumPy computes products and powers by another loop than
 for a new array. The last bits of powers, and of complex products, differ."""

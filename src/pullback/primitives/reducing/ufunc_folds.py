@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from pullback.primitives.elementwise import ufunc_rules
+from pullback.primitives.elementwise import powers, ufunc_rules
 from pullback.primitives.reducing.extrema_and_products import shares, softmax
 from pullback.primitives.reducing.scans import from_the_end
 from pullback.primitives.shared.axes import BACKWARDS, Axis, cut, integral, keep
@@ -280,8 +280,8 @@ def _reduce(ufunc: Any, fold: Primitive, general: Primitive | None = None) -> Co
 STEPS: tuple[tuple[Any, Primitive], ...] = (
     (np.subtract, ufunc_rules.subtract),
     (np.divide, ufunc_rules.divide),
-    (np.power, ufunc_rules.power),
-    (np.float_power, ufunc_rules.float_power),
+    (np.power, powers.power),
+    (np.float_power, powers.float_power),
     (np.remainder, ufunc_rules.remainder),
     (np.fmod, ufunc_rules.fmod),
     (np.arctan2, ufunc_rules.arctan2),

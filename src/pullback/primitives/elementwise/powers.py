@@ -1,0 +1,68 @@
+"""The rules of powers: of a Python number they ask what it is, in every call."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.primitives.shared.masked_arithmetic import silent, times
+from pullback.rules.declaration import Primitive, elementwise, primitive
+
+
+def _power_x(ct: Any, x: Any, y: Any) -> Any:
+    """The derivative is y x**(y - 1). At x = 0: 0 for y = 0, infinite for other y < 1."""
+    if type(y) in (int, float) and y == 2:  # the exponent of nearly every call: one product, no power
+        return ct * (x + x)
+    whole = _whole_of(y)
+    return _power_x_general(ct, x, y) if whole is None else whole(_power_x, _power_x_into, ct, x, y)
+
+
+def _whole_of(number: Any) -> Any:
+    """How a call is written down as one statement, where a symbol stands for a number of Python's: what a rule asks of
+    such a number may be different in the next call. None where it is no symbol, or one of NumPy's."""
+    whole = getattr(type(number), "__pullback_whole__", None)
+    return None if whole is None or hasattr(number, "dtype") else whole
+
+
+def _power_x_into(ct: Any, x: Any, y: Any, out: Any) -> Any:
+    out[...] = _power_x(ct, x, y)
+    return out
+
+
+@silent
+def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
+    if not hasattr(y, "dtype"):
+        return times(ct * y, np.power(x, y - 1))
+    if y.dtype != ct.dtype:
+        # uint8(0) - 1 is 255, and the 1 would cost a float16 exponent digits that a float64 x has.
+        y = y.astype(ct.dtype)
+    return times(times(ct, y), np.power(x, y - 1))
+
+
+@silent
+def _power_y(ct: Any, x: Any, out: Any) -> Any:
+    """The derivative is x**y log(x). 0 at x = 0; NaN at a negative real x, where x**y is no function of a real y."""
+    whole = _whole_of(x)
+    if whole is not None:
+        return whole(_power_y, _power_y_into, ct, x, out)
+    if hasattr(x, "dtype") and x.dtype != ct.dtype:
+        x = x.astype(ct.dtype)  # the logarithm of a uint8 is a float16, and one of a float32 has no more digits
+    elif isinstance(x, int | float) and not isinstance(x, np.generic):  # NumPy has no logarithm of 2**70
+        x = (complex if ct.dtype.kind == "c" else float)(x)
+    slope = np.log(np.where(x == 0, 1, x))
+    if isinstance(x, int | float | complex) and not isinstance(x, np.generic):  # must not widen a float32 y
+        slope = slope.item()
+    return times(times(ct, out), slope)
+
+
+def _power_y_into(ct: Any, x: Any, out: Any, place: Any) -> Any:
+    place[...] = _power_y(ct, x, out)
+    return place
+
+
+power = elementwise(np.power, x=_power_x, y=_power_y)
+# Not declared elementwise: with a Python number it widens, which no other function of two operands does.
+float_power = primitive(
+    np.float_power, operands=("x", "y"), serves=(np.float_power,), vjps={"x": _power_x, "y": _power_y}
+)
+
+POWERS: tuple[Primitive, ...] = (power, float_power)
