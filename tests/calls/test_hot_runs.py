@@ -325,3 +325,41 @@ def test_an_array_whose_dtype_is_set_between_two_reads():
     for staging in ("off", "auto"):
         want = np.array([1, 2, 3]) + np.array([1, 2, 3]).view(float) * 1e300 + np.array([1, 2, 3]).view(float)
         assert same_bits(pb.grad(f)(X, staging), want)
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("x", [2.5, np.float64(2.5), X, X[::-1]])
+def test_a_number_that_is_too_large_fails_at_its_own_place(decorated, x):
+    number = 3
+
+    def f(x):
+        try:
+            y = x * number
+            y = number * y[...] if np.ndim(y) else number * y
+        except OverflowError:
+            y = x * 7.0
+        return np.sum(y * x)
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), x)
+    for number in (3, 10**400, 4, -(10**400), 2**1023 - 1, 10**30, 2**1024 - 2**900, 3):  # noqa: B007 - f reads it
+        with np.errstate(all="ignore"):
+            assert same_bits(gradient(x), recorded(lambda: pb.grad(f)(x)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_errors_of_pythons_name_an_ordinary_tracer(decorated):
+    fails = False
+
+    def f(x):
+        return x.nothing if fails else x * x
+
+    for x in (2.5, np.float64(2.5)):
+        fails = False
+        gradient = often(pb.grad(pb.staged(f) if decorated else f), x)
+        fails = True
+        told = []
+        for how in (None, "off"):
+            with pb.using(staging=how), pytest.raises(AttributeError) as error:
+                gradient(x)
+            told.append(str(error.value))
+        assert told[0] == told[1]
