@@ -1,6 +1,7 @@
 """Calls that come again and again: what changes between two of them is seen as in the first."""
 
 import gc
+import warnings
 from functools import wraps
 from threading import Thread
 from weakref import ref
@@ -363,3 +364,31 @@ def test_errors_of_pythons_name_an_ordinary_tracer(decorated):
                 gradient(x)
             told.append(str(error.value))
         assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_a_quotient_by_a_number_that_is_none(decorated):
+    number = scale = 2.0
+
+    def f(x):
+        return (np.sum(x / number) + np.mean(x)) * scale
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
+    for number in (2.0, np.nan, np.inf, 0.0, -0.0, 1e308, 3.0):  # noqa: B007 - f reads it
+        for scale in (1.0, 0.0, np.inf, np.nan, 1e-300):  # noqa: B007
+            with np.errstate(all="ignore"):
+                assert same_bits(gradient(X), recorded(lambda: pb.grad(f)(X)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_only_the_function_itself_warns(decorated):
+    def f(x):
+        return np.sum(np.sqrt(x)) + np.sum(1e200 * x)
+
+    x = np.array([1e-200, 0.0, -1.0])
+    gradient = pb.grad(pb.staged(f) if decorated else f)
+    for _ in range(MANY):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            gradient(x)
+        assert [str(each.message) for each in told] == ["invalid value encountered in sqrt"]

@@ -23,6 +23,7 @@ from pullback.tracing.running import Input, Traced, overlapping, released_govern
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
+from pullback.words.sniffs import quiet
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF
 
@@ -69,8 +70,11 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
         ready = hot.ready
-        again = ready is not None and ready.exits is exits
-        entered, _ = ready.reverse(slots, ONES) if again else exits.pulled(slots, ONES)  # type: ignore[union-attr]
+        if ready is not None and ready.exits is exits:
+            entered, _ = ready.reverse(slots, ONES)
+        else:
+            with quiet():  # as a sweep
+                entered, _ = exits.pulled(slots, ONES)
         parts = iter(entered)
         cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
         if hot.stays:
