@@ -234,13 +234,16 @@ def test_a_rule_that_asks_for_the_value_of_a_number_asks_in_every_call(decorated
     def g(x):
         return np.sum(number**x if turned else x**number) * 0.0
 
-    for h in (f, g):
+    def float_power(x):
+        return np.sum(np.float_power(number, x) if turned else np.float_power(x, number)) * 0.0
+
+    for h in (f, g, float_power):
         number = 3
         gradient = often(pb.grad(pb.staged(h) if decorated else h), X)
         square = np.asfortranarray(np.outer(X, T))
         for _ in range(6):
             gradient(square)
-        for number in (2, 1, 0, 2, -1, 10**30, 3, True, 2.0, 0.5, 2):  # noqa: B007 - f reads it
+        for number in (2, 1, 0, 2, -1, 10**30, 3, True, 3.0, 2.0, 2.0, 2.0, 0.5, 2):  # noqa: B007 - f reads it
             for x in (X, np.array([1e308, np.inf, np.nan]), np.array([-0.0, 0.0, -np.inf]), square):
                 with np.errstate(all="ignore"):
                     assert same_bits(gradient(x), recorded(lambda x=x, h=h: pb.grad(h)(x)))

@@ -81,12 +81,14 @@ def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals:
 
 def _as_held(symbol: Any, value: Any) -> Any:
     """The symbol of a value that a record holds: a copy where the record holds one, as of a slice of an array that is
-    being written."""
+    being written; NumPy's number where it holds that for one of Python's."""
     if type(symbol) is tuple:
         return tuple(map(_as_held, symbol, value))
     if type(symbol) is not Symbol:
         return symbol
     sample = symbol.program.samples[symbol.number]
+    if type(sample) in (int, float, complex) and isinstance(value, np.generic):
+        return symbol.program.call(type(value), (symbol,), {})
     if not isinstance(sample, np.ndarray) or buffer_of(value).nbytes >= buffer_of(sample).nbytes:
         return symbol
     return symbol.program.call(faithful_copy, (symbol,), {})
