@@ -1,6 +1,7 @@
 """Calls that come again and again: what changes between two of them is seen as in the first."""
 
 import gc
+import warnings
 from functools import wraps
 from threading import Thread
 from weakref import ref
@@ -265,13 +266,16 @@ def test_a_rule_that_asks_for_the_value_of_a_number_asks_in_every_call(decorated
     def g(x):
         return np.sum(number**x if turned else x**number) * 0.0
 
-    for h in (f, g):
+    def float_power(x):
+        return np.sum(np.float_power(number, x) if turned else np.float_power(x, number)) * 0.0
+
+    for h in (f, g, float_power):
         number = 3
         gradient = often(pb.grad(pb.staged(h) if decorated else h), X)
         square = np.asfortranarray(np.outer(X, T))
         for _ in range(6):
             gradient(square)
-        for number in (2, 1, 0, 2, -1, 10**30, 3, True, 2.0, 0.5, 2):  # noqa: B007 - f reads it
+        for number in (2, 1, 0, 2, -1, 10**30, 3, True, 3.0, 2.0, 2.0, 2.0, 0.5, 2):  # noqa: B007 - f reads it
             for x in (X, np.array([1e308, np.inf, np.nan]), np.array([-0.0, 0.0, -np.inf]), square):
                 with np.errstate(all="ignore"):
                     assert same_bits(gradient(x), recorded(lambda x=x, h=h: pb.grad(h)(x)))
@@ -313,18 +317,117 @@ def test_a_handle_of_a_former_call_is_none_of_this_one(decorated, which):
         out = np.sum(z)
         if keeps:
             kept.append((x, y, z, out)[which])
-        return np.sum(kept[-1] * x) if uses else out
+        return (kept[-1] if returns else np.sum(kept[-1] * x)) if uses else out
 
+    returns = False
     gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
     for _ in range(4):
         keeps = True
         assert same_bits(gradient(X), X * 4)
         keeps, uses = False, True
-        with pytest.raises(pb.TracerError, match=r"leaked out of the differentiated function"):
-            gradient(X)
+        for returns in (False, True):  # noqa: B007 - f reads it
+            with pytest.raises(pb.TracerError, match=r"leaked out of the differentiated function"):
+                gradient(X)
+            with pb.using(staging="off"), pytest.raises(pb.TracerError, match=r"leaked out of the differentiated"):
+                gradient(X)
         uses = False
         for _ in range(6):
             assert same_bits(gradient(X), X * 4)
         kept.clear()
         for _ in range(6):
             assert same_bits(gradient(T), T * 4)
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_no_array_that_a_call_has_read_lives_longer(decorated):
+    def f(x, c):
+        return np.sum(x * x * c) + np.sum(x * tables[-1])
+
+    gradient = pb.value_and_grad(pb.staged(f) if decorated else f)
+    tables = []
+    for k in range(MANY):
+        x, c, tables = X.copy(), X + k, [T + k]
+        met = ref(x), ref(c), ref(tables[0])
+        gradient(x, c)
+        del x, c
+        tables.clear()
+        assert [each() for each in met] == [None] * 3
+
+
+def test_an_array_whose_dtype_is_set_between_two_reads():
+    def f(x, staging):
+        table = np.array([1, 2, 3])
+        with pb.using(staging=staging):
+            y = x * table
+            table.dtype = np.float64
+            return np.sum(y + x * (table * 1e300) + x * table)
+
+    for staging in ("off", "auto"):
+        want = np.array([1, 2, 3]) + np.array([1, 2, 3]).view(float) * 1e300 + np.array([1, 2, 3]).view(float)
+        assert same_bits(pb.grad(f)(X, staging), want)
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("x", [2.5, np.float64(2.5), X, X[::-1]])
+def test_a_number_that_is_too_large_fails_at_its_own_place(decorated, x):
+    number = 3
+
+    def f(x):
+        try:
+            y = x * number
+            y = number * y[...] if np.ndim(y) else number * y
+        except OverflowError:
+            y = x * 7.0
+        return np.sum(y * x)
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), x)
+    for number in (3, 10**400, 4, -(10**400), 2**1023 - 1, 10**30, 2**1024 - 2**900, 3):  # noqa: B007 - f reads it
+        with np.errstate(all="ignore"):
+            assert same_bits(gradient(x), recorded(lambda: pb.grad(f)(x)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_errors_of_pythons_name_an_ordinary_tracer(decorated):
+    fails = False
+
+    def f(x):
+        return x.nothing if fails else x * x
+
+    for x in (2.5, np.float64(2.5)):
+        fails = False
+        gradient = often(pb.grad(pb.staged(f) if decorated else f), x)
+        fails = True
+        told = []
+        for how in (None, "off"):
+            with pb.using(staging=how), pytest.raises(AttributeError) as error:
+                gradient(x)
+            told.append(str(error.value))
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_a_quotient_by_a_number_that_is_none(decorated):
+    number = scale = 2.0
+
+    def f(x):
+        return (np.sum(x / number) + np.mean(x)) * scale
+
+    gradient = often(pb.grad(pb.staged(f) if decorated else f), X)
+    for number in (2.0, np.nan, np.inf, 0.0, -0.0, 1e308, 3.0):  # noqa: B007 - f reads it
+        for scale in (1.0, 0.0, np.inf, np.nan, 1e-300):  # noqa: B007
+            with np.errstate(all="ignore"):
+                assert same_bits(gradient(X), recorded(lambda: pb.grad(f)(X)))
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+def test_only_the_function_itself_warns(decorated):
+    def f(x):
+        return np.sum(np.sqrt(x)) + np.sum(1e200 * x)
+
+    x = np.array([1e-200, 0.0, -1.0])
+    gradient = pb.grad(pb.staged(f) if decorated else f)
+    for _ in range(MANY):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            gradient(x)
+        assert [str(each.message) for each in told] == ["invalid value encountered in sqrt"]

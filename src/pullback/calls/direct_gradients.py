@@ -74,11 +74,7 @@ def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
-        ready = hot.ready
-        again = ready is not None and ready.exits is exits
-        with quiet():
-            entered, _ = ready.reverse(slots, ONES) if again else exits.pulled(slots, ONES)  # type: ignore[union-attr]
-        parts = iter(entered)
+        parts = iter(_pulled(hot, exits, slots))
         cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
         if hot.stays:
             known.open_runs.put_back(where, hot)
@@ -115,6 +111,14 @@ def _opened(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) 
         return None
     variants = known.variants(found[1])
     return None if variants.over or not variants.stages else known.opened(tape, args, where, given, variants)
+
+
+def _pulled(hot: HotRun, exits: Exits, slots: Any) -> Any:
+    """The cotangents of the arguments that have one; no warning comes, as in a sweep."""
+    if hot.ready is not None and hot.ready.exits is exits:
+        return hot.ready.reverse(slots, ONES)[0]
+    with quiet():
+        return exits.pulled(slots, ONES)[0]
 
 
 def _held(arg: Any) -> bytes | None:

@@ -113,7 +113,7 @@ class InlinedRun(ShadowRun):
         self.latest = self.following
         self.end(whole=whole)
         self.tape.enclosing = self.eager.tape = None
-        self.tape.inner = None
+        self.tape.inner, self.tape.kept = None, NOTHING_KEPT
         self.outside, self.left, self.eager.given = [], [], ()  # type: ignore[attr-defined]
         self.inputs, self.constants, self.values, self.operations = [], [], [], []
 

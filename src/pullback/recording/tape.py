@@ -230,14 +230,20 @@ class Tape:
             last = self.kept
             if last.array is not array and last.before is not None:
                 last = last.before
-            if last.array is array and last.copy.shape == array.shape and last.data == array.tobytes():
-                return last.copy
+            found: Any = last.copy
+            if (
+                last.array is array
+                and found.dtype is array.dtype  # it may be set, as the shape may
+                and found.shape == array.shape
+                and last.data == array.tobytes()
+            ):
+                return found
             copy = array.copy() if array.flags.c_contiguous else faithful_copy(array)
             last, last.before = self.kept, None
             self.kept = Kept(array, shared_spec(array), array.tobytes(), copy, last)
             return copy
         lately = id(array), array.strides  # another array may have got the id since: shape, dtype and bits tell
-        found: Any = self.constants.get(lately)
+        found = self.constants.get(lately)
         if found is not None and found.shape == array.shape and found.dtype is array.dtype and same_bits(found, array):
             return found
         key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)

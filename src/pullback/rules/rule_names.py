@@ -111,11 +111,6 @@ def positions(prim: Names, name: str, arity: int) -> range:
     return range(len(prim.operands) if name == prim.family else arity, arity)
 
 
-def scalar(number: complex) -> Any:
-    """A number of Python's as a scalar of NumPy's."""
-    return np.asarray(number)[()]
-
-
 def read(
     prim: Names, name: str, operand: Callable[[int], Any], arity: int, out: Any, residuals: Mapping[str, Any]
 ) -> Any:
@@ -127,7 +122,7 @@ def read(
     if name in prim.operands:
         value = operand(prim.operands.index(name))
         # A rule that is no line of the table may ask for its shape.
-        return scalar(value) if type(value) in (float, complex) and not prim.elementwise else value
+        return np.asarray(value)[()] if type(value) in (float, complex) and not prim.elementwise else value
     if name == prim.family:
         return tuple(map(operand, positions(prim, name, arity)))
     if name == "out":

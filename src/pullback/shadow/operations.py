@@ -14,6 +14,9 @@ from pullback.words.sameness import same_content
 from pullback.words.specs import ArraySpec, carries_derivative, shared_spec
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
+MOST = 2**1023
+"""Below this a whole number of Python's can be computed with: others fail at their operation, where the body may catch
+the error."""
 
 
 @frozen(slots=False)
@@ -97,7 +100,7 @@ class Constant:
         if type(value) is not self.type:
             return False
         if self.spec is None:
-            return True
+            return type(value) is not int or -MOST < value < MOST
         return bool(
             value.shape == self.spec.shape
             and value.dtype == self.spec.dtype

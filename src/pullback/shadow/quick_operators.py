@@ -20,7 +20,7 @@ from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import ADD, READ, TAKE, WRITE, Constant, Operation
+from pullback.shadow.operations import ADD, MOST, READ, TAKE, WRITE, Constant, Operation
 from pullback.shadow.very_handles import element, first_of_two, second_of_two
 from pullback.tracing.tracer import Tracer, View
 from pullback.words.sameness import same_content
@@ -160,7 +160,7 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
             and other._id == wanted
             and not (isinstance(other, View) and is_stale(other))
         )
-    if kind is wanted:
+    if kind is wanted and (kind is float or -MOST < other < MOST):
         run.constants.append(other)
         return True
     if type(wanted) is Constant and wanted.type is kind and wanted.admits(other):
@@ -196,7 +196,7 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
             and not (view and is_stale(self))
         ):
             wanted = entry[others]
-            if kind is wanted:  # a number of Python's
+            if kind is wanted and (kind is float or -MOST < other < MOST):  # a number of Python's
                 run.constants.append(other)
                 run.at = at + 1
                 return run.made[at]

@@ -139,6 +139,8 @@ CLASSES: Final[dict[str, Any]] = {
     "plain": ValuelessTracer,
 }  # fmt: skip
 KIND_OF: Final = frozenset(CLASSES.values())
+for _kind in KIND_OF:
+    _kind.__name__ = _kind.__qualname__ = _kind.__bases__[1].__name__  # errors of Python's and NumPy's name it
 _NAMES = {Tracer: "tracer", View: "view", Buffer: "buffer", Weak: "weak"}
 
 

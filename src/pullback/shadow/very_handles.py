@@ -9,6 +9,7 @@ from sys import intern
 from typing import Any
 
 from pullback.primitives.selecting.indexing import GETITEM
+from pullback.shadow.operations import MOST
 from pullback.words.sniffs import error_state
 
 
@@ -24,7 +25,7 @@ def first_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any,
             if other is wanted:
                 run.at = at + 1
                 return made
-            if type(other) is wanted:  # a number of Python's
+            if type(other) is wanted and (wanted is float or -MOST < other < MOST):  # a number of Python's
                 run.constants.append(other)
                 run.at = at + 1
                 return made
@@ -42,7 +43,7 @@ def second_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any
         at = run.at
         known, wanted, mine, made = run.bound[at]
         if mine is self and known is name and error_state() is run.errors and warnings.filters is run.filters:
-            if type(other) is wanted:  # a number of Python's
+            if type(other) is wanted and (wanted is float or -MOST < other < MOST):  # a number of Python's
                 run.constants.append(other)
                 run.at = at + 1
                 return made

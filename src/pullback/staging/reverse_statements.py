@@ -22,7 +22,7 @@ from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import FORMS, Form
 from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import without_nan
-from pullback.rules.rule_names import read, scalar
+from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
 from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
@@ -81,14 +81,14 @@ def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals:
 
 def _as_held(symbol: Any, value: Any) -> Any:
     """The symbol of a value that a record holds: a copy where the record holds one, as of a slice of an array that is
-    being written, and a scalar of NumPy's where it holds that of a number."""
+    being written; NumPy's number where it holds that for one of Python's."""
     if type(symbol) is tuple:
         return tuple(map(_as_held, symbol, value))
     if type(symbol) is not Symbol:
         return symbol
     sample = symbol.program.samples[symbol.number]
-    if type(sample) in (float, complex) and type(value) is not type(sample):
-        return symbol.program.call(scalar, (symbol,), {})
+    if type(sample) in (int, float, complex) and isinstance(value, np.generic):
+        return symbol.program.call(type(value), (symbol,), {})
     if not isinstance(sample, np.ndarray) or buffer_of(value).nbytes >= buffer_of(sample).nbytes:
         return symbol
     return symbol.program.call(faithful_copy, (symbol,), {})

@@ -10,10 +10,10 @@ from attrs import define, frozen
 from pullback.memory.in_force import InForce, Tracing, next_level
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
-from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve
+from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve, tape_of
 from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import advice
-from pullback.recording.tape import REPLAYABLE, Tape
+from pullback.recording.tape import CLOSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import find_site, site_text
@@ -153,16 +153,25 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
     """
     try:
         out = f(*args, **kwargs)
-        if isinstance(out, Handle):
-            out = resolve(out) if out._tape is tape else out
-        else:
-            out = map_leaves(lambda x: resolve(x) if isinstance(x, Handle) and x._tape is tape else x, out)
+        out = _finished(out, tape) if isinstance(out, Handle) else map_leaves(lambda x: _finished(x, tape), out)
         if tape.mode == REPLAYABLE:
             tape.governor.finish()
     except Exception as error:
         tell(f, error)
         raise
     return something(f, out)
+
+
+def _finished(leaf: Any, tape: Tape) -> Any:
+    """A leaf of what is returned, views derived. Raises :class:`TracerError` for a tracer whose trace has ended, on
+    which nothing here depends."""
+    if not isinstance(leaf, Handle):
+        return leaf
+    if leaf._tape is tape:
+        return resolve(leaf)
+    if leaf._tape.mode == CLOSED:
+        tape_of((leaf,), "what is returned")
+    return leaf
 
 
 def something(f: Any, out: Any) -> Any:

@@ -1,10 +1,10 @@
-"""The rules of powers: of a Python number they ask what it is, in every call."""
+"""The rules of powers. Of a number of Python's they ask what it is."""
 
 from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shared.masked_arithmetic import silent, times
+from pullback.primitives.shared.masked_arithmetic import as_one_call, silent, times
 from pullback.rules.declaration import Primitive, elementwise, primitive
 
 
@@ -12,15 +12,8 @@ def _power_x(ct: Any, x: Any, y: Any) -> Any:
     """The derivative is y x**(y - 1). At x = 0: 0 for y = 0, infinite for other y < 1."""
     if type(y) in (int, float) and y == 2:  # the exponent of nearly every call: one product, no power
         return ct * (x + x)
-    whole = _whole_of(y)
+    whole = as_one_call(y)
     return _power_x_general(ct, x, y) if whole is None else whole(_power_x, _power_x_into, ct, x, y)
-
-
-def _whole_of(number: Any) -> Any:
-    """How a call is written down as one statement, where a symbol stands for a number of Python's: what a rule asks of
-    such a number may be different in the next call. None where it is no symbol, or one of NumPy's."""
-    whole = getattr(type(number), "__pullback_whole__", None)
-    return None if whole is None or hasattr(number, "dtype") else whole
 
 
 def _power_x_into(ct: Any, x: Any, y: Any, out: Any) -> Any:
@@ -41,7 +34,7 @@ def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
 @silent
 def _power_y(ct: Any, x: Any, out: Any) -> Any:
     """The derivative is x**y log(x). 0 at x = 0; NaN at a negative real x, where x**y is no function of a real y."""
-    whole = _whole_of(x)
+    whole = as_one_call(x)
     if whole is not None:
         return whole(_power_y, _power_y_into, ct, x, out)
     if hasattr(x, "dtype") and x.dtype != ct.dtype:

@@ -144,7 +144,22 @@ def over(ct: Any, slope: Any) -> Any:
         if type(slope) is float and slope:
             return ct / slope
         return _quotient(ct, slope)
+    whole = as_one_call(slope)
+    if whole is not None:
+        return whole(over, _over_into, ct, slope)
     return _asked(masked_divide, _quotient_into, ct, slope)
+
+
+def _over_into(ct: Any, slope: Any, out: Any) -> Any:
+    out[...] = over(ct, slope)
+    return out
+
+
+def as_one_call(number: Any) -> Any:
+    """How a call is written down as one statement, where a symbol stands for a number of Python's: what a rule asks of
+    such a number may be different in the next call. None where it is no symbol, or one of NumPy's."""
+    whole = getattr(type(number), "__pullback_whole__", None)
+    return None if whole is None or hasattr(number, "dtype") else whole
 
 
 def _asked(prim: Primitive, into: Any, ct: Any, slope: Any) -> Any:
