@@ -9,6 +9,7 @@ from attrs import frozen
 from pullback.graphs.chain_machine import BWD, FWD, LOSS, TAPE, Chain, ChainMachine, Stage
 from pullback.graphs.chain_search import best_chain_of_all
 from pullback.graphs.chain_table import chain_table
+from pullback.graphs.summary import summary
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError, PolicyError
 
@@ -35,14 +36,7 @@ class ChainSchedule:
         return sum(step.name in (FWD, TAPE) for step in self.steps)
 
     def __str__(self) -> str:
-        chain = self.chain
-        return "\n".join([
-            f"schedule of a chain of {chain.n} stages within {self.max_bytes:,} bytes",
-            f"  cost        {self.cost:g}  ({self.cost / (chain.least_cost or 1):.2f} of save-all)",
-            f"  n_forward   {self.n_forward}  ({self.n_forward / chain.n:.2f} a stage)",
-            f"  peak_bytes  {self.peak_bytes:,}",
-            f"  exact       {self.exact}",
-        ])
+        return summary(self, self.chain, f"chain of {self.chain.n} stages", "a stage")
 
 
 def save_all_of(chain: Chain) -> list[Stage]:

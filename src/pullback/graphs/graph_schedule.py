@@ -9,6 +9,7 @@ from pullback.graphs.graph_blocks import best_of_blocks, least_peak_of_blocks
 from pullback.graphs.graph_machine import COMPUTE, PULL, SEED, GraphMachine, Operations, Step
 from pullback.graphs.graph_program import best_of_program
 from pullback.graphs.graph_search import best_of_all
+from pullback.graphs.summary import summary
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError, PolicyError
 
@@ -40,14 +41,7 @@ class GraphSchedule:
         return sum(step.name == COMPUTE for step in self.steps)
 
     def __str__(self) -> str:
-        graph = self.graph
-        return "\n".join([
-            f"schedule of a graph of {graph.n} operations within {self.max_bytes:,} bytes",
-            f"  cost        {self.cost:g}  ({self.cost / (graph.least_cost or 1):.2f} of save-all)",
-            f"  n_forward   {self.n_forward}  ({self.n_forward / graph.n:.2f} an operation)",
-            f"  peak_bytes  {self.peak_bytes:,}",
-            f"  exact       {self.exact}",
-        ])
+        return summary(self, self.graph, f"graph of {self.graph.n} operations", "an operation")
 
 
 def save_all_of(graph: Operations) -> list[Step]:

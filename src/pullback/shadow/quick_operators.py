@@ -21,7 +21,7 @@ from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, MOST, READ, TAKE, WRITE, Constant, Operation
-from pullback.shadow.very_handles import element, first_of_two, second_of_two
+from pullback.shadow.very_handles import element, of_two
 from pullback.tracing.tracer import Tracer, View
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state
@@ -172,7 +172,7 @@ def _admits(run: Any, wanted: Any, other: Any) -> bool:
 def binary(name: str, *, view: bool = False) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An operator and its reflection, of views or of others."""
     key = f"operator_{name}"
-    return first_of_two(key, _of_two(key, 1, 2, view=view)), second_of_two(key, _of_two(key, 2, 1, view=view))
+    return of_two(key, 1, _of_two(key, 1, 2, view=view)), of_two(key, 2, _of_two(key, 2, 1, view=view))
 
 
 def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any]:

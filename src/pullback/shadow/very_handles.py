@@ -13,43 +13,24 @@ from pullback.shadow.operations import MOST
 from pullback.words.sniffs import error_state
 
 
-def first_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operator of two operands, called on the first; ``general`` where the entry of the pool says otherwise."""
-    name = intern(key)
+def of_two(key: str, own: int, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator of two operands, called on the one at place ``own`` of an entry, 1 or 2 (its reflection); ``general``
+    where the entry of the pool says otherwise."""
+    name, others = intern(key), 3 - own
 
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
         at = run.at
-        known, mine, wanted, made = run.bound[at]
-        if mine is self and known is name and error_state() is run.errors and warnings.filters is run.filters:
+        bound = run.bound[at]
+        if bound[own] is self and bound[0] is name and error_state() is run.errors and warnings.filters is run.filters:
+            wanted = bound[others]
             if other is wanted:
                 run.at = at + 1
-                return made
+                return bound[3]
             if type(other) is wanted and (wanted is float or -MOST < other < MOST):  # a number of Python's
                 run.constants.append(other)
                 run.at = at + 1
-                return made
-        return general(self, other)
-
-    return operator
-
-
-def second_of_two(key: str, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The reflection: called on the second."""
-    name = intern(key)
-
-    def operator(self: Any, other: Any) -> Any:
-        run = self._tape.shadow
-        at = run.at
-        known, wanted, mine, made = run.bound[at]
-        if mine is self and known is name and error_state() is run.errors and warnings.filters is run.filters:
-            if type(other) is wanted and (wanted is float or -MOST < other < MOST):  # a number of Python's
-                run.constants.append(other)
-                run.at = at + 1
-                return made
-            if other is wanted:
-                run.at = at + 1
-                return made
+                return bound[3]
         return general(self, other)
 
     return operator
