@@ -220,3 +220,29 @@ def test_what_a_body_captures_is_counted_once():
     planned = pb.plan(heat, np.ones((200, 200)), policy=Budget("100 MB"))
     assert planned.n_forward <= 1720
     assert planned.peak_bytes <= 100_000_000
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+def test_a_state_that_begins_with_a_captured_array_is_counted_in_later_steps(captured, staging):
+    n = 300
+    w = np.random.default_rng(0).uniform(0.1, 0.9, n)
+
+    def f(x):
+        def step(_, state):
+            a, b = state
+            return np.sin(a * w) + b * (x if captured else w), np.cos(a) - b
+
+        a, b = pb.fori_loop(0, 14, step, (x, x * 2), staging=staging)
+        return np.sum(a * b)
+
+    held = 0
+    for arrays in range(4, 40):
+        try:
+            _, pull = pb.vjp(f, w.copy(), policy=pb.Budget(arrays * w.nbytes))
+        except pb.BudgetError:
+            continue
+        pull(1.0)
+        held += 1
+        assert pull.report.peak_bytes <= arrays * w.nbytes
+    assert held > 20

@@ -182,12 +182,14 @@ class LoopRecord:
             return
         loops = planned()
         start = chain.state if loops is not None else []  # else the executor alone says how long that lives
+        entering = {key for key, _, _ in value_items(chain.state, "snapshot")}
         step, after = chain.probe_first()
         self.known = sorted(chain.steps.captured_specs or ())
-        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")}
+        # Held once, unless it is what the state begins with as well: a later step holds its own state in that place.
+        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - entering
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
-            "tape_bytes": sum(nbytes for key, nbytes, _ in step.items if key not in shared),  # these are held once
+            "tape_bytes": sum(nbytes for key, nbytes, _ in step.items if key not in shared),
         }
         del step, after
         staging = chain.steps.staging
