@@ -12,6 +12,7 @@ NEEDED = {
             "pullback/__init__.py",
             "pullback/py.typed",
             "pullback/cli.py",
+            "pullback_pytest/__init__.py",
             "pullback/demos/wave",
             "licenses/LICENSE",
             "points.txt",
@@ -38,7 +39,7 @@ def contents(folder: str) -> None:
             if not any(entry in name for name in names):
                 sys.exit(f"{found[0].name} has no {entry}: see [tool.hatch.build.targets.wheel] in its pyproject.toml")
         package = start.removesuffix("-")
-        stray = [n for n in names if not n.startswith((f"{package}/", f"{package}-"))]
+        stray = [n for n in names if not n.startswith((f"{package}/", f"{package}-", f"{package}_pytest/"))]
         if stray:
             sys.exit(f"{found[0].name} holds files outside the package {package}: {stray[:5]}")
     print("contents:", *(w.name for w in wheels))

@@ -51,8 +51,7 @@ def main() -> None:
             peak[name] = pull.report.peak_bytes
             pull.close()
     rows = [
-        {"snapshots in": name, "ratio": least[name] / least["memory"], "peak MiB": peak[name] / 2**20}
-        for name in tiers
+        {"snapshots in": name, "ratio": least[name] / least["memory"], "peak MiB": peak[name] / 2**20} for name in tiers
     ]
     print_table(rows)
     write_json(options.json, rows)

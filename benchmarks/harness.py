@@ -166,10 +166,11 @@ def _seconds(function: Callable[[], Any], calls: int, clock: Callable[[], float]
     return clock() - start
 
 
-def peak_bytes(function: Callable[[], Any]) -> int:
+def peak_bytes(function: Callable[[], Any], *, warm: bool = True) -> int:
     """The most bytes that one call of ``function`` held at a time beyond what existed before, by tracemalloc; its
-    result counts."""
-    function()
+    result counts. ``warm`` calls it once before."""
+    if warm:
+        function()
     gc.collect()
     tracemalloc.start()
     try:

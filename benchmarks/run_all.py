@@ -137,6 +137,19 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("slowest first action", pick("first_action_ms"), 10.0, " ms"),
         Figure("planner memory of Binomial(1000), 1e9 steps", planner_kib, 512.0, " KiB"),
     )),
+    "policies": ("Long loops within a number of bytes, beside other libraries", (
+        Figure("wave, forward steps of ours over the least of others, at equal bytes", pick("steps / others"), 1.0,
+            " x"),
+        Figure("heat inversion in 100 MB, forward steps", pick("n_forward", candidate="Budget", budget_MB=100.0,
+            program="heat 200 x 200, 1000 steps"), 1720.0),
+        Figure("an action, n = 1e9, 50 snapshots", pick("x np.add", what="n = 1e9, 50 snapshots, streamed"), 15.0,
+            " np.add"),
+        Figure("an action, length unknown, 20 snapshots", pick("x np.add", what="length unknown, 20 snapshots"), 150.0,
+            " np.add"),
+        Figure("an action carried out", pick("x np.add", what="executor, machine and schedule, Binomial(20)"), 80.0,
+            " np.add"),
+        Figure("byte program, 1e5 steps", pick("seconds", what="byte program, 100000 steps, 1000 units"), 2.0, " s"),
+    )),
     "derivatives": ("Derivatives built from both modes", (
         *(
             Figure(f"hvp over a gradient, {f}, n = {n}, {heap} heap",

@@ -1,5 +1,5 @@
-"""The wave misfit in JAX, jitted: ``scan`` with everything saved, and equinox's checkpointed loop, which recomputes by
-a binomial schedule. Both take the problem by its attributes, as ``wave_adjoint`` does, for one shot."""
+"""The wave misfit in JAX, jitted: ``scan`` with everything saved or with nested ``jax.checkpoint``, and equinox's
+checkpointed loop. All take the problem by its attributes, as ``wave_adjoint`` does, for one shot."""
 
 import os
 from collections.abc import Callable
@@ -16,21 +16,62 @@ jax.config.update("jax_enable_x64", True)
 Array = Any
 
 
+Scan = Callable[..., Any]
+"""``(step, init, xs) -> (carry, ys)``, as ``jax.lax.scan``."""
+
+
 def save_all(problem: Any) -> Callable[[Array], Any]:
     """A function of ``c`` that gives ``(misfit, gradient)``, by ``jax.lax.scan``."""
-    return _gradient(problem, jax.lax.scan)
+    return gradient_by(jax.lax.scan, problem)
 
 
 def checkpointed(problem: Any, snapshots: int) -> Callable[[Array], Any]:
     """As :func:`save_all`, by equinox's loop with this many checkpoints. ``ImportError`` where equinox is missing."""
-    from equinox import internal  # noqa: PLC0415  the other function needs none
-
-    return _gradient(
-        problem, lambda step, init, xs: internal.scan(step, init, xs, kind="checkpointed", checkpoints=snapshots)
-    )
+    return gradient_by(checkpointed_scan(snapshots), problem)
 
 
-def _gradient(problem: Any, scan: Callable[..., Any]) -> Callable[[Array], Any]:
+def checkpointed_scan(snapshots: int) -> Scan:
+    """Equinox's loop with this many checkpoints."""
+    from equinox import internal  # noqa: PLC0415  the other functions need none
+
+    return lambda step, init, xs: internal.scan(step, init, xs, kind="checkpointed", checkpoints=snapshots)
+
+
+def nested_scan(nest: tuple[int, ...]) -> Scan:
+    """``jax.lax.scan`` over segments of segments, each under ``jax.checkpoint``; ``nest`` says how many parts each
+    level has, the outermost first."""
+
+    def scan(step: Any, init: Any, xs: Any) -> Any:
+        def level(parts: tuple[int, ...]) -> Any:
+            if len(parts) == 1:
+                return lambda carry, xs: jax.lax.scan(step, carry, xs)
+            inner = jax.checkpoint(level(parts[1:]), prevent_cse=False)
+
+            def run(carry: Any, xs: Any) -> Any:
+                return jax.lax.scan(inner, carry, jax.tree.map(lambda x: x.reshape(parts[0], -1, *x.shape[1:]), xs))
+
+            return run
+
+        return level(nest)(init, xs)
+
+    return scan
+
+
+def steps_run(scan: Scan, n_steps: int) -> int:
+    """How many forward steps a gradient through ``scan`` runs, told by the steps of a loop over one number."""
+    ran: list[None] = []
+
+    def step(u: Array, _: Array) -> Any:
+        jax.debug.callback(lambda _: ran.append(None), u)
+        return u + 0.1 * jnp.sin(u), None
+
+    jax.block_until_ready(jax.jit(jax.grad(lambda u: scan(step, u, jnp.arange(n_steps))[0]))(1.0))
+    jax.effects_barrier()
+    return len(ran)
+
+
+def gradient_by(scan: Scan, problem: Any) -> Callable[[Array], Any]:
+    """A compiled function of ``c`` that gives ``(misfit, gradient)``, its loop by ``scan``."""
     damp, gain = jnp.asarray(problem.damp), jnp.asarray(problem.gain)
     wavelet, data = jnp.asarray(problem.wavelet), jnp.asarray(problem.data)
 
@@ -52,5 +93,6 @@ def _gradient(problem: Any, scan: Callable[..., Any]) -> Callable[[Array], Any]:
         (_, _, loss), _ = scan(step, (rest, rest, jnp.zeros((), c.dtype)), (wavelet, data))
         return problem.scale * loss
 
-    gradient = jax.jit(jax.value_and_grad(misfit))
+    spec = jax.ShapeDtypeStruct(problem.field_shape, problem.data.dtype)
+    gradient = jax.jit(jax.value_and_grad(misfit)).lower(spec).compile()
     return lambda c: jax.block_until_ready(gradient(c))

@@ -38,6 +38,7 @@ from pullback.words.errors import (
     PullbackError,
     RegistrationError,
     ReplayError,
+    ResumeError,
     RuleError,
     ScheduleError,
     StoreError,
@@ -57,19 +58,23 @@ if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback.bodies.effects import effect
     from pullback.calls.staged_functions import staged
+    from pullback.choosing.budget_pool import BudgetPool
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
-    from pullback.inspect.plan_forecast import plan
     from pullback.inspect.profile_table import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
+    from pullback.planning.measured_curves import pareto
+    from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
     from pullback.policies.budget import Budget
+    from pullback.policies.keep import Keep
     from pullback.policies.mixed import Mixed
     from pullback.policies.periodic import Periodic
     from pullback.policies.recompute import Recompute
     from pullback.policies.tiered import Tiered
+    from pullback.resuming.sessions import resume
     from pullback.solving.implicit_derivative import custom_linear_solve
     from pullback.solving.ode_solver import odeint
     from pullback.solving.roots_and_fixed_points import custom_root, fixed_point
@@ -84,6 +89,8 @@ else:
     LATER = {
         "Binomial": "pullback.policies.binomial",
         "Budget": "pullback.policies.budget",
+        "BudgetPool": "pullback.choosing.budget_pool",
+        "Keep": "pullback.policies.keep",
         "Mixed": "pullback.policies.mixed",
         "Periodic": "pullback.policies.periodic",
         "Recompute": "pullback.policies.recompute",
@@ -106,10 +113,12 @@ else:
         "linearize": "pullback.transforms.forward",
         "numpy": "pullback.numpy",
         "odeint": "pullback.solving.ode_solver",
-        "plan": "pullback.inspect.plan_forecast",
+        "pareto": "pullback.planning.measured_curves",
+        "plan": "pullback.planning.plans",
         "profile": "pullback.inspect.profile_table",
         "ravel": "pullback.solving.structures_as_vectors",
         "record": "pullback.inspect.graph_of_tape",
+        "resume": "pullback.resuming.sessions",
         "saved": "pullback.inspect.saved_values",
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
@@ -138,6 +147,7 @@ __all__ = [
     "Binomial",
     "Budget",
     "BudgetError",
+    "BudgetPool",
     "CheckError",
     "Composite",
     "ConstantChangedError",
@@ -145,6 +155,7 @@ __all__ = [
     "ConversionError",
     "DeclarationError",
     "InputFileError",
+    "Keep",
     "MemoryPolicy",
     "MissingRuleError",
     "Mixed",
@@ -160,6 +171,7 @@ __all__ = [
     "RegistrationError",
     "Registry",
     "ReplayError",
+    "ResumeError",
     "RuleError",
     "SaveAll",
     "ScheduleError",
@@ -192,6 +204,7 @@ __all__ = [
     "map_leaves",
     "name",
     "odeint",
+    "pareto",
     "plan",
     "primitive",
     "profile",
@@ -199,6 +212,7 @@ __all__ = [
     "record",
     "register",
     "registry",
+    "resume",
     "saved",
     "scan",
     "schedules",

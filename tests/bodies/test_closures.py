@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.programs.policies import LOOPED, X
+from tests.programs.policies import LOOPED, UNTOLD, X
 
 import pullback as pb
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 @pytest.mark.parametrize("policy", LOOPED, ids=repr)

@@ -41,6 +41,19 @@ def waiting(x, tell):
     return pb.while_loop(lambda c: c[1] < 31, body, (x, 0))[0]
 
 
+def asked(x, tell):
+    """In the conditions, too, which are asked again with the steps."""
+
+    def inner(u):
+        return pb.while_loop(lambda c: (tell("in", c[1]), c[1] < 3)[1], lambda c: (np.sin(c[0]), c[1] + 1), (u, 0))[0]
+
+    def condition(c):
+        tell("before", c)
+        return c[1] < 9
+
+    return pb.while_loop(condition, lambda c: (inner(c[0]) * x, c[1] + 1), (x, 0))[0]
+
+
 def nested(x, tell):
     def inner(k):
         def body(j, u):
@@ -102,7 +115,7 @@ def in_staged(x, tell):
     return u
 
 
-PROGRAMS = (fori, scanned, waiting, nested, marked, loop_in_marked, checkpointed, unmarked, in_staged)
+PROGRAMS = (fori, scanned, waiting, asked, nested, marked, loop_in_marked, checkpointed, unmarked, in_staged)
 
 
 def told_by(program, run):
@@ -119,6 +132,7 @@ def text(given):
     return tuple(np.asarray(part).tobytes() if not isinstance(part, str) else part for part in parts)
 
 
+@pytest.mark.share(2, of=lambda program, staging, policy: program)
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("staging", STAGINGS)
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -201,3 +215,22 @@ def test_what_an_effect_binds_stays_as_the_program_left_it():
 
     pb.grad(f, policy=pb.Binomial(2))(X)
     assert lines == list(range(9))
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:], ids=repr)
+def test_what_an_effect_changes_is_its_own(policy):
+    """Steps that are run again do not read it: it may be emptied meanwhile."""
+    lines, rng = [], np.random.default_rng(1)
+    tell = pb.effect(lambda k: lines.append((k, rng.random())))
+    f = lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: (tell(k), np.sin(u) * x)[1], x))  # noqa: E731
+    _, pull = pb.vjp(f, X, policy=policy)
+    drawn = np.random.default_rng(1).random(10)
+    assert lines == list(enumerate(drawn[:9]))
+    lines.clear()
+    assert pull(1.0)[0].tobytes() == pb.grad(lambda x: np.sum(fori_alone(x)))(X).tobytes()
+    assert lines == []
+    assert rng.random() == drawn[9]
+
+
+def fori_alone(x):
+    return pb.fori_loop(0, 9, lambda k, u: np.sin(u) * x, x)

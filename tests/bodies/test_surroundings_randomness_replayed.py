@@ -1,11 +1,15 @@
 """Random numbers that a loop's body draws are drawn again, bit for bit, or refused."""
 
+import random
+
 import numpy as np
 import pytest
-from tests.programs.policies import LOOPED, X
+from tests.programs.policies import LOOPED, UNTOLD, X
 
 import pullback as pb
 from pullback.words.errors import ReplayError
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 @pytest.mark.parametrize("policy", LOOPED, ids=repr)
@@ -76,3 +80,19 @@ def test_a_generator_hidden_in_an_object_is_replayed_or_refused(policy):
     except ReplayError:
         return
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("policy", [*LOOPED, pb.Periodic(2, tier="disk")], ids=repr)
+@pytest.mark.parametrize("made", [np.random.default_rng, np.random.RandomState, random.Random])  # noqa: S311
+def test_a_generator_of_any_kind_in_the_carry_is_replayed(policy, made):
+    def f(x):
+        def body(k, carry):
+            u, generator = carry
+            return np.sin(u) + x * generator.uniform(0.0, 1.0), generator
+
+        return np.sum(pb.fori_loop(0, 9, body, (x, made(7)))[0])
+
+    expected = pb.grad(f)(X).tobytes()
+    assert pb.grad(f, policy=policy)(X).tobytes() == expected
+    _, pull = pb.vjp(f, X, policy=policy)
+    assert [pull(1.0)[0].tobytes() for _ in range(2)] == [expected] * 2

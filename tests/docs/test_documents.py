@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from tests.test_architecture import rooms, said
 
+from pullback.backends import threads
 from pullback.words import errors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,7 @@ def test_the_blocks_run(document, tmp_path, monkeypatch):
     for line, source in blocks(text, "python"):
         run = run_examples if ">>> " in source else run_block
         run(source, line, module, Path(document).name)
+    threads.end()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -140,7 +142,7 @@ PB201 ConversionError, PB202 TracerError, PB203 WriteError, PB204 ConstantChange
 PB301 DeclarationError, PB302 MissingRuleError, PB303 RuleError, PB304 RegistrationError,
 PB305 PluginError, PB401 PolicyError, PB402 ScheduleError, PB403 BudgetError,
 PB404 ReplayError, PB405 PolicyWarning, PB501 NonFiniteError, PB601 CheckError,
-PB602 InputFileError, PB502 ConvergenceError, PB406 StoreError
+PB602 InputFileError, PB502 ConvergenceError, PB406 StoreError, PB407 ResumeError
 """
 
 

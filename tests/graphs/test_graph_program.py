@@ -8,6 +8,7 @@ from pullback import BudgetError, PullbackError
 from pullback.schedules import optimal_graph
 
 ORACLE = json.loads((Path(__file__).parents[1] / "policies" / "oracles" / "dag.json").read_text("utf-8"))
+SCIPY = "the program is solved by scipy.optimize, an optional extra"
 NAMES = ("isz", "sz", "fc", "bc", "pi", "po", "si", "so")
 
 
@@ -28,7 +29,7 @@ def rows_of(instance):
 
 @pytest.mark.parametrize("instance", [g for g in ORACLE["graphs"] if g["n"] < 6], ids=lambda g: f"{g['shape']}{g['n']}")
 def test_every_row_of_the_oracle_in_order(instance):
-    pytest.importorskip("scipy")
+    pytest.importorskip("scipy", reason=SCIPY)
     rows_of(instance)
 
 
@@ -37,7 +38,7 @@ def test_every_row_of_the_oracle_in_order(instance):
     "instance", [g for g in ORACLE["graphs"] if g["n"] >= 6], ids=lambda g: f"{g['shape']}{g['n']}"
 )
 def test_every_long_row_of_the_oracle_in_order(instance):
-    pytest.importorskip("scipy")
+    pytest.importorskip("scipy", reason=SCIPY)
     rows_of(instance)
 
 

@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 import pullback as pb
+from pullback.commands.command_line_inputs import load_function
 from pullback.inspect import profile_measurements as measuring
-from pullback.inspect.command_line_inputs import load_function
 from pullback.inspect.profile_measurements import peak_rss
 from pullback.inspect.profile_table import Profile, Row, profile
 from pullback.words.errors import PullbackError, StructureError
@@ -34,6 +34,8 @@ def row(**changes):
         bytes_by_reason={"saved": 3 * 2**20},
         rss_bytes=70 * 2**20,
         seconds=0.25,
+        forward_seconds=0.1,
+        cpu_seconds=0.2,
         ratio=5.0,
         taylor_rate=2.001,
         dot_product_error=1.5e-16,
@@ -54,13 +56,13 @@ BINOMIAL = {
 GOLDEN = """\
 gradient of growth, by memory policy
 
-                        forward  recompute  peak bytes  peak bytes     RSS           x plain  Taylor  dot-product  same
-policy       snapshots    steps     factor   predicted    measured    peak  seconds  forward    rate        error  bits
+                        forward  recompute  peak bytes  peak bytes     RSS               CPU  Taylor  dot-product  same
+policy       snapshots    steps     factor   predicted    measured    peak  seconds  x plain    rate        error  bits
 -----------------------------------------------------------------------------------------------------------------------
 SaveAll()            0       30       1.00       3 MiB       3 MiB  70 MiB     0.25     5.00   2.001      1.5e-16   yes
 Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB      0.5    10.00   2.001      1.5e-16    NO
 
-one plain forward run: 0.05 s
+one plain forward run: 0.05 s, 0.04 s of the processor
 predicted = measured to the byte, for every policy
 same bits: compared with SaveAll(), bit for bit
 dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by complex step"""
@@ -76,23 +78,23 @@ recompute factor           1.00         3.80
 peak bytes predicted      3 MiB        3 MiB
 peak bytes measured       3 MiB        1 MiB
 seconds                    0.25          0.5
-x plain forward            5.00        10.00
+CPU x plain                5.00        10.00
 same bits                   yes          yes
 
-one plain forward run: 0.05 s
+one plain forward run: 0.05 s, 0.04 s of the processor
 predicted and measured bytes differ for Binomial(3)
 same bits: every gradient equals that of SaveAll(), bit for bit"""
 
 
 def test_golden_table():
     rows = (row(), row(**BINOMIAL, same_bits=False))
-    assert str(Profile("growth", rows, 0.05, "SaveAll()", "complex step")) == GOLDEN
+    assert str(Profile("growth", rows, 0.05, "SaveAll()", "complex step", 0.04)) == GOLDEN
 
 
 def test_golden_transposed_table_shows_only_what_was_measured():
     less = {"rss_bytes": None, "taylor_rate": None, "dot_product_error": None}
     rows = (row(**less), row(**BINOMIAL, **less, peak_bytes=2**20))
-    assert str(Profile("growth", rows, 0.05, "SaveAll()").table().transposed()) == TRANSPOSED
+    assert str(Profile("growth", rows, 0.05, "SaveAll()", None, 0.04).table().transposed()) == TRANSPOSED
 
 
 def test_every_figure_of_a_loop():
@@ -112,7 +114,8 @@ def test_every_figure_of_a_loop():
     for r in found.rows:
         assert r.predicted_bytes == r.peak_bytes == sum(r.bytes_by_reason.values())
         assert r.same_bits
-        assert r.ratio == r.seconds / found.forward_seconds
+        assert r.ratio == r.cpu_seconds / found.forward_cpu_seconds
+        assert 0 < r.forward_seconds < r.seconds
         assert r.taylor_rate is r.dot_product_error is r.rss_bytes is None
 
 
@@ -127,13 +130,15 @@ def test_plain_code_and_marked_steps_have_a_table_too():
 
     found = profile(marked, np.linspace(0.1, 1.0, 200), policies=[pb.SaveAll(), pb.Binomial(4)], repeat=1)
     save_all, binomial = found.rows
-    assert save_all.n_forward is save_all.recompute_factor is None  # plain code under save-all has no steps
+    assert (save_all.n_forward, save_all.recompute_factor) == (20, 1)
     assert binomial.n_forward > 20
     assert binomial.recompute_factor == binomial.n_forward / 20
     assert binomial.snapshots == 4
     assert binomial.peak_bytes < save_all.peak_bytes
     assert binomial.same_bits
-    assert "  -  " in str(found)
+    plain = profile(lambda x: np.sum(np.sin(x)), np.ones(5), policies=[pb.SaveAll(), pb.Binomial(1)], repeat=1)
+    assert plain.rows[0].n_forward is plain.rows[0].recompute_factor is None  # no steps
+    assert "  -  " in str(plain)
 
 
 def test_a_loop_of_unknown_length():
@@ -345,10 +350,38 @@ def test_a_failure_in_the_other_process_is_told(tmp_path):
         peak_rss(program, pb.SaveAll())
 
 
-def test_rss_needs_memory_profiler(monkeypatch):
+def test_what_cannot_be_sent_loses_only_its_rss(monkeypatch):
+    found = profile(lambda x: np.sum(x * x), np.ones(3), policies=pb.SaveAll(), repeat=1, rss=True)
+    assert found.rows[0].rss_bytes is None
+    assert "no peak RSS: <lambda> with its arguments cannot be pickled" in str(found)
+    monkeypatch.setattr(growth, "__module__", "__main__")
+    found = profile(growth, np.ones(3), policies=pb.SaveAll(), repeat=1, rss=True)
+    assert "no peak RSS: growth is defined in a script or notebook" in str(found)
     monkeypatch.setattr(measuring, "find_spec", lambda name: None)
-    with pytest.raises(PullbackError, match=r"memory-profiler, which is missing: install pullback\[demo\]"):
-        profile(growth, np.ones(3), policies=[pb.SaveAll()], repeat=1, rss=True)
+    found = profile(growth, np.ones(3), policies=pb.SaveAll(), repeat=1, rss=True)
+    assert "memory-profiler reads it, which is missing: install pullback[demo]" in str(found)
+
+
+def test_one_policy_and_keyword_arguments():
+    found = profile(lambda x, *, power: np.sum(x**power), np.arange(1.0, 4.0), policies="auto", repeat=1, power=3)
+    assert [r.policy for r in found.rows] == ['"auto"']
+    assert found.rows[0].peak_bytes > 0
+
+
+def test_a_peak_is_asserted():
+    found = profile(growth, np.ones(50), policies=[pb.SaveAll(), pb.Binomial(3)], repeat=1)
+    found.assert_peak("1 MB")
+    found.assert_peak(found.rows[1].peak_bytes, pb.Binomial(3))
+    said = r"growth under SaveAll\(\) held 24,400 bytes at the peak, 14,400 more .* \(.*saved .*\); .*budget=10000\)"
+    with pytest.raises(AssertionError, match=said):
+        found.assert_peak("10 kB")
+    with pytest.raises(pb.PolicyError, match=r"was not profiled; pass one of SaveAll\(\), Binomial\(3\)"):
+        found.assert_peak("1 MB", pb.Recompute())
+    with pb.profile() as watch:
+        pb.grad(growth)(np.ones(50))
+    watch.assert_peak("1 MB")
+    with pytest.raises(pb.CheckError, match=r"a reverse pass held .* more than the 1,000 that are allowed"):
+        watch.assert_peak(1000)
 
 
 def test_a_function_of_a_file_travels_by_its_place(tmp_path):

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.programs.policies import LOOPED, X
+from tests.programs.policies import LOOPED, UNTOLD, X
 
 import pullback as pb
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 class Pair(NamedTuple):

@@ -104,3 +104,46 @@ def test_an_operator_in_place_puts_no_inner_value_into_an_outer_array(name):
 
     with pytest.raises(pb.WriteError, match="a value of an inner trace is written into an array of an outer one"):
         pb.grad(f)(np.ones(2))
+
+
+# ---------------------------------------------------------------------- views that stand for another value by now
+def through_the_view(x):
+    t = x * 1.0
+    b = t[:]
+    np.multiply(b, 0.9, out=b)
+    return b
+
+
+def through_the_base(x):
+    t = x * 1.0
+    b = t[::-1]
+    t *= 0.9
+    return b
+
+
+LOOPS_ON = {
+    "init": lambda u, x: np.sum(pb.fori_loop(0, 2, lambda k, c: np.cos(c), u)),
+    "one of two": lambda u, x: np.sum(pb.fori_loop(0, 3, lambda k, s: (s[1], np.cos(s[0])), (u, np.sin(x)))[0]),
+    "unknown length": lambda u, x: np.sum(
+        pb.while_loop(lambda s: s[1] < 3, lambda s: (np.cos(s[0]), s[1] + 1), (u, 0))[0]
+    ),
+    "xs": lambda u, x: pb.scan(lambda c, row: (np.sin(c + row), None), x[0], u)[0],
+    "captured": lambda u, x: np.sum(pb.fori_loop(0, 2, lambda k, c: np.cos(c * u), x)),
+    "nested": lambda u, x: np.sum(
+        pb.fori_loop(0, 3, lambda k, c: pb.fori_loop(0, 2, lambda j, v: np.cos(v), through_the_view(c)), u)
+    ),
+}
+
+
+@pytest.mark.parametrize("written", [through_the_view, through_the_base])
+@pytest.mark.parametrize("name", LOOPS_ON)
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+def test_what_was_written_to_a_view_counts_in_a_loop(written, name, staging):
+    def f(x):
+        return LOOPS_ON[name](written(x), x)
+
+    for x in (np.array([0.3, 0.7, 1.1]), np.array([-0.2, 0.4, 2.0])):
+        columns = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+        for policy in (pb.SaveAll(), pb.Binomial(2)):
+            with pb.using(policy, staging=staging):
+                np.testing.assert_allclose(pb.grad(f)(x), columns, rtol=0, atol=1e-7)

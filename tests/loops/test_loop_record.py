@@ -6,11 +6,13 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.programs.policies import LOOPED, X
+from tests.programs.policies import LOOPED, UNTOLD, X
 
 import pullback as pb
 from pullback.optima.binomial_split import advances, forward_steps
 from pullback.testing.comparing.bits import same_bits
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 def state_after(x, policy, n=9):

@@ -11,7 +11,7 @@ from tests.staging.both_ways import loop_over, measured, require_same
 import pullback as pb
 from pullback.loops import straight_steps
 from pullback.loops.staged_steps import StagedSteps
-from pullback.policies.actions import EndForward, Load, Record, Reverse, Save
+from pullback.machine.actions import EndForward, Load, Record, Reverse, Save
 from pullback.staging import shelf
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
@@ -110,6 +110,26 @@ def test_constants_and_counters_are_those_of_each_step():
     counter[0] = 0
     measured(loop_over(body), X, pb.SaveAll(), "numpy")
     assert counter[0] == 12
+
+
+def test_plain_arrays_meet_captured_values_in_ufuncs():
+    table = np.linspace(0.1, 1.2, 12 * 4).reshape(12, 4)
+
+    def body(k, u, x):
+        v = np.multiply(table[k], x) + np.arctan2(table[k], x) * np.sin(x)
+        return u * 0.5 + 0.1 * np.add(x, v) + np.maximum(table[k], u)
+
+    require_same(loop_over(body), X, Y)
+
+
+def test_large_tables_of_which_rows_look_alike_at_first():
+    table = np.zeros((12, 200))
+    table[:, 3] = np.arange(12.0) % 5  # between the elements that are looked at first
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 12, lambda k, u: 0.9 * u + table[k] * x + table[k, ::-1] * u, x))
+
+    require_same(f, np.linspace(0.1, 0.9, 200), np.linspace(-1.0, 2.0, 200))
 
 
 @pytest.mark.parametrize("where", [0, 4, 9])

@@ -113,7 +113,11 @@ class MovesInReverse(pb.MemoryPolicy):
             if self.kind == "tape":
                 yield Save("tape", k)
                 yield Transfer("tape", k, "memory", self.target)
+                yield Delete("tape", k)
+                yield Load("tape", k, self.target)
             yield Reverse(k)
+            if self.kind == "tape":
+                yield Delete("tape", k, self.target)
         yield Delete("state", 0, self.target)
         yield EndReverse()
 
@@ -236,12 +240,15 @@ def test_the_plan_of_an_unknown_tier_is_refused():
         pb.plan(loop, X, policy=SnapshotsIn("cellar"))
 
 
-def test_marked_steps_refuse_other_tiers_for_what_cannot_move(attic):
+def test_marked_steps_refuse_other_tiers_for_snapshots_of_the_forward_pass(attic):
     with pytest.raises(pb.PolicyError, match=r"wants Save\('state', 0, 'attic'\), but .*: name 'memory'.*loop func"):
         pb.vjp(marked, X, policy=SnapshotsIn("attic"))
-    _, pull = pb.vjp(marked, X, policy=MovesInReverse("attic", "tape"))
-    with pytest.raises(pb.PolicyError, match=r"wants Transfer\('tape', 4, 'memory', 'attic'\), but"):
-        pull(np.ones_like(X))
+
+
+def test_tapes_of_marked_steps_go_to_other_tiers_and_come_back(attic):
+    ct, _, left = pulled(marked, MovesInReverse("attic", "tape"))
+    assert ct.tobytes() == pulled(marked, pb.SaveAll())[0].tobytes()
+    assert (attic.taken, attic.dropped, left) == (1 + 5, 1 + 5, 0)
 
 
 def test_a_tape_that_is_deleted_unread_leaves_the_ledger():

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback.machine.simulator import machine_for, play
 from pullback.optima.binomial_split import forward_steps, held_forward_steps, repetitions
 from pullback.optima.online import greedy
 from pullback.policies.binomial import Binomial
-from pullback.policies.simulator import machine_for, play
 from pullback.schedules import Advance, EndForward, simulate
 
 ORACLE = json.loads((Path(__file__).parents[1] / "policies" / "oracles" / "online.json").read_text("utf-8"))

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.programs.policies import MARKED, X, same_everywhere
+from tests.programs.policies import MARKED, UNTOLD, X, same_everywhere
 
 import pullback as pb
 from pullback.memory.in_force import depth
 from pullback.optima.binomial_split import forward_steps
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 def test_marked_steps():

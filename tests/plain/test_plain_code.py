@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.programs.policies import same_everywhere
+from tests.programs.policies import UNTOLD, same_everywhere
 
 import pullback as pb
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 def test_unmarked_steps():

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.machine.simulator import machine_for, play
 from pullback.optima.two_level_table import two_level
-from pullback.policies.simulator import machine_for, play
 from pullback.policies.tiered import Tiered
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
 from pullback.words.errors import PolicyError

@@ -7,11 +7,14 @@ import pullback as pb
 MARKED = (
     pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
     pb.Periodic(3), pb.Periodic(4, snapshots=1),
+    pb.Keep(), pb.Keep(np.sin, lambda value: value.nbytes < 24),
 )  # fmt: skip
 """For marked steps and plain code."""
+UNTOLD = "ignore:Keep:pullback.PolicyWarning"
+"""Rules of these that fit nothing in a program."""
 LOOPED = (
     pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
-    pb.Periodic(3), pb.Periodic(4, snapshots=1),
+    pb.Periodic(3), pb.Periodic(4, snapshots=1), pb.Keep(), pb.Keep(np.sin, lambda value: value.nbytes < 24),
 )  # fmt: skip
 """For loop functions, under which save-all is a policy like others."""
 X = np.array([0.3, -0.7, 1.1])

@@ -48,7 +48,7 @@ def require_right_or_told(program: Program, tally: dict[str, int]) -> None:
             assert np.all(np.abs(gradient - expected) <= allowed), f"{policy}: {program}: {gradient}, not {expected}"
 
 
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(st.integers(0, 2**64))
 def test_drawn_programs_are_right_or_told(number):
     require_right_or_told(drawn(number), RAISED)
@@ -125,7 +125,7 @@ def broken_off(program: Program, policy: pb.MemoryPolicy, at: int) -> Any:
         return error
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.integers(0, 2**64), st.integers(1, 12))
 def test_a_pull_after_one_that_was_broken_off_is_right_or_told(number, at):
     program = drawn(number)

@@ -16,7 +16,7 @@ def told(monkeypatch):
     calls = []
 
     class Spy(Governor):
-        replays = False
+        replays, executes = False, True
 
         def __init__(self, *_, **__):
             self.tape = None

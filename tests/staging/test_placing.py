@@ -5,7 +5,7 @@ import pytest
 from tests.staging.both_ways import POLICIES, loop_over, require_same, the_stage
 
 import pullback as pb
-from pullback.staging.placing import LARGE, plan_of, ufunc_of
+from pullback.staging.placing import LARGE, SMALL, plan_of, ufunc_of
 from pullback.staging.symbols import Program
 from pullback.testing.comparing.bits import same_bits
 
@@ -43,12 +43,16 @@ def test_a_chain_of_large_results_lies_in_one_array_which_is_no_buffer_if_it_lea
     assert plan.nbytes == A.nbytes
 
 
-def test_small_results_are_left_to_numpy():
-    small = A[:2]
-    assert small.nbytes < LARGE <= A.nbytes
-    plan = planned(lambda x: np.sin(x) * 2.0, small)
-    assert not plan.buffers
-    assert not any(line.into for line in plan.lines)
+def test_small_results_are_left_to_numpy_unless_an_operand_dies():
+    small, least = A[:2], A[0, :32]
+    assert least.nbytes < SMALL <= small.nbytes < LARGE <= A.nbytes
+    intos = []
+    for x in (small, least):
+        plan = planned(lambda x: np.sin(x) * 2.0, x)
+        assert not plan.buffers
+        assert not plan.fresh
+        intos.append([line.into.split(" ")[0] for line in plan.lines])
+    assert intos == [["", "value"], ["", ""]]
 
 
 def test_a_result_that_is_looked_at_through_a_view_keeps_its_buffer():
@@ -121,3 +125,29 @@ def test_pulls_of_two_points_interleaved(policy):
 
     assert same_bits(of("numpy"), of("off"))
     assert the_stage().reverse.plan.buffers
+
+
+def gate(k, u, x):
+    """A sigmoid, whose rule divides and multiplies one masked slope after the other."""
+    return u + 0.1 / (1.0 + np.exp(-40.0 * u * x))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_masked_slopes_that_follow_one_another_are_one_statement(dtype):
+    x = np.linspace(-3.0, 3.0, 200, dtype=dtype)
+    steep = x * np.where(np.arange(200) % 3 == 0, 1e30, 1.0).astype(dtype)  # exp overflows there
+    with np.errstate(all="ignore"):
+        require_same(loop_over(gate), x, steep)
+    assert "masked_chain(" in the_stage().reverse_own.text
+
+
+def test_a_number_that_is_sent_to_a_whole_array_is_multiplied_as_it_is():
+    def body(k, state, x):
+        u, total = state
+        return np.sin(u) * x, total + np.sum(u * u)
+
+    def f(x):
+        return pb.fori_loop(0, 12, lambda k, state: body(k, state, x), (x, 0.0))[1]
+
+    require_same(f, A[:3] + 0.5, A[5:8] - 0.25)
+    assert "broadcast_to" not in the_stage().reverse_own.text

@@ -60,6 +60,21 @@ def test_the_bits_come_back(codec, array):
     assert (back.shape, back.dtype, back.tobytes()) == (dense.shape, dense.dtype, dense.tobytes())
 
 
+@pytest.mark.parametrize("codec", [None, *LOSSLESS, AsType("f4")], ids=repr)
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
+def test_leaves_of_any_dtype(codec, tier, array):
+    array = np.atleast_1d(array)
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 6, lambda k, s: (np.sin(s[0]) * x, s[1][..., ::-1].copy()), (x, array))[0])
+
+    got = pb.grad(f, policy=pb.Periodic(2, tier=tier(codec)))(X)
+    if codec is None or not codec.lossy:
+        assert got.tobytes() == pb.grad(f)(X).tobytes()
+    assert np.allclose(got, pb.grad(f)(X), rtol=1e-4)
+
+
 @pytest.mark.parametrize("codec", LOSSLESS, ids=repr)
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("f", [loop, marked])
@@ -119,6 +134,10 @@ def test_what_overflows_is_told():
         (lambda: AsType("i4"), "AsType takes a floating dtype, got 'i4'"),
         (lambda: AsType("nonsense"), "AsType takes a floating dtype, got 'nonsense'"),
         (lambda: Zlib(10), "Zlib takes a level from 0 to 9, got 10"),
+        (lambda: Disk(codec="zlib"), "codec= takes a codec of pullback.stores, got 'zlib'"),
+        (lambda: InMemory(Zlib), "codec= takes a codec of pullback.stores, got <class .*Zlib'>"),
+        (lambda: Stored(pb.Binomial(2), memory=Disk), "takes a place of pullback.stores, got <class .*Disk'>"),
+        (lambda: pb.Periodic(2, tier=Disk), "or a place of pullback.stores, got <class .*Disk'>"),
         (lambda: Zfp(-1.0), "Zfp takes a positive tolerance, got -1.0"),
     ],
 )

@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -55,6 +56,17 @@ def leapfrog(x):
     return now
 
 
+def left_early(x):
+    """Loops in marked steps, values from before them, and an end that no schedule has foreseen."""
+    u, c, table = x, np.exp(-x), np.linspace(0.1, 0.4, 4)
+    for k in pb.steps(40):
+        u = pb.fori_loop(0, 2, lambda j, v: np.sin(v) * c, u) + table[k % 4]
+        u[1:] += 0.1 * u[:-1]
+        if k == 30:
+            break
+    return u
+
+
 def unmarked(x):
     u, c = x, np.exp(-x)
     for _ in range(60):
@@ -72,7 +84,7 @@ def fortran(x):
     return np.sum(pb.fori_loop(0, 13, body, start))
 
 
-PROGRAMS = (fori, scanned, waiting, nested, leapfrog, unmarked, fortran)
+PROGRAMS = (fori, scanned, waiting, nested, leapfrog, left_early, unmarked, fortran)
 
 
 @frozen
@@ -138,6 +150,7 @@ def _own_directory(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.share(3, of=lambda f, staging, policy: f)
 @pytest.mark.parametrize("policy", ALL, ids=repr)
 @pytest.mark.parametrize("staging", ["off", "numpy"])
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -148,14 +161,42 @@ def test_the_same_bits_as_from_memory(f, policy, staging):
             assert bits(gradient(f, x, policy, 2)) == 2 * bits(expected)
 
 
+@pytest.mark.share(2, of=lambda f, staging, policy: f)
 @pytest.mark.parametrize(
     "policy", [TapesIn("disk"), TapesByWayOfMemory(), Stored(pb.SaveAll(), memory=Disk())], ids=repr
 )
 @pytest.mark.parametrize("staging", ["off", "numpy"])
-@pytest.mark.parametrize("f", [fori, scanned, nested, fortran])
+@pytest.mark.parametrize("f", [fori, scanned, nested, fortran, leapfrog, left_early])
 def test_tapes_come_back_too(f, policy, staging):
     with pb.using(staging=staging):
-        assert bits(gradient(f, X, policy, 2)) == 2 * bits(gradient(f, X, pb.SaveAll()))
+        for x in (X, 0.3 - X):
+            assert bits(gradient(f, x, policy, 2)) == 2 * bits(gradient(f, x, pb.SaveAll()))
+
+
+@pytest.mark.parametrize("policy", [TapesIn("disk"), TapesByWayOfMemory(), Stored(pb.SaveAll(), memory=Disk())])
+@pytest.mark.parametrize("f", [leapfrog, left_early])
+def test_tapes_that_nobody_reverses_are_let_go(f, policy):
+    pull = pb.vjp(f, X, policy=policy)[1]
+    pull.close()
+    assert pull.ledger.total == 0
+    pb.vjp(f, X, policy=policy)  # the fixture looks for files
+
+
+def test_tapes_of_marked_steps_are_not_in_memory():
+    def marked(u):
+        for _ in pb.steps(60):
+            u = np.sin(u) * u + 0.1
+        return np.sum(u)
+
+    x, peaks, gradients = np.linspace(0.1, 1.0, 50_000), [], []
+    for policy in (pb.SaveAll(), Stored(pb.SaveAll(), memory=Disk())):
+        pb.grad(marked, policy=policy)(x[:10])
+        tracemalloc.start()
+        gradients.append(pb.grad(marked, policy=policy)(x))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert gradients[0].tobytes() == gradients[1].tobytes()
+    assert peaks[1] < 20 * x.nbytes < 120 * x.nbytes < peaks[0]
 
 
 @pytest.mark.parametrize("policy", KNOWN, ids=repr)

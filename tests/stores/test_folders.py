@@ -9,6 +9,7 @@ import pullback as pb
 from pullback.stores import Disk, Zlib
 
 X = np.linspace(0.1, 0.9, 50)
+FSSPEC = "fsspec, which serves URLs, is an optional extra"
 
 
 def loop(x):
@@ -22,7 +23,7 @@ def pulled(policy):
 
 @pytest.mark.parametrize("codec", [None, Zlib()], ids=repr)
 def test_a_url(codec):
-    fsspec = pytest.importorskip("fsspec")
+    fsspec = pytest.importorskip("fsspec", reason=FSSPEC)
     files = fsspec.filesystem("memory")
     out, pull = pb.vjp(loop, X, policy=pb.Periodic(4, tier=Disk("memory://shared/here", codec=codec)))
     assert pull.report.stores
@@ -33,13 +34,23 @@ def test_a_url(codec):
 
 
 def test_a_url_of_this_machine(tmp_path):
-    pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec", reason=FSSPEC)
     assert pulled(pb.Periodic(4, tier=Disk(f"file://{tmp_path}"))) == pulled(pb.SaveAll())
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_url_of_this_machine_is_a_directory_with_locks(tmp_path):
+    """So what a killed run has left there is removed."""
+    pytest.importorskip("fsspec", reason=FSSPEC)
+    left = tmp_path / "pullback-1-abc"
+    left.mkdir()
+    (tmp_path / "pullback-1-abc.lock").touch()
+    pulled(pb.Periodic(4, tier=Disk(f"file://{tmp_path}")))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_part_behind_a_url_that_was_changed():
-    fsspec = pytest.importorskip("fsspec")
+    fsspec = pytest.importorskip("fsspec", reason=FSSPEC)
     files = fsspec.filesystem("memory")
     out, pull = pb.vjp(loop, X, policy=pb.Periodic(4, tier=Disk("memory://changed")))
     assert pull.report.stores

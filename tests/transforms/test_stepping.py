@@ -4,9 +4,11 @@ import contextlib
 
 import numpy as np
 import pytest
-from tests.programs.policies import MARKED, X
+from tests.programs.policies import MARKED, UNTOLD, X
 
 import pullback as pb
+
+pytestmark = pytest.mark.filterwarnings(UNTOLD)
 
 
 # checkpoint and stop_gradient.

@@ -120,3 +120,22 @@ def test_a_step_along_an_axis_of_one_element_is_none():
     assert a.strides != b.strides
     assert digest(a) == digest(b)
     assert short_digest(a) == short_digest(b)
+
+
+def test_a_whole_number_beyond_64_bits_is_told_by_its_value():
+    """Not by where it lies: a state that is one is the same when a step is run again."""
+    assert short_digest(2**70) == short_digest(2**35 * 2**35)
+    assert short_digest(2**70) != short_digest(2**70 + 1)
+    assert short_digest(np.longdouble(2) / 3) == short_digest(np.array(np.longdouble(2) / 3))
+
+
+@pytest.mark.parametrize("number", [2**70, -(2**64), 10**40, 2**63, -(2**63), True, -0.0, float("nan"), 1j, -0.0j])
+@pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute(), pb.Periodic(3, tier="disk")], ids=repr)
+def test_numbers_of_python_in_a_state(number, policy):
+    def f(x):
+        return np.sum(pb.fori_loop(0, 9, lambda k, s: (np.sin(s[0]) * 0.9, s[1] * 3), (x, number))[0])
+
+    x = np.linspace(0.1, 1, 4)
+    with np.errstate(all="ignore"):
+        for at in (x, 2 * x):
+            assert pb.grad(f, policy=policy)(at).tobytes() == pb.grad(f)(at).tobytes()

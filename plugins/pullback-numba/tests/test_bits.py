@@ -79,6 +79,7 @@ def heat_3d(k, u, c):
     return v
 
 
+@pytest.mark.share(4, of=lambda body, shape, dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("body", "shape"), [(heat_1d, (2000,)), (heat_2d, (41, 50)), (heat_3d, (14, 15, 16))], ids=["1d", "2d", "3d"]
@@ -89,6 +90,7 @@ def test_heat(body, shape, dtype):
     require_same(body, drawn(shape, dtype), captured=(drawn(inner, dtype, 1) * c if dtype == "f4" else c,))
 
 
+@pytest.mark.share(2, of=lambda dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_wave(dtype):
     def wave(k, state, c2):
@@ -104,6 +106,7 @@ def test_wave(dtype):
     assert told.count("edge(") > 0
 
 
+@pytest.mark.share(2, of=lambda dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_advection_in_place(dtype):
     """Both statements write what the other reads: upwind differences of an array into itself."""
@@ -160,6 +163,7 @@ def test_small_arrays_stay_numpys():
     require_same(heat_2d, drawn((20, 20), "f8"), captured=(0.1,), fused=False)
 
 
+@pytest.mark.share(2, of=lambda dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_special_values(dtype):

@@ -22,6 +22,7 @@ for kernel in compiling._KERNELS.values():
 
 def test_equal_nests_of_other_sizes_are_compiled_once(monkeypatch):
     monkeypatch.setattr(compiling, "_KERNELS", {})
+
     def gradient(n):
         def body(k, u):
             v = u * 0.5

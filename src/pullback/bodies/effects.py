@@ -25,6 +25,10 @@ P = ParamSpec("P")
 STEP: Final = "step_of_loop"
 """The name of the function that runs a step in a loop function; ``k`` and ``effects`` are names in it."""
 
+EFFECT: Final = "__pullback_effect__"
+"""Tells the functions that :func:`effect` returns. What they read and change is no business of a step that is run
+again: they are not."""
+
 
 @define(eq=False)
 class Effects:
@@ -110,7 +114,8 @@ def effect(function: Callable[P, Any]) -> Callable[P, Any]:
             call = partial(effects.asked, step, call)
         return call()
 
-    return update_wrapper(once, function)
+    vars(update_wrapper(once, function))[EFFECT] = True
+    return once
 
 
 def _loops_around() -> list[tuple[Effects, int]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
+from pullback.bodies.effects import EFFECT
 from pullback.recording.handles import Handle
 from pullback.words.sniffs import global_names
 
@@ -22,7 +23,7 @@ MOST = 10_000
 _PACKAGES = frozenset({"builtins", "numpy", "scipy", "pullback"})
 """Libraries wherever they lie."""
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range, Handle)
-_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
 _MISSING: Any = object()
 
 
@@ -52,15 +53,20 @@ class Reachable:
     arrays: dict[int, tuple[str, Any]] = field(factory=dict)
     """By identity: the name, and an array or something that NumPy reads as one where it lies."""
     generators: dict[int, Any] = field(factory=dict)
+    told: Callable[[str, Any], None] | None = None
+    """Who hears of every object, numbers too, with its name."""
     _seen: dict[int, Any] = field(factory=dict)
     """By identity; kept, so that no other object takes a number."""
 
     def walk(self, roots: Iterable[tuple[str, Any]], lasting: Iterable[CellType] = ()) -> "Reachable":
         """Look at everything from the roots on. ``lasting`` are cells that nobody binds anew."""
         self._seen.update((id(cell), cell) for cell in lasting)
-        waiting = deque(roots)
+        roots = list(roots)
+        waiting = deque([*roots, *(found for _, f in roots for found in _closed_over(f))])
         while waiting and len(self._seen) < MOST:
             name, x = waiting.popleft()
+            if self.told is not None:
+                self.told(name, x)
             if isinstance(x, _ATOMS) or id(x) in self._seen:
                 continue
             self._seen[id(x)] = x
@@ -75,7 +81,7 @@ class Reachable:
             yield from ((name, part) for part in (x.__self__, getattr(x, "__func__", None)))
         elif isinstance(x, partial):
             yield from ((name, part) for part in (x.func, x.args, x.keywords))
-        elif isinstance(x, _GENERATORS) or x is random:
+        elif isinstance(x, GENERATORS) or x is random:
             self.generators[id(x)] = x
         elif isinstance(x, np.ndarray | array.array | bytearray | memoryview):
             self.arrays[id(x)] = name, x
@@ -89,6 +95,8 @@ class Reachable:
             yield from self._of_object(name, x)
 
     def _of_function(self, name: str, f: FunctionType) -> Iterator[tuple[str, Any]]:
+        if EFFECT in f.__dict__:
+            return
         if _is_library(f.__module__):
             yield from ((name, getattr(f, "__wrapped__", None)),)
             return
@@ -123,15 +131,17 @@ class Reachable:
         if hasattr(x, "__array__") and not hasattr(x, "_tape"):
             self.arrays[id(x)] = name, x
         attributes = getattr(x, "__dict__", None)
+        slots = [slot for base in type(x).__mro__ for slot in _slots(base) if hasattr(x, slot)]
         if _is_library(type(x).__module__) and not isinstance(x, SimpleNamespace | Namespace):
-            held = attributes.values() if isinstance(attributes, dict) else ()
+            held = list(attributes.values()) if isinstance(attributes, dict) else []
+            held += [getattr(x, slot) for slot in slots]
             yield from ((name, value) for value in held if isinstance(value, np.ndarray | FunctionType))
             yield name, getattr(x, "__wrapped__", None)
             return
         if isinstance(attributes, dict):
             self.places.append(_keyed(f"{name}.__dict__", attributes, None, f"{name}.{{}}".format))
             yield from ((f"{name}.{key}", value) for key, value in attributes.items())
-        for slot in (slot for base in type(x).__mro__ for slot in _slots(base) if hasattr(x, slot)):
+        for slot in slots:
             self.places.append(_attribute(name, x, slot))
             yield f"{name}.{slot}", getattr(x, slot)
         yield f"type({name})", type(x)
@@ -151,6 +161,13 @@ class Reachable:
         else:
             self.places.append(Place(name, partial(tuple, x), partial(_refill, x), holds_items=True))
         yield from ((f"{name}[{key!r}]", item) for key, item in (x.items() if isinstance(x, dict) else enumerate(x)))
+
+
+def _closed_over(f: Any) -> Iterator[tuple[str, Any]]:
+    """What the cells of a function hold: of a body that a library has made this alone is looked at."""
+    if isinstance(f, FunctionType):
+        for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            yield from ((variable, content) for content in _content(cell))
 
 
 def _bind(namespace: dict[str, Any], key: str, value: Any) -> None:

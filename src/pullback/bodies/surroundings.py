@@ -37,9 +37,13 @@ class OnValues:
         self._seen: dict[int, tuple[Any, Any]] = {}
 
     def __enter__(self) -> None:
-        handles = [(cell, cell.cell_contents) for cell in self._cells]
-        self._handles = [pair for pair in handles if pair[1]._tape.mode in (PAUSED, CAPTURED)]
-        for cell, handle in self._handles:
+        self._handles: list[tuple[CellType, Any]] = []
+        for cell in self._cells:
+            handle = cell.cell_contents
+            mode = handle._tape.mode
+            if mode not in (PAUSED, CAPTURED):
+                continue
+            self._handles.append((cell, handle))
             value = handle._value
             if isinstance(value, Handle):
                 cell.cell_contents = freeze(value)
@@ -228,13 +232,15 @@ class Randomness:
         if not self._untouched():
             # Users of the legacy generator must be replayed too.
             self.seen_bits, self.seen = self._seen_now(), np.random.get_state(legacy=False)  # noqa: NPY002
-        return (self.seen, *map(_state, self.generators))
+        return (self.seen, *map(_state, self.generators)) if self.generators else (self.seen,)
 
     def restore(self, states: tuple[Any, ...]) -> None:
         """Put the states back."""
-        if not (states[0] is self.seen and self._untouched()):
+        if states[0] is not self.seen or not self._untouched():
             np.random.set_state(states[0])  # noqa: NPY002 - see save
             self.seen_bits, self.seen = self._seen_now(), states[0]
+        if not self.generators:
+            return
         for generator, state in zip(self.generators, states[1:], strict=True):
             if isinstance(generator, np.random.Generator):
                 generator.bit_generator.state = state
@@ -259,12 +265,11 @@ class Randomness:
         Whatever it draws moves its bits, but for one thing: the second of a pair of normal numbers, where it is kept
         for the next call.
         """
-        return (
-            self.seen is not None
-            and self.seen_bits is not None
-            and not self.seen["has_gauss"]
-            and self.seen_bits == self._legacy_bits()
-        )
+        bits, seen = self.seen_bits, self.seen
+        if bits is None or seen is None or seen["has_gauss"]:
+            return False
+        now = np.random.get_bit_generator()  # type: ignore[attr-defined]  # public, and not in NumPy's stubs
+        return bool(bits == (self.memory if now is self.bits else self._legacy_bits()))
 
     def _seen_now(self) -> bytearray | None:
         memory = self._legacy_bits()

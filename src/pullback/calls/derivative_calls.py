@@ -31,7 +31,7 @@ from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_valu
 from pullback.recording.recorder import INPUT, hold
 from pullback.recording.tape import FORWARD, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.conditions import errors_are_ordinary
+from pullback.staging.generated import errors_are_ordinary
 from pullback.tracing.running import Input, Traced, released_governor, something, tell
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here, site_text

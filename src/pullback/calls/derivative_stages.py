@@ -28,8 +28,8 @@ from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import Recorded
-from pullback.staging.stages import require_equal, stage_of
+from pullback.staging.recorded_steps import Recorded, require_equal
+from pullback.staging.stages import stage_of
 from pullback.tracing.tracer import KINDS
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import quiet
@@ -118,6 +118,12 @@ Program = Callable[[list[Any], list[Operation], list[Any]], list[Any]]
 
 def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *, with_value: bool) -> list[Any]:
     """The cotangent of each argument, as ``grad`` computes it, after the value if that is asked for."""
+    value, cts = swept(xs, lambda tape, given: _carried_out(tape, given, operations, operands))
+    return [*([value] if with_value else []), *cts]
+
+
+def swept(xs: list[Any], compute: Callable[[Tape, list[Any]], Any]) -> tuple[Any, list[Any]]:
+    """What ``compute`` gives of handles of a trace, and the cotangent of each."""
     tape = Tape(next_level(), KINDS)
     given = []
     for x in xs:
@@ -126,7 +132,7 @@ def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *,
         tape.records.append((INPUT.opcode, 0))
     tape.n_inputs = len(given)
     with Tracing(tape):
-        out = _carried_out(tape, given, operations, operands)
+        out = compute(tape, given)
     tape.close()
     found = layout_of(out)
     if is_array(out) or found.shape != () or found.dtype != np.float64:
@@ -139,7 +145,7 @@ def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *,
     sweep(tape, tape.n_inputs, len(tape.records), (one,))
     if run is not None:
         run.sweeps = False
-    return [*([out._value] if with_value else []), *one.cts[: tape.n_inputs]]
+    return out._value, one.cts[: tape.n_inputs]
 
 
 def pushed(tangents: Any, kind: Any, program: Program | None = None) -> Program:
@@ -189,17 +195,24 @@ def _derived(
     if len(operations) > MOST_OPERATIONS:
         raise NotStageableError("too many operations")
     with quiet():
-        wanted = program([_copied(x) for x in inputs], operations, [_copied(x) for x in operands])
         _require_result(inputs[: _n_arguments(operations)], operations, operands, result)
+    exits, constants = exits_of(lambda xs: program(xs, operations, [_copied(x) for x in operands]), inputs)
+    return Derived([_copied(x) for x in operands], exits, constants)
+
+
+def exits_of(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tuple[Exits, list[Any]]:
+    """The stage of a program, and its constants; raises where there is none."""
+    with quiet():
+        wanted = program([_copied(x) for x in inputs])
         run = _run(inputs)
         with Tracing(run.tape):
-            returned = program([run.enter(_copied(x)) for x in inputs], operations, [_copied(x) for x in operands])
+            returned = program([run.enter(_copied(x)) for x in inputs])
         run.finish(returned, [])
     stage = stage_of(_recorded(run, returned, wanted))
     stage.records = [record if record[-1] >= 0 else (*record[:-1], ~record[-1]) for record in stage.records]
     sites = stage.record.sites
     sites.update((line, (~site, "")) for line, (site, _) in list(sites.items()) if site < 0)
-    return Derived([_copied(x) for x in operands], Exits(stage), run.constants)
+    return Exits(stage), run.constants
 
 
 def _n_arguments(operations: list[Operation]) -> int:

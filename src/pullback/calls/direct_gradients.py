@@ -18,7 +18,7 @@ from pullback.recording.handles import SHARED, make
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.conditions import errors_are_ordinary
+from pullback.staging.generated import errors_are_ordinary
 from pullback.tracing.running import Input, Traced, overlapping, released_governor, something
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here

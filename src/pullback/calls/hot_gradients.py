@@ -7,14 +7,17 @@ then staged as by its decorator, where it does the same in each call; one that d
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from attrs import define, field
 
+from pullback.calls.known_functions import CARRIED, calls_staged, staged_of
 from pullback.memory.in_force import nothing_in_force, recording_alone, staging_in_force
 from pullback.recording.tape import SMALL, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
+from pullback.tracing.running import Traced
 
 FEW = 32
 """Records up to which a function is small."""
@@ -28,6 +31,13 @@ class Hot:
     """What is known of the gradient of one function."""
 
     f: Callable[..., Any]
+    which: Any
+    """The arguments that are chosen."""
+    with_value: bool
+    usual: bool
+    """Whether nothing is asked but which arguments."""
+    anew: Callable[[], Any]
+    """Makes such a gradient of which nothing is known, and what is known of it."""
     known: Any = field(init=False)
     """Of a staged function what is known of it; None before it pays."""
     by_itself: bool = field(init=False)
@@ -35,14 +45,45 @@ class Hot:
     n_trials: int = field(default=0, init=False)
     over: bool = field(default=False, init=False)
     at_once: Any = field(default=None, init=False)
+    itself: Any = field(default=None, init=False)
+    """The gradient that users have, held weakly."""
+    warm: Any = field(default=None, init=False)
+    """The entries of its own derivatives, and for a function that no decorator staged, of the gradient."""
+    calls_staged: bool | None = field(default=None, init=False)
+    """Whether the function names a staged one, or a gradient; None before that is asked."""
 
     def __attrs_post_init__(self) -> None:
         self.known = staged_of(self.f)
         self.by_itself = self.known is None
 
-    def gradient(self, args: tuple[Any, ...], where: Sequence[int], *, with_value: bool) -> tuple[Any, Any]:
+    def named(self, made: Any) -> Any:
+        """The gradient, as users have it: derivatives of it find what is known."""
+        made.__pullback_hot__, self.itself = self, ref(made)
+        return made
+
+    def gradient(self, args: tuple[Any, ...], where: tuple[int, ...]) -> tuple[Any, Any, Any]:
+        """The result in a tuple; or None, then the finished trace or None, and the function as it is to be called where
+        there is none: such that a stage comes about, where that is wanted."""
+        carried = CARRIED.get() if self.usual else None
+        if carried is not None:
+            return (self.told(carried(self.f, args, where)),), None, self.f
+        entered = self.entered(args, where)
+        if entered is not None:
+            return entered, None, self.f
+        at_once, called = self.traced(args, where)
+        if at_once is None or type(at_once[0]) is Traced:
+            return None, at_once, called
+        return (self.told(at_once),), None, called
+
+    def told(self, both: tuple[Any, Any]) -> Any:
+        """Value and cotangents, in the form that was asked for."""
+        value, cts = both
+        found = self.which.structured(cts) if self.which.several else cts[0]
+        return (value, found) if self.with_value else found
+
+    def traced(self, args: tuple[Any, ...], where: Sequence[int]) -> tuple[Any, Any]:
         """As ``calls.direct_gradients.gradient_at_once``, and the function as it is to be called where that gives
-        None: such that a stage comes about, where that is wanted."""
+        None."""
         known = self.known
         if self.over:
             return None, self.f
@@ -60,12 +101,32 @@ class Hot:
 
             self.at_once = gradient_alone if self.by_itself else gradient_at_once
         if not self.by_itself:
-            return self.at_once(known, args, where, with_value=with_value), self.f
+            return self.at_once(known, args, where, with_value=self.with_value), self.f
         found = self.at_once(known, args, where)
         if found is None or not known.open_runs.runs:
             self.n_trials += 1
             self.over = self.n_trials > TRIALS
         return found, named_as(self.f, self.learning) if found is None else self.f
+
+    def entered(self, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+        """What the entry of a warm call gives, in a tuple; None where there is none. See ``calls.entries``."""
+        if not self.usual:
+            return None
+        if self.by_itself:
+            if self.calls_staged is None:
+                self.calls_staged = calls_staged(self.f)
+            if not self.calls_staged and (self.over or self.known is None or not all(map(_is_small, args))):
+                return None
+            owner: Any = self
+        else:
+            owner = self.known
+        warm = owner.warm
+        if warm is None:
+            # Imported here as below.
+            from pullback.calls.entry_making import warm_of  # noqa: PLC0415
+
+            warm = owner.warm = warm_of(owner)
+        return warm.gradient(owner, args, where, self.told, lambda: self.anew()[0](*args))
 
     def learning(self, *args: Any) -> Any:
         """The function, whose operations are looked at by what is known of it."""
@@ -91,13 +152,6 @@ def named_as(f: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
     called.__name__ = str(getattr(f, "__name__", f))
     return called
-
-
-def staged_of(f: Any) -> Any:
-    """What is known of a staged function; None for any other, one among them that was made to look like it, as by
-    ``functools.wraps``."""
-    known = getattr(f, "__pullback_staged__", None)
-    return None if known is None or known.itself is None or known.itself() is not f else known
 
 
 def _is_small(arg: Any) -> bool:

@@ -20,7 +20,7 @@ from pullback.memory.sweep import release_records
 from pullback.recording.tape import NOTHING_KEPT, Tape
 from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
-from pullback.staging.conditions import say_line, usable, warn
+from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.running import tell
 from pullback.words.sniffs import error_state, holders, under_error_state

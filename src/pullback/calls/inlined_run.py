@@ -194,7 +194,8 @@ class InlinedRun(ShadowRun):
                 continue
             if id(twin) in outside:
                 self.left.append((twin, twin._id))
-                kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.tracer
+                # Not a tracer: what holds one of these marks it as saved, and the refusal of writes would be lost.
+                kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.buffer
                 twin = make(kind, freeze(resolve(twin))._value, twin._id, around, FROZEN)
             become(handle, twin)
         self.tape.mode, self.tape.inner = CAPTURED, around

@@ -21,9 +21,9 @@ from pullback.rules.forms import FORMS
 from pullback.staging.forward_statements import Forward, NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
+from pullback.staging.recorded_steps import draw, require_equal
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.shelf import Recent
-from pullback.staging.stages import draw, require_equal
 from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace

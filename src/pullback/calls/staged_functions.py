@@ -31,8 +31,8 @@ from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.quick_operators import Known
 from pullback.shadow.valueless import VALUELESS
-from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.forward_statements import NotStageableError
+from pullback.staging.generated import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.shelf import Shelf, Variants, shelf_of
 from pullback.staging.stages import Stage
 from pullback.staging.workspaces import Workspace
@@ -55,7 +55,8 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
     which compare each operation with what is known, as in the steps of a loop; then generated functions compute it.
     Where an operation is another one, the same call goes on as if the decorator were not there. Kinds are shape, dtype
     and strides of traced values; all else may change, as the operations say. A traced value may leave ``f`` by
-    ``return`` alone (:class:`TracerError` where it is used).
+    ``return`` alone (:class:`TracerError` where it is used). A warm ``grad`` or ``jvp`` does not run ``f`` where its
+    bytecode shows that it does the same again (docs/staging.md).
 
     ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``; ``threads`` (default:
     that of :func:`using`, else 1) says among how many threads large arrays are divided. Raises :class:`StructureError`
@@ -108,6 +109,8 @@ class StagedFunction:
     """By kind of derivative and what enters: what is known of derivatives within others."""
     open_runs: OpenRuns = field(factory=OpenRuns, init=False)
     """Runs that serve one call after another, by the derivative that is asked for."""
+    warm: Any = field(default=None, init=False)
+    """The entries of its gradients and tangents, once such are asked for."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that calls read, shared while somebody holds them."""
 
@@ -158,7 +161,7 @@ class StagedFunction:
 
     def closed(self, hot: HotRun, variants: Variants) -> None:
         """An open run ends after all."""
-        self._ended(hot.run, variants, whole=True)
+        self.ended(hot.run, variants, whole=True)
         self.put_back(hot.run, hot.works)
 
     def followed(self, hot: HotRun, args: Sequence[Any], values: list[Any], variants: Variants) -> Any:
@@ -171,13 +174,13 @@ class StagedFunction:
             parts = hot.returned_by(self.f, args, values, partial(self.parts_of, run=run))
             if parts is None:
                 if hot.ready is None:
-                    hot.ready = Ready(self._exits(run, variants))
+                    hot.ready = Ready(self.exits_of(run, variants))
                 whole, found = True, hot.ready.forward(run.inputs, run.values, run.constants)
                 hot.stays = hot.over()
                 return hot.ready.exits, *found
             returned, definition = parts
             if run.following is not None and definition is None:
-                exits, whole = self._exits(run, variants), True
+                exits, whole = self.exits_of(run, variants), True
                 returned.clear()
                 found = self._values(run, works, exits)
                 hot.stays = hot.over()
@@ -190,7 +193,7 @@ class StagedFunction:
             return None, leaves[0] if definition is None else unflatten(definition, leaves), None
         finally:
             if not hot.stays:
-                self._ended(run, variants, whole=whole)
+                self.ended(run, variants, whole=whole)
                 self.put_back(run, works)
 
     def _run(self, tape: Tape, leaves: Sequence[Any], definition: Any, given: list[Any], variants: Variants) -> Any:
@@ -215,7 +218,7 @@ class StagedFunction:
             else:
                 found = self._recorded(tape, run, variants, ids, start, returned)
         finally:
-            self._ended(run, variants, whole=whole)
+            self.ended(run, variants, whole=whole)
             self.put_back(run, works)
         return found[0] if out_definition is None else unflatten(out_definition, found)
 
@@ -259,7 +262,7 @@ class StagedFunction:
                 run.finish(returned, [])
         return returned, out_definition
 
-    def _ended(self, run: InlinedRun, variants: Variants, *, whole: bool) -> None:
+    def ended(self, run: InlinedRun, variants: Variants, *, whole: bool) -> None:
         """The run is over, however it ended."""
         if run.following is not None and any(stage.known is run.following and stage.masks for stage in variants.stages):
             run.masked = True
@@ -270,7 +273,7 @@ class StagedFunction:
         leaves: list[Any],
     ) -> list[Any]:  # fmt: skip
         """The call has done what is known: it is computed, and is one record, which holds what its slots have."""
-        exits = self._exits(run, variants)
+        exits = self.exits_of(run, variants)
         if not exits.stage.record.reads:
             self._hold(run, exits.stage)
         values, slots = self._values(run, works, exits)
@@ -291,7 +294,7 @@ class StagedFunction:
             if held:
                 run.inputs[k] = hold(run.outside[k], run.inputs[k], run.eager.opened())
 
-    def _exits(self, run: InlinedRun, variants: Variants) -> Exits:
+    def exits_of(self, run: InlinedRun, variants: Variants) -> Exits:
         """Of the stage that was followed."""
         for stage in variants.stages:
             if stage.known is run.following:

@@ -3,11 +3,12 @@
 import heapq
 from collections.abc import Hashable, Iterable
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import frozen
 
 S = TypeVar("S", bound=Hashable)
+INFINITE: Final = float("inf")
 
 
 class Problem(Protocol[S]):
@@ -32,14 +33,17 @@ class Found:
     complete: bool
 
 
-def cheapest(problem: Problem[S], start: S, most_states: int) -> Found:
-    """The cheapest way, or none within ``most_states`` states looked at."""
+def cheapest(
+    problem: Problem[S], start: S, most_states: int, *, below: float = INFINITE, most_met: float = INFINITE
+) -> Found:
+    """The cheapest way, or none within ``most_states`` states looked at and ``most_met`` met; none either where it does
+    not cost less than ``below``."""
     numbers = count()
     least: dict[S, float] = {start: 0.0}
     came: dict[S, tuple[S, Any]] = {}
     heap = [(problem.bound(start), next(numbers), start)]
     closed: set[S] = set()
-    while heap and len(closed) < most_states:
+    while heap and len(closed) < most_states and len(least) < most_met:
         _, _, state = heapq.heappop(heap)
         if state in closed:
             continue
@@ -47,10 +51,12 @@ def cheapest(problem: Problem[S], start: S, most_states: int) -> Found:
             return Found(least[state], _way(came, state), complete=True)
         closed.add(state)
         for cost, after, done in problem.moves(state):
+            if len(least) >= most_met:
+                return Found(INFINITE, None, complete=False)
             total = least[state] + cost
             if after not in closed and total < least.get(after, float("inf")):
                 bound = problem.bound(after)
-                if bound < float("inf"):
+                if total + bound < below:
                     least[after], came[after] = total, (state, done)
                     # of equals the newest first: it is the nearest to the goal
                     heapq.heappush(heap, (total + bound, -next(numbers), after))

@@ -9,12 +9,14 @@ import inspect
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
-from pullback.loops.loop_record import LOOP, LoopRecord
+from pullback.loops.loop_functions import LOOP
+from pullback.loops.loop_record import LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
@@ -23,8 +25,10 @@ from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
-from pullback.tracing.running import Traced, run_traced
+from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
+from pullback.transforms.pulls import Pull
+from pullback.transforms.reverse import traced_under
 from pullback.words.call_sites import public, site_line, site_text
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
@@ -41,15 +45,19 @@ def record(f: Callable[..., Any], *args: Any) -> Graph:
     It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
     save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
     """
-    traced, _ = traced_once(f, args)
-    return graph_of(traced, f)
+    with traced_once(f, args) as (traced, _):
+        return graph_of(traced, f)
 
 
-def traced_once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Traced, Ledger]:
-    """One run of ``f`` under save-all, every float or complex leaf of the arguments an input, and the ledger of its
-    loops."""
-    ledger = Ledger()
-    return run_traced(f, args, {}, range(len(args)), allow_int=True, policy=SaveAll(), ledger=ledger), ledger
+@contextmanager
+def traced_once(f: Callable[..., Any], args: tuple[Any, ...], policy: Any = None) -> Iterator[tuple[Traced, Ledger]]:
+    """One run of ``f`` under a policy, by default save-all, every float or complex leaf of the arguments an input, and
+    the ledger of what is held; after the block nothing is."""
+    traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), allow_int=True, repeatable=True)
+    try:
+        yield traced, ledger
+    finally:
+        Pull(traced, ledger).close()
 
 
 def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:

@@ -1,18 +1,21 @@
-"""``plan``: the forecast of what a policy will hold and execute, made without the reverse pass."""
+"""The forecast of what a policy will hold and execute, made without the reverse pass."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define, field, frozen
 
-from pullback.memory.in_force import planning, policy_in_force
-from pullback.memory.ledger import mib
+from pullback.loops.forecast import Forecast
+from pullback.memory.in_force import MEASURED, planning
+from pullback.memory.ledger import Ledger, Report, mib
 from pullback.policies.base import MemoryPolicy
 from pullback.recording.handles import Handle
 from pullback.recording.recorder import form_of
+from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import forward, vjp
-from pullback.words.call_sites import public
+from pullback.words.errors import BudgetError
 from pullback.words.structures import flatten, map_leaves
 
 
@@ -25,45 +28,161 @@ class Plan:
     n_forward: int
     peak_bytes: int
     bytes_by_reason: dict[str, int]
+    seconds: float | None = None
+    """Of the forward and the reverse pass together: of what was run, or from a few measured steps."""
+    save_all_bytes: int | None = None
+    """What save-all holds at the peak, where that is no more than under this policy."""
+    choices: tuple[Any, ...] = ()
+    """What a policy has decided within the run."""
+    working_bytes: int | None = None
+    """What a step of a loop takes at most while it runs, beside what is held: the running state, cotangents,
+    temporaries."""
+    stores: tuple[Any, ...] = ()
+    """What tiers other than plain memory will do: a :class:`~pullback.stores.figures.StoreReport` each, with the parts
+    written and read, and the bytes given."""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
-        return (
-            f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps"
+        working = "" if self.working_bytes is None else f" and at most {mib(self.working_bytes)} at work"
+        text = (
+            f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}){working}, "
+            f"{self.n_forward} forward steps"
         )
+        if self.seconds is not None:
+            text += f", {self.seconds:.2g} s"
+        if self.save_all_bytes is not None:
+            text += f"; SaveAll holds less: {mib(self.save_all_bytes)}, and runs nothing again"
+        return "; ".join((text, *map(str, self.stores), *map(str, self.choices)))
 
 
-@public
-def plan(f: Callable[..., Any], *args: Any, policy: Any = None) -> Plan:
-    """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force); equal to what the report says
-    afterwards.
+@define(eq=False)
+class Trial:
+    """A program that was run once, forward, its loop functions on names of buffers."""
+
+    loops: list[Any]
+    """Their records, in the order in which they began."""
+    pull: Pull
+    elapsed_seconds: float
+    ended: bool
+    """Whether names tell all: no marked steps or cut code, no loop in a loop, no steps that differ."""
+    reached: set[int] = field(factory=set)
+    """The loops (by ``id``) that a cotangent of the output reaches; the others are not reversed."""
+    steps: list[int] = field(factory=list, init=False)
+    """Of each loop, once it is planned: the forward steps."""
+
+    @property
+    def loops_first(self) -> bool:
+        """Whether no plain code comes before the first loop function."""
+        tape = self.pull.tape
+        first = tape.records[tape.n_inputs] if len(tape.records) > tape.n_inputs else None
+        return first is not None and bool(form_of(first).wide)
+
+    def plan(self, policy: MemoryPolicy) -> Plan:
+        """The figures of the policy that the program was run under."""
+        ledger, runs = self.pull.ledger, {id(loop): loop.forecast for loop in self.loops}
+        self.steps = [loop.forecast.n_swept for loop in self.loops]
+        for k, n in self._reverse(runs, ledger):
+            self.steps[k] += n
+        report = self.pull.report
+        return _plan_of(policy, ledger.n_forward, report)
+
+    def under(self, policy: MemoryPolicy) -> tuple[Plan, list[int]]:
+        """Those of another policy, of which no step need be run; and the forward steps of each loop.
+
+        Raises :class:`PolicyError` where the policy cannot serve a loop, :class:`BudgetError` where it is too little.
+        """
+        ledger, runs, steps = Ledger(working_bytes=self.pull.ledger.working_bytes), {}, []
+        tape = self.pull.tape
+        for loop in self.loops:
+            before = ledger.n_forward
+            ledger.hold(loop.booked)
+            runs[id(loop)] = loop.forecast.under(loop, policy, ledger)
+            steps.append(ledger.n_forward - before)
+        for k, n in self._reverse(runs, ledger):
+            steps[k] += n
+        ledger.lenders.clear()
+        plan = _plan_of(policy, ledger.n_forward, ledger.report(ledger.plain_bytes(tape.records)))
+        return plan, steps
+
+    def _reverse(self, runs: dict[int, Forecast], ledger: Ledger) -> list[tuple[int, int]]:
+        """The reverse pass on names; the forward steps in it by the number of each loop that is reversed."""
+        found = []
+        for k, loop in reversed(list(enumerate(self.loops))):
+            before = ledger.n_forward
+            if id(loop) in self.reached:
+                ledger.lends_no_more(runs[id(loop)])
+                with ledger.holding(loop.ct_items()):
+                    runs[id(loop)].reverse()
+            found.append((k, ledger.n_forward - before))
+        return found
+
+    def close(self) -> None:
+        """Release everything."""
+        for loop in self.loops:
+            loop.chain.release()
+        self.pull.ledger.lenders.clear()
+        self.pull.close()
+
+
+def tried(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Trial:
+    """The :class:`Trial` of ``vjp(f, *args)`` under a policy.
 
     ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and
-    the schedule is carried out on names of buffers, every later step of a loop being taken to hold what the second and
-    third do. A program whose plain code a policy governs (marked steps, or no marks at all), a loop inside a loop, or a
-    loop whose second and third steps differ, is run forward and reverse instead.
+    the schedule is carried out on names of buffers.
     """
-    governing = policy_in_force(policy)
+    began = time.perf_counter()
     with planning() as loops:
-        traced, pull = forward(f, args, {}, range(len(args)), governing, allow_int=True, repeatable=True)
-    ledger = pull.ledger
+        traced, pull = forward(f, args, {}, range(len(args)), policy, allow_int=True, repeatable=True)
+    elapsed = time.perf_counter() - began
     governor = traced.governor
-    if (governor is not None and governor.chains) or any(loop.forecast.uneven for loop in loops):
-        pull.close()
-        return _measured(f, args, governing)
-    active = _reached(traced)
-    for loop in reversed(loops):
-        if id(loop) in active:
-            with ledger.holding(loop.ct_items()):
-                loop.forecast.reverse()
-        loop.chain.release()
+    chains = governor is not None and bool(governor.chains)
+    own = _loops_of(traced)
+    uneven = any(loop.forecast.uneven or id(loop) not in own for loop in loops)
+    return Trial(loops, pull, elapsed, not chains and not uneven, _reached(traced))
+
+
+def forecast_of(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> tuple[Plan, Trial | None]:
+    """The :class:`Plan`, and the trial where it tells all; else the program is run forward and reverse."""
+    if policy.within is not None:
+        return measured(f, args, policy), None
+    try:
+        trial = tried(f, args, policy)
+    except BudgetError:  # a forecast of a loop inside a loop holds other bytes than the run, which has the last word
+        return measured(f, args, policy), None
+    if trial.ended:
+        return trial.plan(policy), trial
+    trial.close()
+    return measured(f, args, policy), None
+
+
+def measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
+    """The figures of one forward and one reverse pass that are run."""
+    began, token = time.perf_counter(), MEASURED.set(True)
+    try:
+        out, pull = vjp(f, *args, policy=policy)
+        pull(map_leaves(np.ones_like, out))
+    finally:
+        MEASURED.reset(token)
+    elapsed = time.perf_counter() - began
     report = pull.report
     pull.close()
-    return Plan(governing, ledger.n_forward, report.peak_bytes, report.bytes_by_reason)
+    return _plan_of(policy, report.n_forward, report, elapsed)
+
+
+def _plan_of(policy: MemoryPolicy, n_forward: int, report: Report, seconds: float | None = None) -> Plan:
+    return Plan(
+        policy, n_forward, report.peak_bytes, report.bytes_by_reason, seconds,
+        choices=report.choices, working_bytes=report.working_bytes, stores=report.stores,
+    )  # fmt: skip
+
+
+def _loops_of(traced: Any) -> set[int]:
+    """The loops (by ``id``) that are records of the program itself, not of a step of another loop."""
+    records = traced.tape.records
+    return {id(record[2]) for record in records if record is not None and form_of(record).wide}
 
 
 def _reached(traced: Any) -> set[int]:
-    """The loops (by ``id``) that a cotangent of the output reaches; the others are not reversed."""
     tape = traced.tape
     ids = {
         leaf._id
@@ -79,12 +198,3 @@ def _reached(traced: Any) -> set[int]:
             if form.wide:
                 loops.add(id(record[2]))
     return loops
-
-
-def _measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
-    """The figures of one forward and one reverse pass that are run."""
-    out, pull = vjp(f, *args, policy=policy)
-    pull(map_leaves(np.ones_like, out))
-    report = pull.report
-    pull.close()
-    return Plan(policy, report.n_forward, report.peak_bytes, report.bytes_by_reason)

@@ -7,6 +7,20 @@ from attrs import define, field
 
 from pullback.memory.in_force import watching
 from pullback.memory.ledger import Report, mib
+from pullback.words.byte_sizes import as_bytes
+from pullback.words.errors import CheckError
+
+
+def require_peak(what: str, peak_bytes: int, bytes_by_reason: dict[str, int], budget: int | str) -> None:
+    """Raise :class:`CheckError` where more than ``budget`` bytes were held at the peak."""
+    most = as_bytes(budget, "budget")
+    if peak_bytes > most:
+        parts = ", ".join(f"{reason} {mib(n)}" for reason, n in bytes_by_reason.items() if n)
+        raise CheckError(
+            f"{what} held {peak_bytes:,} bytes at the peak, {peak_bytes - most:,} more than the {most:,} that are "
+            f"allowed ({parts}); pullback.saved(f, ...) lists them by your lines, and "
+            f"pullback.plan(f, ..., budget={most}) names a policy that keeps to it"
+        )
 
 
 @define(eq=False)
@@ -35,6 +49,11 @@ class Watch:
     def bytes_by_reason(self) -> dict[str, int]:
         """The bytes of that pass by reason."""
         return dict(self.largest.bytes_by_reason) if self.largest is not None else {}
+
+    def assert_peak(self, budget: int | str) -> None:
+        """Nothing, if no pass held more than so many bytes (``"200 MB"``) at the peak; else raises
+        :class:`CheckError`, an ``AssertionError``, with what held them."""
+        require_peak("a reverse pass", self.peak_bytes, self.bytes_by_reason, budget)
 
     def note(self, report: Report) -> None:
         """A reverse pass has ended."""

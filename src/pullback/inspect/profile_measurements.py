@@ -8,20 +8,21 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import Factory, evolve, frozen
+from attrs import Factory, frozen
 from numpy.typing import NDArray
 
+from pullback.machine.actions import Delete, Save
+from pullback.machine.simulator import machine_for, play
 from pullback.memory.ledger import Report
-from pullback.policies.actions import Delete, Save
 from pullback.policies.base import MemoryPolicy
-from pullback.policies.simulator import machine_for, play
+from pullback.policies.wrapping import Wrapping
 from pullback.testing.comparing.differences import flatten as side_by_side
 from pullback.testing.comparing.differences import inner, random_like, richardson
 from pullback.testing.comparing.trees import inexact_leaves
@@ -40,11 +41,13 @@ RSS_INTERVAL = 0.005
 
 @frozen(eq=False)
 class Program:
-    """``f(*args)``, differentiated with respect to the arguments at ``argnums``; the others stay as they are."""
+    """``f(*args, **kwargs)``, differentiated with respect to the arguments at ``argnums``; the others stay as they
+    are."""
 
     f: Callable[..., Any]
     args: tuple[Any, ...]
     argnums: tuple[int, ...]
+    kwargs: dict[str, Any] = Factory(dict)
 
     @property
     def active(self) -> tuple[Any, ...]:
@@ -53,33 +56,40 @@ class Program:
 
     def call(self, *active: Any) -> Any:
         """``f`` as a function of these arguments alone."""
-        return function_of_chosen(self.f, self.args, {}, self.argnums)(*active)
+        return function_of_chosen(self.f, self.args, self.kwargs, self.argnums)(*active)
 
 
-def make_program(f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> Program:
+def make_program(
+    f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...], kwargs: dict[str, Any] | None = None
+) -> Program:
     """The :class:`Program`; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that
     is not there, and for one named twice."""
-    return Program(f, args, positions((argnums,) if isinstance(argnums, int) else argnums, args, f))
+    return Program(f, args, positions((argnums,) if isinstance(argnums, int) else argnums, args, f), kwargs or {})
 
 
 @frozen(eq=False)
 class Run:
-    """One gradient under a policy, the report of its pull, and the seconds of forward and reverse."""
+    """One gradient under a policy, the report of its pull, and the seconds of forward and reverse: what the clock on
+    the wall says, and what the processor has worked for this process."""
 
     gradient: tuple[Any, ...]
     report: Report
     elapsed_seconds: float
+    cpu_seconds: float
+    forward_seconds: float
+    """The part of ``elapsed_seconds`` before the pull."""
 
 
 def run_once(program: Program, policy: MemoryPolicy) -> Run:
     """Forward and reverse under ``policy``. The seed is 1 for a scalar output, normal numbers of a fixed generator
     otherwise."""
-    began = time.perf_counter()
+    worked, began = time.process_time(), time.perf_counter()
     out, pull = vjp(program.call, *program.active, policy=policy)
+    turned = time.perf_counter()
     try:
         gradient = pull(seed_of(out))
-        elapsed = time.perf_counter() - began
-        return Run(gradient, pull.report, elapsed)
+        elapsed, worked = time.perf_counter() - began, time.process_time() - worked
+        return Run(gradient, pull.report, elapsed, worked, turned - began)
     finally:
         pull.close()
 
@@ -95,21 +105,20 @@ def seed_of(out: Any) -> Any:
     )
 
 
-def plain_seconds(program: Program) -> float:
-    """Seconds of one run on plain arrays."""
-    began = time.perf_counter()
-    program.f(*program.args)
-    return time.perf_counter() - began
+def plain_seconds(program: Program) -> tuple[float, float]:
+    """Seconds of one run on plain arrays, by the clock and by the processor."""
+    worked, began = time.process_time(), time.perf_counter()
+    program.f(*program.args, **program.kwargs)
+    return time.perf_counter() - began, time.process_time() - worked
 
 
 # ------------------------------------------------------------------------------------------------ what the schedule did
 
 
 @frozen(repr=False)
-class Watched(MemoryPolicy):
+class Watched(Wrapping):
     """The policy itself, with a note of every schedule that it was asked for, by length and sizes."""
 
-    policy: MemoryPolicy
     schedules: dict[Any, Any] = Factory(dict)
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
@@ -117,13 +126,6 @@ class Watched(MemoryPolicy):
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         self.schedules[n, state_bytes, tape_bytes] = schedule
         return schedule
-
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
-        """The same of the policy that keeps these bytes free."""
-        return evolve(self, policy=self.policy.reserving(nbytes, start_held=start_held))
-
-    def __repr__(self) -> str:
-        return repr(self.policy)
 
 
 def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
@@ -250,6 +252,20 @@ def has_memory_profiler() -> bool:
     return find_spec("memory_profiler") is not None
 
 
+def why_not_sent(program: Program, policies: Sequence[MemoryPolicy]) -> str:
+    """Why a program cannot be measured in a process of its own, and the remedy; empty where it can."""
+    if not has_memory_profiler():
+        return "memory-profiler reads it, which is missing: install pullback[demo]"
+    name = name_of(program.f)
+    if getattr(program.f, "__module__", None) == "__main__":
+        return f"{name} is defined in a script or notebook, where another process cannot find it: put it in a module"
+    try:
+        pickle.dumps((program, *policies))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return f"{name} with its arguments cannot be pickled ({error}): define it at the top level of a module"
+    return ""
+
+
 def peak_rss(program: Program, policy: MemoryPolicy) -> int:
     """Most bytes resident while a process of its own computes the gradient once; interpreter, libraries and arguments
     included.
@@ -258,17 +274,9 @@ def peak_rss(program: Program, policy: MemoryPolicy) -> int:
     be defined at the top level of a module. Raises ``PullbackError`` where it cannot, where memory-profiler is missing,
     or where the process fails.
     """
-    if not has_memory_profiler():
-        raise PullbackError(
-            "the peak RSS is read with memory-profiler, which is missing: install pullback[demo], or leave rss out"
-        )
-    try:
-        payload = pickle.dumps((program, policy))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise PullbackError(
-            f"the peak RSS is read in a process of its own, and {name_of(program.f)} with its arguments cannot be "
-            f"pickled to get there ({error}); define it at the top level of a module, or leave rss out"
-        ) from error
+    if why := why_not_sent(program, (policy,)):
+        raise PullbackError(f"the peak RSS is read in a process of its own, and {why}, or leave rss out")
+    payload = pickle.dumps((program, policy))
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, PAYLOAD).write_bytes(payload)
         search_path = os.pathsep.join(part for part in sys.path if part)

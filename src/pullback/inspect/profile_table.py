@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import Any, overload
 
 import numpy as np
 from attrs import asdict, define, evolve, field, frozen
 
-from pullback.inspect.plan_forecast import plan
-from pullback.inspect.profile_block import Watch
+from pullback.inspect.plan_forecast import forecast_of
+from pullback.inspect.profile_block import Watch, require_peak
 from pullback.inspect.profile_measurements import (
     DotProduct,
     Program,
@@ -21,8 +22,10 @@ from pullback.inspect.profile_measurements import (
     plain_seconds,
     run_once,
     taylor_rate,
+    why_not_sent,
 )
 from pullback.inspect.tables import Column, Table
+from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
@@ -31,6 +34,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms.argnums import name_of
 from pullback.words.call_sites import public
+from pullback.words.errors import PolicyError
 from pullback.words.structures import flatten
 
 Progress = Callable[[str, int, int], None]
@@ -63,9 +67,13 @@ class Row:
     rss_bytes: int | None
     """Peak resident set of a process of its own that computes this gradient, interpreter and libraries included."""
     seconds: float
-    """Forward and reverse, the least of the runs."""
+    """Forward and reverse by the clock on the wall, the least of the runs."""
+    forward_seconds: float
+    """The part of it before the pull."""
+    cpu_seconds: float
+    """What the processor has worked, the least of the runs."""
     ratio: float
-    """``seconds`` relative to one plain forward run."""
+    """``cpu_seconds`` relative to one plain forward run: what else runs on the machine does not count."""
     taylor_rate: float | None
     """2 for a right gradient, 1 for a wrong one."""
     dot_product_error: float | None
@@ -86,6 +94,22 @@ class Profile:
     """The policy whose gradient the others are compared with."""
     derivative: str | None = None
     """How J v of the dot-product test was found."""
+    forward_cpu_seconds: float = 0.0
+    without_rss: str = ""
+    """Why the peak RSS could not be read, where it was asked for."""
+
+    def assert_peak(self, budget: int | str, policy: MemoryPolicy | str | None = None) -> None:
+        """Nothing, if no row (none of ``policy``) held more than so many bytes (``"200 MB"``) at the peak; else raises
+        :class:`CheckError`, an ``AssertionError``, with what held them. For a test of a program of yours.
+
+        Raises ``PolicyError`` for a policy that was not profiled.
+        """
+        name = None if policy is None else repr(policy_in_force(policy))
+        rows = [row for row in self.rows if name is None or row.policy == name]
+        if not rows:
+            raise PolicyError(f"{name} was not profiled; pass one of {', '.join(row.policy for row in self.rows)}")
+        for row in rows:
+            require_peak(f"{self.name} under {row.policy}", row.peak_bytes, row.bytes_by_reason, budget)
 
     def table(self) -> Table:
         """Columns for what was measured, and notes on what they mean."""
@@ -106,7 +130,7 @@ class Profile:
         yield "peak bytes|measured", mib, [row.peak_bytes for row in rows]
         yield "RSS|peak", mib, [row.rss_bytes for row in rows]
         yield "|seconds", "{:.3g}".format, [row.seconds for row in rows]
-        yield "x plain|forward", "{:.2f}".format, [row.ratio for row in rows]
+        yield "CPU|x plain", "{:.2f}".format, [row.ratio for row in rows]
         yield "Taylor|rate", "{:.3f}".format, [row.taylor_rate for row in rows]
         yield "dot-product|error", "{:.1e}".format, [row.dot_product_error for row in rows]
         yield "same|bits", lambda same: "yes" if same else "NO", [row.same_bits for row in rows]
@@ -115,12 +139,14 @@ class Profile:
         off = [row for row in self.rows if row.predicted_bytes != row.peak_bytes]
         equal = "every gradient equals that of" if all(row.same_bits for row in self.rows) else "compared with"
         notes = [
-            f"one plain forward run: {self.forward_seconds:.3g} s",
+            f"one plain forward run: {self.forward_seconds:.3g} s, {self.forward_cpu_seconds:.3g} s of the processor",
             "predicted = measured to the byte, for every policy"
             if not off
             else f"predicted and measured bytes differ for {', '.join(row.policy for row in off)}",
             f"same bits: {equal} {self.reference}, bit for bit",
         ]
+        if self.without_rss:
+            notes.append(f"no peak RSS: {self.without_rss}")
         if self.derivative is not None:
             notes.append(
                 "dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by "
@@ -132,6 +158,9 @@ class Profile:
         """Every figure, as text that ``json.loads`` reads; bytes and seconds as numbers."""
         return json.dumps(asdict(self), indent=2)
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
     def __str__(self) -> str:
         return str(self.table())
 
@@ -142,33 +171,36 @@ def profile() -> Watch: ...
 def profile(
     f: Callable[..., Any],
     *args: Any,
-    policies: Sequence[MemoryPolicy] | None = None,
+    policies: MemoryPolicy | str | Sequence[MemoryPolicy | str] | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
     progress: Progress | None = None,
+    **kwargs: Any,
 ) -> Profile: ...
 @public
 def profile(
     f: Callable[..., Any] | None = None,
     *args: Any,
-    policies: Sequence[MemoryPolicy] | None = None,
+    policies: MemoryPolicy | str | Sequence[MemoryPolicy | str] | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
     progress: Progress | None = None,
+    **kwargs: Any,
 ) -> Profile | Watch:
-    """A :class:`Profile`: the gradient of ``f(*args)`` under each policy, what it held, what it executed, how long it
-    took.
+    """A :class:`Profile`: the gradient of ``f(*args, **kwargs)`` under each policy, what it held, what it executed, how
+    long it took.
 
     Default policies: save-all, recompute, binomial with 10 and with 30 snapshots. Each gradient is computed ``repeat``
     times and compared, bit for bit, with the first one of save-all (of the first policy where save-all is not among
     them). ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and
-    a ``f`` that can be pickled) add their columns. ``progress(what, done, total)`` is called as each part begins.
+    a ``f`` that can be pickled, without which the column is left out and a note says why) add their columns.
+    ``progress(what, done, total)`` is called as each part begins.
     Raises what ``vjp`` raises.
 
     Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
@@ -176,13 +208,17 @@ def profile(
     """
     if f is None:
         return Watch()
-    policies = tuple(DEFAULT_POLICIES if policies is None else policies)
+    if isinstance(policies, MemoryPolicy | str):
+        policies = (policies,)
+    policies = tuple(DEFAULT_POLICIES if policies is None else map(policy_in_force, policies))
     if not policies or repeat < 1:
         raise ValueError(
             f"profile needs a policy and a run, got {len(policies)} policies and repeat={repeat}; pass at least one of "
             "each"
         )
-    program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums))
+    program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums), kwargs)
+    without_rss = why_not_sent(program, policies) if rss else ""
+    rss = rss and not without_rss
     parts = _Parts(progress or silent, 1 + dot_product + len(policies) * (1 + repeat + taylor + rss))
     parts.begin("one plain forward run")
     plain_seconds(program)  # unmeasured: the first run meets cold caches
@@ -194,9 +230,10 @@ def profile(
     first = next((k for k, policy in enumerate(policies) if isinstance(policy, SaveAll)), 0)
     rows = {k: session.row(policies[k]) for k in (first, *(k for k in range(len(policies)) if k != first))}
     parts.finish()
-    seconds = min(session.plain)
-    ordered = tuple(evolve(rows[k], ratio=rows[k].seconds / seconds) for k in range(len(policies)))
-    return Profile(name_of(f), ordered, seconds, repr(policies[first]), None if jv is None else jv.method)
+    seconds, worked = map(min, zip(*session.plain, strict=True))
+    ordered = tuple(evolve(rows[k], ratio=rows[k].cpu_seconds / (worked or np.nan)) for k in range(len(policies)))
+    method = None if jv is None else jv.method
+    return Profile(name_of(f), ordered, seconds, repr(policies[first]), method, worked, without_rss)
 
 
 @define(eq=False)
@@ -209,7 +246,7 @@ class _Session:
     taylor: bool = field(kw_only=True)
     rss: bool = field(kw_only=True)
     jv: DotProduct | None = field(kw_only=True)
-    plain: list[float] = field(factory=list, init=False)
+    plain: list[tuple[float, float]] = field(factory=list, init=False)
     """Seconds of plain forward runs, one before each gradient, so that a busy machine slows both alike."""
     reference: Run | None = field(default=None, init=False)
     """The first run of the first policy."""
@@ -222,9 +259,12 @@ class _Session:
         """Everything asked for, under one policy."""
         program, name = self.program, repr(policy)
         self.parts.begin(f"{name}: forecast")
-        forecast = plan(program.call, *program.active, policy=policy)
+        forecast, trial = forecast_of(program.call, program.active, policy)
+        if trial is not None:
+            trial.close()
         observed = policy if isinstance(policy, SaveAll) else Watched(policy)  # save-all holds no snapshot
-        run, seconds, same = self._runs(observed, name)
+        runs, same = self._runs(observed, name)
+        run, fastest = runs[-1], min(runs, key=lambda each: each.elapsed_seconds)
         rate = self._rate(run, name, same=same) if self.taylor else None
         if self.rss:
             self.parts.begin(f"{name}: peak RSS")
@@ -242,24 +282,26 @@ class _Session:
             peak_bytes=run.report.peak_bytes,
             bytes_by_reason=dict(run.report.bytes_by_reason),
             rss_bytes=peak_rss(program, policy) if self.rss else None,
-            seconds=seconds,
+            seconds=fastest.elapsed_seconds,
+            forward_seconds=fastest.forward_seconds,
+            cpu_seconds=min(each.cpu_seconds for each in runs),
             ratio=np.nan,  # until every plain run is timed
             taylor_rate=rate,
             dot_product_error=self.jv.error(run.gradient) if self.jv is not None else None,
             same_bits=same,
         )
 
-    def _runs(self, policy: MemoryPolicy, name: str) -> tuple[Run, float, bool]:
-        """The last of the runs, the least of their seconds, and whether all have the bits of the reference."""
-        seconds, same = [], True
+    def _runs(self, policy: MemoryPolicy, name: str) -> tuple[list[Run], bool]:
+        """The runs, and whether all have the bits of the reference."""
+        runs, same = [], True
         for k in range(self.repeat):
             self.parts.begin(f"{name}: gradient {k + 1} of {self.repeat}")
             self.plain.append(plain_seconds(self.program))
             run = run_once(self.program, policy)
             self.reference = self.reference or run
-            seconds.append(run.elapsed_seconds)
             same = same and same_bits(*(flatten(each.gradient)[0] for each in (run, self.reference)))
-        return run, min(seconds), same
+            runs.append(run)
+        return runs, same
 
     def _rate(self, run: Run, name: str, *, same: bool) -> float:
         self.parts.begin(f"{name}: Taylor test")

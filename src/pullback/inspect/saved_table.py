@@ -1,8 +1,9 @@
 """``Saved``: the table of what a program holds between forward and reverse. ``saved_values`` fills it."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from pullback.inspect.graph import place_text
 from pullback.inspect.tables import Column, Table
@@ -40,6 +41,11 @@ class Row:
     """The loop function that it is a slot of, with its line; empty outside loops."""
     is_argument: bool = False
     """The memory is the caller's own: held, but not added."""
+    readers: tuple[str, ...] = ()
+    """Whose pulls read it, each with the user's line."""
+    first_step: int | None = None
+    last_step: int | None = None
+    """In a loop: the steps that it is held for."""
 
     @property
     def where(self) -> str:
@@ -126,6 +132,8 @@ class Saved:
     program: str
     rows: tuple[Row, ...]
     choices: tuple[Choice, ...] = ()
+    policy: str = ""
+    """Empty for save-all."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -162,13 +170,26 @@ class Saved:
         groups = [Group(name, sum(sizes), len(sizes)) for name, sizes in sums.items()]
         return Groups(by, tuple(sorted(groups, key=lambda group: -group.nbytes)))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in it as plain values, ready for ``json.dump``."""
+        rows = [asdict(row) | {"spec": str(row.spec) if row.spec is not None else None} for row in self.rows]
+        return {
+            "program": self.program,
+            "policy": self.policy,
+            "total_bytes": self.total_bytes,
+            "argument_bytes": self.argument_bytes,
+            "rows": rows,
+            "choices": [asdict(choice) for choice in self.choices],
+        }
+
     def listing(self, limit: int | None = SHOWN) -> str:
         """The largest rows as a table, all of them with ``None``."""
         shown = self.top(len(self.rows) if limit is None else limit).rows
         return str(Table(self._title(), _columns(shown), tuple(self._notes(shown))))
 
     def _title(self) -> str:
-        return f"{self.program} holds {mib(self.total_bytes)} between forward and reverse"
+        under = f" under {self.policy}" if self.policy else ""
+        return f"{self.program}{under} holds {mib(self.total_bytes)} between forward and reverse"
 
     def _notes(self, shown: Iterable[Row]) -> Iterator[str]:
         smaller = self.total_bytes - sum(row.nbytes for row in shown)
@@ -189,11 +210,8 @@ def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
     has_loops = any(row.loop for row in rows)
     columns = [Column("held", tuple(mib(row.nbytes) for row in rows))]
     if has_loops:
-        columns.append(
-            Column(
-                "steps x bytes", tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
-            )
-        )
+        each = tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
+        columns += [Column("steps x bytes", each), Column("steps", tuple(map(_range, rows)))]
     texts: dict[str, Callable[[Row], str]] = {
         "spec": lambda row: str(row.spec) if row.spec is not None else "opaque",
         "primitive": lambda row: row.primitive,
@@ -202,5 +220,20 @@ def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
         "reason": lambda row: row.reason,
         "line": lambda row: row.where,
     }
+    if any(len(row.readers) > 1 for row in rows):
+        texts["also read by"] = _other_readers
     columns += [Column(title, tuple(map(cell, rows)), text=True) for title, cell in texts.items()]
     return tuple(columns)
+
+
+def _range(row: Row) -> str:
+    """``0-19``, the steps of a loop that a row is held for."""
+    if row.first_step is None or row.first_step == row.last_step:
+        return "" if row.first_step is None else str(row.first_step)
+    return f"{row.first_step}-{row.last_step}"
+
+
+def _other_readers(row: Row) -> str:
+    """All but the one that stands in its row, two by name."""
+    others = row.readers[1:]
+    return ", ".join(others[:2]) + (f" and {len(others) - 2} more" if len(others) > 2 else "")

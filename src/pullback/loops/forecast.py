@@ -5,19 +5,21 @@ Two recorded steps say which buffers a step's tape holds and how the state passe
 be like the second.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
+from pullback.loops.loop_bytes import may_lend, scheduled_by
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.staged_step import StepTape
+from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
-from pullback.memory.store import Storing
+from pullback.memory.store import Store, Storing
 from pullback.memory.sweep import release_records
-from pullback.policies.machine import Machine
 from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
 
@@ -142,7 +144,8 @@ class NameChain(Storing):
             else:
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
-        self.work, self.cursor = Names([], items, frozenset(self.shared.values())), step + 1
+        constants = (key for key, _, reason in items if reason == "constant")  # as StepTape.split
+        self.work, self.cursor = Names([], items, frozenset((*self.shared.values(), *constants))), step + 1
         self.store.ledger.hold(items)
         self.store.ledger.n_forward += 1
 
@@ -173,15 +176,38 @@ class Forecast:
     """Whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a
     leaf, or something else at each step."""
 
+    elapsed_seconds: float = 0.0
+    """Of the run that was planned from."""
+    before: int = 0
+    """Bytes that were booked when the loop began."""
+    n_swept: int = 0
+    """Forward steps until the loop ended."""
+
     def reverse(self) -> None:
         """Carry out the rest."""
         run_reverse(self.schedule, self.machine, self.chain)
+
+    def under(self, record: Any, policy: Any, ledger: Any) -> "Forecast":
+        """The same loop, of which ``record`` knows the sizes, carried forward under another policy; under its own where
+        it was given one."""
+        mine, policy = self.chain, record.policy if record.own else policy
+        n = None if mine.unknown else self.n
+        schedule, machine = scheduled_by(record, policy, n, ledger, ledger.total - self.before), Machine(n)
+        names = NameChain(
+            Store(ledger, policy).planned(), mine.first, mine.later, mine.n, mine.unknown, mine.shared, mine.alive,
+            mine.initial, mine.kept,
+        )  # fmt: skip
+        run_forward(schedule, machine, names)
+        found = Forecast(names, schedule, machine, self.n, self.uneven)
+        may_lend(record, found, names)
+        return found
 
 
 def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Callable[[int | None], Any]) -> Forecast:
     """The forward pass from ``start`` on names of buffers, after a second recorded step that stands for all later
     ones; the steps themselves are run without holding anything."""
-    steps, store = chain.steps, chain.store
+    began, steps, store = time.perf_counter(), chain.steps, chain.store
+    before = store.ledger.total
     assert chain.probe is not None
     first, after = chain.probe
     captured = list(steps.captured_values.values())
@@ -197,11 +223,12 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     else:
         last = after
     uneven |= any(record is not None and FORMS[record[0]].wide for record in first.tape.records)
-    uneven |= not _plain_passage(last, captured)
+    uneven |= not _plain_passage(last, captured) or not _whole(start) or steps.within is not None
     places = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
     chain.state = after
     chain.randomness.restore(random)
     length = chain.run_on(1, n)
+    elapsed = time.perf_counter() - began
     names = NameChain(
         store.planned(),
         earlier,
@@ -213,9 +240,10 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
         initial=[id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start],
         kept=bool(chain.start),
     )
-    schedule, machine = schedule_for(n), Machine(n)
+    schedule, machine, counted = schedule_for(n), Machine(n), -store.ledger.n_forward
     run_forward(schedule, machine, names)
-    return Forecast(names, schedule, machine, length, uneven)
+    counted += store.ledger.n_forward
+    return Forecast(names, schedule, machine, length, uneven, elapsed, before, counted)
 
 
 def _alike_third(
@@ -229,11 +257,20 @@ def _alike_third(
     release_records(third.tape.records)
     found = _template_of(third, state, after)
     alike = (found.shape, found.passes, found.sizes) == (later.shape, later.passes, later.sizes)
-    return alike and _constants(third) & _constants(first) == _constants(second) & _constants(first)
+    both = _constants(third) & _constants(second)  # copies of what came again, which step 0 must have met, too
+    return alike and both == _constants(second) & _constants(first) == _constants(third) & _constants(first)
 
 
 def _constants(step: StepTape) -> set[Any]:
     return {key for key, _, reason in step.items if reason == "constant"}
+
+
+def _whole(start: list[Any]) -> bool:
+    """Whether each leaf of the initial state has a buffer of its own, and looks at all of it."""
+    arrays = [leaf for leaf in start if isinstance(leaf, np.ndarray)]
+    buffers = [buffer_of(array) for array in arrays]
+    alone = len({id(buffer) for buffer in buffers}) == len(buffers)
+    return alone and all(buffer.nbytes == array.nbytes for buffer, array in zip(buffers, arrays, strict=True))
 
 
 def _plain_passage(leaves: list[Any], captured: list[Any]) -> bool:

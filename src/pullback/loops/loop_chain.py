@@ -1,23 +1,25 @@
 """The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
+from pullback.loops.at_once import at_once_of
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
-from pullback.loops.staged_step import StagedStep, StepTape, same_tape
+from pullback.loops.staged_step import StagedStep, StepTape, pull_back, same_tape
 from pullback.loops.straight_steps import straight, straight_back
+from pullback.machine.actions import MEMORY
+from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, RECORD, SAVE
+from pullback.machine.machine import Machine
 from pullback.memory.entry_parts import Taken, put_in
-from pullback.memory.executor import run_forward, run_reverse
+from pullback.memory.executor import carry_out_known, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
-from pullback.memory.store import Storing
-from pullback.memory.sweep import Sweep, sweep
-from pullback.policies.actions import MEMORY
-from pullback.policies.machine import Machine
+from pullback.memory.store import ByReference, Storing
+from pullback.memory.sweep import Sweep
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
@@ -52,7 +54,7 @@ class LoopChain(Storing):
     state: list[Any]
     start: list[Any] = field(factory=list)
     """Where another reverse pass may come: the initial state, kept for it, which then is the snapshot of step 0 too."""
-    condition: Callable[[list[Any]], bool] | None = None
+    condition: Callable[[int, list[Any]], bool] | None = None
     start_random: tuple[Any, ...] = field(init=False)
     """The random states before step 0."""
     owned: bool = field(default=False, init=False)
@@ -66,22 +68,31 @@ class LoopChain(Storing):
     """The blocks in which the body runs on plain arrays."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
+    at_once: Any = field(default=None, init=False)
+    """Then, too: how steps like the last one are recorded and reversed at once."""
 
     def __attrs_post_init__(self) -> None:
         self.start_random = self.randomness.save()
 
-    def goes_on(self, _: int) -> bool:
-        """For a loop of unknown length: whether its condition holds for the live state."""
+    def goes_on(self, k: int) -> bool:
+        """For a loop of unknown length: whether its condition holds for the live state, that before step ``k``."""
         if self.condition is None:
             return True
         with Enclosed(self.steps.enclosing, PAUSED):
-            return self.condition(self.state)
+            return self.condition(k, self.state)
 
     # Whole passes.
     def probe_first(self) -> tuple[StepTape, list[Any]]:
         """Run step 0 on tracers: its tape, and the state after it."""
         self.probe = self.steps.recorded(0, self.state)
         return self.probe
+
+    def drop_probe(self) -> None:
+        """Step 0 will be run again where the schedule comes to it."""
+        if self.probe is not None:
+            self.probe[0].release()
+            self.probe = None
+            self.randomness.restore(self.start_random)
 
     def trial(self, k: int) -> Any:
         """All that step ``k`` does from the live state, by digests, or the kind of error that it raises."""
@@ -97,7 +108,7 @@ class LoopChain(Storing):
         staging, steps.staging, steps.verifier = steps.staging, None, Verifier(steps.name, False, False)
         try:
             step, state = steps.recorded(k, self.state)
-            found = [*map(record_digest, step.tape.records), *digests(state)]
+            found = [*(record_digest(record) for record in step.tape.records if record), *digests(state)]
             step.release()
             return step.tape.records, found
         finally:
@@ -157,8 +168,9 @@ class LoopChain(Storing):
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
-        self.passes = passes
+        self.passes, self.at_once = passes, None
         run_reverse(schedule, machine, self)
+        self.at_once = None
 
     def run_on(self, k: int, n: int | None) -> int:
         """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
@@ -180,6 +192,39 @@ class LoopChain(Storing):
             step.release()
         self.verifier.expected.clear()
         self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
+        self.at_once = None
+
+    def carry_out_known(self, numbers: Iterable[int]) -> None:
+        """Actions that have been checked before. States in memory are put there and taken from there at once, where
+        nobody asks for what is booked."""
+        if self.store.ledger.heard or not isinstance(self.store.tier(MEMORY), ByReference):
+            carry_out_known(self, numbers)
+            return
+        entries, each = self.store.entries, iter(numbers)
+        try:
+            for code, step, stop in zip(each, each, each, strict=True):
+                if code == ADVANCE:
+                    if self.at_once is None or not self.at_once.advance(self, step, stop):
+                        self._rest()
+                        self.advance(step, stop)
+                elif code == AT_ONCE:
+                    if not self._at_once(step):
+                        self._each_for_itself(step)
+                elif code == LOAD:
+                    self.restore(entries["state", step, MEMORY], step)
+                elif code == SAVE:
+                    entries["state", step, MEMORY] = self.snapshot(step)
+                elif code == DELETE:
+                    del entries["state", step, MEMORY]
+                else:
+                    self._rest()
+                    (self.record if code == RECORD else self.reverse)(step)
+        finally:
+            self._rest()
+
+    def _rest(self) -> None:
+        if self.at_once is not None:
+            self.at_once.rest()
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
@@ -252,22 +297,48 @@ class LoopChain(Storing):
 
     def record_and_reverse(self, step: int) -> None:
         """Both at once, where nobody asks for the tape in between."""
-        steps, alone = self.steps, self.passes[0] if len(self.passes) == 1 else None
-        if steps.staging is not None and self.probe is None and self.lookback is None:
-            self.verifier.starts(step, self.state)
-            self.state = list(self.state)  # which is emptied
-            masks = steps.enclosing is not None and bool(steps.enclosing.masks)
-            if alone is not None and (alone.outer or alone.after is None or alone.after.stage.masks != masks):
-                alone = None
-            reached, self.state = straight(steps.staging, step, step + 1, self.state, self._to_work, alone)
-            self.owned = False
-            if reached > step:
-                self.store.ledger.n_forward += 1
-                if self.work is not None:
-                    self.reverse(step)
-                return
-        self.record(step)
+        done = self._at_once(step)
+        self._rest()
+        if not done:
+            self._each_for_itself(step)
+
+    def _at_once(self, step: int) -> bool:
+        """The same by one function, as the step before; nothing has been done where that cannot be."""
+        once = self.at_once
+        if once is None or self.lookback is not None:
+            return False
+        self.verifier.starts(step, self.state)
+        after = once.step(step, self.state)
+        if after is None:
+            return False
+        self.state, self.owned = after, False
+        self.store.ledger.n_forward += 1
+        if once.left is not None:
+            self._rest()
+            self._to_work(once.left)
+            once.left = None
+            self.reverse(step)
+        return True
+
+    def _each_for_itself(self, step: int) -> None:
+        """The same by one after the other."""
+        self._rest()
+        staging = self.steps.staging
+        if staging is None or self.probe is not None or self.lookback is not None:
+            self.record(step)
+            self.reverse(step)
+            return
+        self.verifier.starts(step, self.state)
+        reached, self.state = straight(staging, step, step + 1, list(self.state), self._to_work)  # which empties it
+        self.owned = False
+        if reached > step:
+            self.store.ledger.n_forward += 1
+        else:
+            self._to_work(self._on_tracers(step))
         self.reverse(step)
+        if len(self.passes) == 1:
+            masks = self.steps.enclosing is not None and bool(self.steps.enclosing.masks)
+            self.at_once = at_once_of(staging, self.passes[0], masks=masks)
 
     def _to_work(self, step: Any) -> None:
         self.work = step
@@ -283,7 +354,7 @@ class LoopChain(Storing):
         masks = steps.enclosing is not None and bool(steps.enclosing.masks)
         number, place = step + steps.lower, steps.place(step)
         sweeps: list[Sweep] = [each.enter(work, step, number, place=place, masks=masks) for each in self.passes]
-        sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
+        pull_back(work, sweeps)
         for each, ended in zip(self.passes, sweeps, strict=True):
             each.leave(work, step, ended.cts)
         self.store.ledger.release(self.take_tape().items)

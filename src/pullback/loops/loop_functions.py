@@ -4,7 +4,7 @@ The body is called again where a policy recomputes, so its closure is frozen at 
 and every state that a re-run reaches again is compared with the first run's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -14,30 +14,33 @@ from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.effects import Effects
-from pullback.bodies.reachable import Reachable
+from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
-from pullback.loops.inner_loops import rerun_of
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.loop_record import LOOP, LoopRecord
+from pullback.loops.loop_record import LoopRecord
 from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.staged_steps import staged_steps
-from pullback.loops.unrolled import run_forward_mode, run_untraced
+from pullback.loops.whole_loops import rerun_of, run_forward_mode, run_untraced
 from pullback.memory.in_force import (
     innermost,
     planned,
     policy_in_force,
     staging_in_force,
+    stepping,
     threads_in_force,
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store, is_lossy
+from pullback.memory.sweep import Sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, twin_of
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, resolve, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
+from pullback.rules.cotangent_sums import send
+from pullback.rules.forms import special_form
 from pullback.words.call_sites import public, site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative
@@ -138,7 +141,7 @@ def while_loop(
     ``condition`` sees plain values. ``verify``, ``staging``, ``threads`` and errors as :func:`fori_loop`.
     """
     loop = _Loop("while_loop", policy, verify, staging, threads)
-    frozen, loop.condition = loop.frozen(body), loop.frozen(condition)
+    frozen, loop.condition = loop.frozen(body), _before_step(loop.frozen(condition))
     effects = Effects()
 
     def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
@@ -146,6 +149,17 @@ def while_loop(
         return frozen(carry), None
 
     return loop.run(step_of_loop, init, None)[0]
+
+
+def _before_step(condition: Callable[[Any], Any]) -> Callable[[int, Any], Any]:
+    """The condition, as a step of its own to the effects in it: it is asked again where steps are run again."""
+    effects = Effects()
+
+    def step_of_loop(k: int, carry: Any) -> Any:
+        effects.runs += 1
+        return condition(carry)
+
+    return step_of_loop
 
 
 def _scan_length(x_leaves: list[Any], length: int | None) -> int:
@@ -176,7 +190,7 @@ class _Loop:
     staging: Any
     threads: Any
     lower: int = 0
-    condition: Callable[[Any], Any] | None = field(default=None, init=False)
+    condition: Callable[[int, Any], Any] | None = field(default=None, init=False)
     made: Frozen = field(factory=Frozen, init=False)
     """What freezing the closures made."""
     functions: list[Any] = field(factory=list, init=False)
@@ -188,6 +202,8 @@ class _Loop:
     n: int | None = field(init=False)
     randomness: Randomness = field(init=False)
     surroundings: Surroundings | None = field(default=None, init=False)
+    reached: frozenset[int] = field(default=frozenset(), init=False)
+    """The plain arrays that the body can reach, by ``id``."""
     bound_handles: list[Any] = field(factory=list, init=False)
     """The handles that are bound in the surroundings, frozen."""
 
@@ -221,10 +237,14 @@ class _Loop:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
             steps = self._steps(xs, None)
+            steps.ledger = stepping() or steps.ledger
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
         if n == 0:
             return init, None
+        for leaf in (*leaves, *(xs or ())):
+            if isinstance(leaf, Handle):
+                resolve(leaf)  # a view that was written to, or its base, stands for another value by now
         if tape.mode == FORWARD:
             steps = self._steps(xs, tape)
             return self._structured(steps, run_forward_mode(steps, leaves, xs, n, self._goes_on), len(leaves))
@@ -236,14 +256,18 @@ class _Loop:
         self._look_around(leaves, xs, tape)
         entering, x_entering = ([active_id(leaf, tape) for leaf in part] for part in (leaves, xs or ()))
         record = self._record(leaves, xs, tape, entering, x_entering)
-        record.forward()
-        if record.n == 0:
-            return init, None
-        return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
+        try:
+            record.forward()
+            if record.n == 0:
+                return init, None
+            return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
+        except BaseException:  # an interrupt, too: until the record is on the tape, nobody else knows it
+            record.release()
+            raise
 
-    def _goes_on(self, leaves: list[Any]) -> bool:
+    def _goes_on(self, k: int, leaves: list[Any]) -> bool:
         assert self.condition is not None  # asked of a while_loop only
-        found = self.condition(unflatten(self.definition, leaves))
+        found = self.condition(k, unflatten(self.definition, leaves))
         if found is None:
             raise StructureError("while_loop: the condition returned None; is its return missing?")
         return bool(found)
@@ -275,10 +299,14 @@ class _Loop:
         x_entering: list[int | None],
     ) -> LoopRecord:
         # a re-run of the loop, in a replay, is under the policy of its first run
-        self.policy = policy = policy_in_force(self.policy)
+        own, self.policy = self.policy is not None, policy_in_force(self.policy).at_call()
+        policy = self.policy
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
-        steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads)
+        if policy.within is None:
+            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads)
+        else:
+            steps.within, policy = policy.within, policy.between.at_call()
         state = [value_for(leaf, tape) for leaf in leaves]
         start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
@@ -286,17 +314,21 @@ class _Loop:
             Store(steps.ledger, policy), steps, steps.verifier, self.randomness, list(start) or state, start,
             condition,
         )  # fmt: skip
-        return LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
+        record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
+        record.own, record.reached = own, self.reached
+        return record
 
     def _may_run_again(self, tape: Tape) -> bool:
-        return tape.repeatable or not isinstance(policy_in_force(self.policy), SaveAll)
+        policy = policy_in_force(self.policy)
+        return tape.repeatable or not isinstance(policy.between, SaveAll)
 
     def _look_around(self, leaves: list[Any], xs: list[Any] | None, tape: Tape) -> None:
         """Find the random generators that the body can reach, or that are in its state, and all that it reads besides
         where this is watched."""
         roots = [(getattr(f, "__name__", "body"), f) for f in self.functions]
         reachable = Reachable().walk(roots, self.made.lasting)
-        inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, np.random.Generator)}
+        self.reached = frozenset(reachable.arrays)
+        inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, GENERATORS)}
         self.randomness = Randomness(list((reachable.generators | inside).values()))
         self.verify = "off" if is_lossy(policy_in_force(self.policy)) else verify_in_force(self.verify)
         again = self._may_run_again(tape) or (tape.mode == REPLAYABLE and tape.governor.replays)
@@ -315,7 +347,8 @@ class _Loop:
             handles = [h for h in (*leaves, *(xs or ())) if active_id(h, tape) is not None]
             values = [h._value for h in handles] + [captured[i] for i in record.known]
             frozen = (*self.made.handles, *self.bound_handles)
-            closure = [handle for handle in frozen if handle._tape is tape]  # those of others stay as they are
+            # Those of others stay as they are, and what depends on no input: nobody gives it a value again.
+            closure = [handle for handle in frozen if handle._tape is tape and active_id(handle, tape) is not None]
             again = rerun_of(
                 record, partial(self._record, tape=tape), leaves, xs, closure, digests(results), self.verify
             )
@@ -337,3 +370,20 @@ def _lasting(leaf: Any, value: Any) -> Any:
         freeze(leaf)
         return value
     return twin_of(value)
+
+
+def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
+    _pull_loop_of_several(record, (ct,), (sweep,))
+
+
+def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
+    """Reverse the loop once for all seeds, and send what comes out to what entered."""
+    for sweep, sent in zip(sweeps, record[2].reverse(seeds, sweeps), strict=True):
+        for ident, g in sent:
+            if sweep.cts[ident] is None:
+                sweep.cts[ident] = g
+            else:
+                send(sweep.cts, ident, g, sweep)
+
+
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

@@ -10,22 +10,30 @@ from attrs import define, field
 
 from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
+from pullback.loops.loop_bytes import bytes_besides, decided, ended, first_step, may_lend, needed_by, scheduled_by
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.staged_step import StagedStep, StepTape
-from pullback.memory.in_force import planned, recorded, using
+from pullback.machine.machine import Machine
+from pullback.memory.in_force import MEASURED, RESUMED, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
-from pullback.policies.base import MemoryPolicy
-from pullback.policies.machine import Machine
+from pullback.memory.working_bytes import Lifetimes, Needed
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, make
 from pullback.recording.recorder import form_of
 from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
-from pullback.rules.forms import special_form
 from pullback.rules.unbroadcast import settle
 from pullback.words.errors import ReplayError, TracerError, say_where
-from pullback.words.specs import carries_derivative, fits, shared_spec, spec_of
+from pullback.words.specs import buffer_of, carries_derivative, fits, shared_spec, spec_of
+
+
+def record_of(work: Any, ident: int) -> Any:
+    """A record of a step, be it with its values or without."""
+    found = work.tape.records[ident]
+    if found is None:
+        found = next(filter(None, (chain.entries.record_of(ident) for chain in work.governor.chains)))
+    return found
 
 
 @define(eq=False)
@@ -70,7 +78,7 @@ class Pass:
         for at, ct in zip((*work.left, *work.ys), (*carry, *rows), strict=True):
             if at is not None and ct is not None:
                 ident, spec = at
-                record: Any = work.tape.records[ident]
+                record: Any = record_of(work, ident)
                 g = ct if fits(ct, spec) else settle(ct, spec, form_of(record), 0, record[-1], ct)
                 if cts[ident] is None:  # as in nearly every loop: a leaf leaves the step once
                     cts[ident] = g
@@ -140,20 +148,32 @@ class LoopRecord:
     """Inside steps: the frozen handles of the body, emptied when the loop is over so that they keep no value of the
     step alive."""
     fresh: bool = field(default=True, init=False)
+    share: Any = field(default=None, init=False)
+    """What a pool has given for the loop; closed when it is over."""
+    reached: frozenset[int] = field(default=frozenset(), init=False)
+    """The plain arrays that the body can reach, by ``id``."""
+    own: bool = field(default=False, init=False)
+    """Whether the loop was given a policy of its own."""
     surroundings: Surroundings | None = None
     """What the body reads besides, where that is watched."""
     sizes: dict[str, int] = field(factory=dict, init=False)
+    needed: Needed | None = field(default=None, init=False)
+    """What a step needs while it runs, where the policy counts bytes."""
     left_specs: list[Any] = field(factory=list, init=False)
     """Specs of the carry after the loop."""
     ct_bytes: list[int] = field(factory=list, init=False)
     """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the
-    carry's, those of the captured values, and those of ``xs``."""
+    carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
     besides: int | None = field(default=None, init=False)
     """Bytes that are held beside snapshots and tapes, as known when the first schedule is made."""
+    share_bytes: int | None = field(default=None, init=False)
+    """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)
     """While planning."""
+    journal: Any = field(default=None, init=False)
+    """Within ``resume``: what a run that was killed is taken up from."""
 
     @property
     def name(self) -> str:
@@ -161,40 +181,31 @@ class LoopRecord:
         return self.chain.steps.name
 
     @property
+    def kept_bytes(self) -> int:
+        """What is kept of its steps."""
+        entries, sizes = self.chain.store.entries, self.sizes
+        states = sum(kind == "state" for kind, _, _ in entries)
+        tapes = len(entries) - states + (self.chain.work is not None)
+        return states * sizes.get("state_bytes", 0) + tapes * sizes.get("tape_bytes", 0)
+
+    @property
     def ids(self) -> list[int]:
         """The ids of what enters, in the order in which cotangents are sent there."""
         return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
 
     def forward(self) -> None:
-        """The first pass. After an error nothing is held."""
-        try:
-            self._forward()
-        except BaseException:
-            self.release()
-            raise
-
-    def _forward(self) -> None:
-        """Step 0 runs on tracers and tells what is captured and what a step's tape costs, then the
-        schedule begins."""
+        """The first pass; after an error, who asked for it releases. Step 0 runs on tracers and tells what is captured
+        and what a step's tape costs, then the schedule begins."""
         chain, enclosing = self.chain, self.chain.steps.enclosing
         if self.n is None and not chain.goes_on(0):
             self.n = 0
             return
         loops = planned()
         start = chain.state if loops is not None else []  # else the executor alone says how long that lives
-        entering = {key for key, _, _ in value_items(chain.state, "snapshot")}
-        step, after = chain.probe_first()
-        self.known = sorted(chain.steps.captured_specs or ())
-        # Held once, unless it is what the state begins with as well: a later step holds its own state in that place.
-        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - entering
-        self.sizes = {
-            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
-            "tape_bytes": sum(nbytes for key, nbytes, _ in step.items if key not in shared),
-        }
-        del step, after
-        staging = chain.steps.staging
-        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
-            chain.steps.staging = None
+        session = RESUMED.get()
+        self.journal = None if session is None or loops is not None else session.begun(self)
+        before = chain.store.ledger.total + chain.store.ledger.lent_bytes
+        self._run_first()
         ledger = chain.store.ledger
         if not self.ids:  # nothing traced enters: nothing is held
             chain.start = []
@@ -207,49 +218,77 @@ class LoopRecord:
             captured = chain.steps.captured_values.values()
             self.booked = [*value_items(chain.start, "snapshot"), *value_items(captured, "snapshot")]
             ledger.hold(self.booked)
+        self._decide()
         if loops is not None:
-            self.forecast = forecast(chain, self.n, start, self._scheduled)
+            bytes_besides(self)  # now, for other policies too
+            self.forecast = forecast(chain, self.n, start, self.scheduled)
             self.n = self.forecast.n
+            may_lend(self, self.forecast, self.forecast.chain)
             loops.append(self)
             return
         ledger.n_forward += 1
         self._go_forward()
+        if chain.steps.within is not None and enclosing is not None and enclosing.governor is None:
+            for decisions in ledger.decided.values():  # else the trace does
+                decisions.tell()
+            ledger.decided.clear()
+        ended(self, before)
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
             held = isinstance(self.policy, SaveAll) and not replayed
             self.surroundings.after_first_run(() if held else self._trials())
 
+    def _run_first(self) -> None:
+        """Step 0 runs on tracers."""
+        chain, ledger = self.chain, self.chain.store.ledger
+        entering: dict[Any, int] = {
+            id(buffer_of(leaf)): leaf.nbytes for leaf in chain.state if isinstance(leaf, np.ndarray)
+        }
+        counts = self.policy.counts_bytes or planned() is not None or MEASURED.get()
+        chain.steps.lifetimes = Lifetimes() if counts else None
+        inner = -ledger.total - ledger.lent_bytes
+        step, after = first_step(self)
+        inner += ledger.total + ledger.lent_bytes
+        if counts:
+            self.needed = needed_by(chain.steps, step, self.reached)
+        self.known = sorted(chain.steps.captured_specs or ())
+        # Held once, unless it is what the state begins with as well: a later step holds its own state in that place.
+        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - {*entering}
+        self.sizes = {
+            "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
+            # Of a view that the loop begins with the whole array is held, but by step 0 alone.
+            "tape_bytes": sum(min(n, entering.get(key, n)) for key, n, _ in step.items if key not in shared) + inner,
+        }
+        if self.needed is not None:
+            ledger.works(self.needed.beside(self.sizes["state_bytes"]))
+        del step, after
+        staging = chain.steps.staging
+        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
+            chain.steps.staging = None
+
+    def _decide(self) -> None:
+        if self.policy.looks:
+            self.policy = self.chain.store.policy = decided(self)
+
     def _go_forward(self) -> None:
+        if self.journal is not None:
+            self.journal.go_forward()
+            return
         if type(self.policy) is SaveAll:
             self.n = self.chain.go_forward_saving(self.n)
             return
-        self.schedule, self.machine = self._scheduled(self.n), Machine(self.n)
+        self.schedule, self.machine = self.scheduled(self.n), Machine(self.n)
         self.chain.go_forward(self.schedule, self.machine)
         self.n = self.machine.n
 
-    def _scheduled(self, n: int | None) -> Any:
+    def scheduled(self, n: int | None) -> Any:
         """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
-        policy = self.policy
-        if isinstance(policy, MemoryPolicy) and type(policy).reserving is not MemoryPolicy.reserving:
-            if self.besides is None:
-                ledger = self.chain.store.ledger
-                before = sum(ledger.plain_bytes(self.chain.steps.enclosing).values())  # what precedes the loop saves
-                captured = value_items(self.chain.steps.captured_values.values(), "snapshot")
-                shared = sum(nbytes for key, nbytes, _ in captured if key not in ledger.held)
-                self.besides = ledger.total + before + shared + self._ct_bytes_ahead()
-            policy = policy.reserving(self.besides, start_held=bool(self.chain.start))
-        return policy.schedule(n, **self.sizes)
-
-    def _ct_bytes_ahead(self) -> int:
-        """At most what :attr:`ct_bytes` will sum to, and the running state: what follows the loop may keep it."""
-        steps = self.chain.steps
-        specs = (steps.captured_specs or {}).values()
-        rows: list[int] = [getattr(x, "nbytes", 0) for x in steps.xs or ()]
-        captured: int = sum(spec.nbytes for spec in specs if spec is not None)
-        return 2 * self.sizes["state_bytes"] + sum(rows) + captured
+        return scheduled_by(self, self.policy, n)
 
     def _go_back(self, passes: list[Pass]) -> None:
-        if type(self.policy) is SaveAll:
+        if self.journal is not None:
+            self.journal.go_back(passes)
+        elif type(self.policy) is SaveAll:
             self.chain.go_back_saving(self.n or 0, passes)
         else:
             self.chain.go_back(self.schedule, self.machine, passes)
@@ -266,8 +305,10 @@ class LoopRecord:
         carried = [spec_of(leaf) for leaf in state if carries_derivative(leaf) and not isinstance(leaf, Handle)]
         specs = (*carried, *(steps.captured_specs or {}).values())
         rows = [getattr(x, "nbytes", 0) for x, active in zip(steps.xs or (), steps.x_active, strict=True) if active]
-        self.ct_bytes = [*(spec.nbytes for spec in specs if spec is not None), *rows]
-        return [*state, *steps.outputs.taken()]
+        outputs = steps.outputs.taken()
+        stacked = [y.nbytes for y in outputs if isinstance(y, np.ndarray) and carries_derivative(y)]
+        self.ct_bytes = [*(spec.nbytes for spec in specs if spec is not None), *rows, *stacked]
+        return [*state, *outputs]
 
     def ct_items(self, n_seeds: int = 1) -> list[Item]:
         """These bytes for each seed, for booking."""
@@ -284,6 +325,7 @@ class LoopRecord:
         first.
         """
         chain, ledger = self.chain, self.chain.store.ledger
+        ledger.lends_no_more(self)
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
         surroundings = (
@@ -297,6 +339,7 @@ class LoopRecord:
                     chain.rewind()
                     if self.surroundings is not None:
                         self.surroundings.try_out(self._trials())
+                    self.journal = self.journal and self.journal.again()
                     self._go_forward()
                     chain.state = []
                 self.fresh = False
@@ -311,9 +354,9 @@ class LoopRecord:
                 raise
             finally:
                 chain.release()
-        chain.state = []
-        if sweeps[-1].frees:
-            self.release()
+                chain.state = []
+                if sweeps[-1].frees:
+                    self.release()
         return sent
 
     def _pass(self, cts: Any, sweep: Sweep) -> Pass:
@@ -323,7 +366,9 @@ class LoopRecord:
         outer = innermost_of(enclosing.outer if enclosing is not None else None, cts)
         x_cts: list[Any] = [None] * len(self.x_entering)
         told = sweep.told if self.surroundings is None else self.surroundings.outside(sweep.told)
-        return Pass(sweep, outer, self.n or 0, list(cts[:n_leaves]), list(cts[n_leaves:]), x_cts, told)
+        carry, rows = cts[:n_leaves], cts[n_leaves:]
+        cts.clear()  # of the sweep that came here: what the steps are done with goes
+        return Pass(sweep, outer, self.n or 0, carry, rows, x_cts, told)
 
     def _sent(self, ended: Pass) -> list[tuple[int, Any]]:
         """The cotangents that a pass has brought to what entered the loop."""
@@ -335,7 +380,10 @@ class LoopRecord:
         """No reverse pass will come any more."""
         chain = self.chain
         chain.release()
+        chain.store.ledger.lends_no_more(self)
         chain.store.ledger.release(self.booked)
+        if self.share is not None:
+            self.share.close()
         self.booked, chain.start, chain.state = [], [], []
         # Handles of the tape that holds this record may be bound in the surroundings and in the closure.
         self.surroundings, chain.verifier.suspects = None, str
@@ -346,20 +394,3 @@ class LoopRecord:
 
 def _over(*_: Any) -> Any:
     raise TracerError("this loop was released; call vjp again")
-
-
-def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
-    _pull_loop_of_several(record, (ct,), (sweep,))
-
-
-def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
-    """Reverse the loop once for all seeds, and send what comes out to what entered."""
-    for sweep, sent in zip(sweeps, record[2].reverse(seeds, sweeps), strict=True):
-        for ident, g in sent:
-            if sweep.cts[ident] is None:
-                sweep.cts[ident] = g
-            else:
-                send(sweep.cts, ident, g, sweep)
-
-
-LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)

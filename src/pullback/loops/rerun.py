@@ -2,6 +2,7 @@
 tracers to record."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import CellType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ from pullback.loops.staged_step import StepTape
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Ledger, record_items
 from pullback.memory.sweep import Releasing
+from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
@@ -22,7 +24,8 @@ from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
-from pullback.tracing.running import open_input
+from pullback.replay.step_entries import Calls
+from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
@@ -100,6 +103,14 @@ class Steps:
     """The specs of these; None before step 0 has run."""
     staging: Any = field(default=None, init=False)
     """Who may record steps in another way (``staged_steps``)."""
+    lifetimes: Lifetimes | None = field(default=None, init=False)
+    """Of the values of step 0, where the policy has to know what a step needs."""
+    nest: Any = field(default=None, init=False)
+    """What loops in the steps get of a number of bytes (``loop_bytes.Nest``)."""
+    within: Any = field(default=None, init=False)
+    """What decides which values of a step are kept; None for all."""
+    calls: Calls = field(factory=partial(Calls, may_miss=True), init=False)
+    """What steps of which some values are kept have in common."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
 
@@ -135,12 +146,12 @@ class Steps:
                 state[:] = self.plain(step, state)
                 ledger.n_forward += 1
             return
-        shape, dtype = state[0].shape, state[0].dtype
-        told = 0 if verifier.stride > 1 else verifier.n_seen if verifier.compares else stop
+        shape, dtype, array, last = state[0].shape, state[0].dtype, np.ndarray, stop - 1
+        told = 0 if verifier.stride > 1 else min(verifier.n_seen, last) if verifier.compares else stop
         for step in range(k, stop):
             new, y = call(step + lower, state[0], None)
-            if y is None and type(new) is np.ndarray and new.base is None and new.dtype is dtype and new.shape == shape:
-                if step >= told or step == stop - 1:
+            if y is None and type(new) is array and new.base is None and new.dtype is dtype and new.shape == shape:
+                if step >= told:
                     verifier.after(step, [new], [])
                 state[0] = new
             else:
@@ -178,7 +189,10 @@ class Steps:
         and the outputs that it has returned."""
         new, ys = parts
         self._require_known(tape, k)
-        step = StepTape(tape, *entered, _exits(new, tape), _exits(ys, tape))
+        step = StepTape(tape, *entered, _exits(new, tape), _exits(ys, tape), xs=self.xs or ())
+        if self.within is not None and isinstance(tape.governor, PlainCode):
+            tape.governor.end()
+            step.governor = released_governor(tape)
         tape.close()
         values, y_values = (
             [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
@@ -190,7 +204,8 @@ class Steps:
             step.items = record_items(tape.records)
         values = as_before(state, values)
         self.verifier.after(k, values, y_values)
-        self.verifier.recorded(k, tape.records)
+        if step.governor is None:  # else its own replay compares what it has read
+            self.verifier.recorded(k, tape.records)
         return step, values
 
     def on_values(self) -> OnValues:
@@ -269,12 +284,19 @@ class Steps:
         tape = Tape(max(next_level(), enclosing.level + 1 if enclosing is not None else 1), KINDS)
         tape.captures, tape.enclosing = {}, enclosing
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
-        tape.ledger = self.ledger
-        tape.outer = enclosing.outer if enclosing is not None else None
+        tape.ledger, tape.outer = self.ledger, enclosing.outer if enclosing is not None else None
+        tape.nest = self.nest and self.nest.places()
         if TRAPPED.get():
             tape.trap = sentinel(self.place(k), enclosing.trap if enclosing is not None else None)
+        if TRAPPED.get() or self.lifetimes is not None:
             tape.mode = REPLAYABLE
-            tape.governor = PlainCode(SaveAll(), self.ledger, repeatable=False, marked=True)
+            tape.governor = PlainCode(SaveAll(), self.ledger, repeatable=False, marked=True, lifetimes=self.lifetimes)
+        if self.within is not None and not recorded(tape.outer):
+            tape.mode = REPLAYABLE
+            tape.governor = PlainCode(
+                self.within, self.ledger, repeatable=False, calls=self.calls, lifetimes=self.lifetimes
+            )
+            tape.governor.open(tape)
         return tape
 
     def _require_known(self, tape: Tape, k: int) -> None:

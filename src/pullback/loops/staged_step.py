@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.ledger import Item, record_items
-from pullback.memory.sweep import release_records
+from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
 from pullback.staging.stages import Stage, slot_items
@@ -32,16 +32,22 @@ class StepTape:
     ys: list[tuple[int, Any] | None]
     items: list[Item] = field(factory=list)
     """What holding the tape costs, as the ledger books it."""
+    xs: Sequence[Any] = ()
+    """Of the loop: a row is a part of them."""
+    governor: Any = None
+    """Where some values are kept only: what makes the records again as they are reversed, and books what it keeps."""
 
     def release(self) -> None:
         """Dropped unreversed, its records let go of what they book."""
         release_records(self.tape.records)
+        if self.governor is not None:
+            self.governor.close()
 
     def split(self) -> tuple["StepTape", list[Any]]:
-        """What stays in memory, and the arrays that it has let go of: all but captured values and constants, which
-        every step holds."""
+        """What stays in memory, and the arrays that it has let go of: all but captured values, constants and rows,
+        which lie in what the loop holds anyway."""
         tape = self.tape
-        shared = [value for _, value in (tape.captures or {}).values()]
+        shared = [*(value for _, value in (tape.captures or {}).values()), *self.xs]
         taken = Taken(_shared(shared, record_items(tape.records)))
         tape.records = [None if record is None else taken.out(record) for record in tape.records]
         return evolve(self, items=record_items(tape.records)), taken.arrays
@@ -128,8 +134,8 @@ class StagedStep:
 
     def split(self) -> tuple["StagedStep", list[Any]]:
         """What stays in memory, and the arrays that its reverse reads."""
-        booked = self.kind.stage.booked
-        taken = Taken(_shared(self.kind.work.steps.captured_values.values(), slot_items(booked, self.slots)))
+        booked, steps = self.kind.stage.booked, self.kind.work.steps
+        taken = Taken(_shared((*steps.captured_values.values(), *(steps.xs or ())), slot_items(booked, self.slots)))
         slots = taken.out(self.slots)
         return StagedStep(self.kind, slots, self.k, slot_items(booked, slots)), taken.arrays
 
@@ -171,3 +177,12 @@ def _shared(values: Iterable[Any], items: Iterable[Item]) -> frozenset[Any]:
     """The ids of the buffers that every step holds: of these values, and of the constants among the items."""
     constants = {key for key, _, reason in items if reason == "constant"}
     return frozenset(constants | {id(buffer_of(x)) for x in map(plain_value, values) if isinstance(x, np.ndarray)})
+
+
+def pull_back(work: Any, sweeps: Sequence[Sweep]) -> None:
+    """Pull the cotangents of each sweep back through the tape of a step."""
+    governor = getattr(work, "governor", None)
+    if governor is None:
+        sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
+    else:
+        governor.reverse(sweeps)

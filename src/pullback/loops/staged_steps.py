@@ -20,7 +20,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
-from pullback.staging.conditions import UnderWay, begun, computed, errors_are_ordinary
+from pullback.staging.generated import UnderWay, begun, computed, errors_are_ordinary
 from pullback.staging.recorded_steps import Recorded
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Stage, slot_items

@@ -4,6 +4,7 @@ What is asked of a single step before it begins and after it has ended is asked 
 could change. A step that does anything else is finished as a single one, and ends the run.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
@@ -13,16 +14,16 @@ import numpy as np
 from attrs import define
 
 from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StagedStep, StepKind
+from pullback.loops.staged_step import StagedStep
 from pullback.loops.staged_steps import StagedSteps
+from pullback.machine.actions import MEMORY
 from pullback.memory.store import Store
-from pullback.policies.actions import MEMORY
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
-from pullback.staging.conditions import say_line, usable, warn
-from pullback.words.sniffs import error_state, quiet, under_error_state
+from pullback.staging.generated import say_line, usable, warn
+from pullback.words.sniffs import error_state, under_error_state
 from pullback.words.structures import LEAF
 
 
@@ -75,10 +76,10 @@ def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
 
 
 def straight(
-    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any = None
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None]
 ) -> tuple[int, list[Any]]:
-    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each, unless
-    the pass ``one`` can go back through it at once. The step reached, and the state there; ``state`` may be emptied."""
+    """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
+    step reached, and the state there; ``state`` may be emptied."""
     steps = staged.steps
     if k >= stop or k < staged.first or staged.run is None or steps.ledger.heard:  # reports are booked step by step
         return k, state
@@ -89,10 +90,14 @@ def straight(
             return k, state
     run, within = staged.run
     staged.run, whole, parts = None, False, None
-    run.begin(going.known, going.results, partial(staged.begun, run, keeps=True))
+    computes = partial(staged.begun, run, keeps=True)
+    if run.pool is None:
+        run.begin(going.known, going.results, computes)
+    else:
+        _reopen(run, going.known, computes)
     try:
         with within:
-            k, state, left = _while_alike(staged, run, k, stop, state, take, one)
+            k, state, left = _while_alike(staged, run, k, stop, state, take)
             if left is not None:
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
                 left = None
@@ -110,12 +115,30 @@ def straight(
         run.failed()
         raise
     finally:
-        run.end(whole=whole)
+        if not whole or parts is not None or not _stays_open(run):
+            run.end(whole=whole)
     return k, state
 
 
+def _reopen(run: Any, known: list[Known], computes: Any) -> None:
+    """A step begins in a run that has stayed open: it follows the same list, on the same handles."""
+    run.tape.shadow, run.tape.kept = run, NOTHING_KEPT
+    run.errors, run.filters, run.computes = error_state(), warnings.filters, computes
+    run.known, run.at, run.constants, run.captured, run.values = known, 0, [], [], []
+
+
+def _stays_open(run: Any) -> bool:
+    """Whether a run whose steps were all alike can wait for the next as it is: its pool is still there then. Nobody has
+    kept one of its handles."""
+    run.stands, run.outer, run.computes = {}, [], None
+    if run.alone or run.pool is None or not run.pool.serves_again(run.written):
+        return False
+    run.tape.shadow = None  # or the two would keep each other alive
+    return True
+
+
 def _while_alike(
-    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], one: Any
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None]
 ) -> tuple[int, list[Any], Any]:
     """The same, and what the body has returned from a step that differs; None where all are alike."""
     steps, pool = staged.steps, run.pool
@@ -134,15 +157,16 @@ def _while_alike(
         if (
             run.at != last
             or y is not None
-            or (carry is not ending[0] if alone else not _are(carry, ending))
+            or (carry is not ending[0] if alone else not are(carry, ending))
             or run.following is not stage.known
         ):
             return k, state, (carry, y)
         carry = None
         run.at += 1
         if kind is None or run.captured != kind.captured:
-            steps.require_captures(run.captured, k)
-            staged.checked = run.captured
+            if run.captured != staged.checked:
+                steps.require_captures(run.captured, k)
+                staged.checked = run.captured
             kind = staged.kind_of(stage, work, run.captured, len(state))
         try:
             with told:
@@ -155,22 +179,10 @@ def _while_alike(
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
-        if one is None or one.after is not kind or not kind.goes_on:
-            take(StagedStep(kind, slots, k))
-        else:
-            _back_at_once(kind, slots, one)
+        take(StagedStep(kind, slots, k))
         k += 1
         if k == stop or not _begins_again(run, state):
             return k, state, None
-
-
-def _back_at_once(kind: StepKind, slots: tuple[Any, ...], one: Any) -> None:
-    """Pull the cotangents of a pass back through a step of the kind that it has come through last."""
-    function, places = kind.own
-    with quiet():
-        one.cts, gathered = function(slots, one.cts, *places)
-    for ident, ct in zip(kind.ids, gathered, strict=True):
-        one.sums.gather(ident, ct)
 
 
 def straight_back(store: Store, k: int, one: Any) -> int:
@@ -213,7 +225,8 @@ def _begins_again(run: Any, inputs: list[Any]) -> bool:
     return True
 
 
-def _are(carry: Any, ending: tuple[Any, ...]) -> bool:
+def are(carry: Any, ending: tuple[Any, ...]) -> bool:
+    """Whether a step has returned these very handles."""
     if type(carry) is not tuple or len(carry) != len(ending):
         return False
     for leaf, end in zip(carry, ending, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner

@@ -5,9 +5,12 @@ program that is executed again. Every action goes through the same state machine
 schedule raises before it can give a wrong number.
 """
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Protocol
 
-from pullback.policies.actions import (
+from pullback.machine.actions import (
+    MEMORY,
     Action,
     Advance,
     Delete,
@@ -19,7 +22,9 @@ from pullback.policies.actions import (
     Save,
     Transfer,
 )
-from pullback.policies.machine import Machine
+from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, RECORD, SAVE, Noted
+from pullback.machine.machine import Machine
+from pullback.machine.schedule import known
 from pullback.words.errors import ScheduleError
 
 
@@ -66,11 +71,19 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
     """Carry out the rest of the actions, up to EndReverse. A chain with a method ``record_and_reverse`` is told at once
     where both follow each other."""
+    numbers = known(schedule)
+    if numbers is not None:
+        getattr(chain, "carry_out_known", partial(carry_out_known, chain))(numbers)
+        machine.end()
+        return
     at_once = getattr(chain, "record_and_reverse", None)
+    noted = Noted(schedule)
     for action in schedule:
         if type(action) is EndReverse:
             machine.apply(action)
+            noted.end()
             return
+        noted.take(action)
         if at_once is None or type(action) is not Record:
             carry_out(action, machine, chain)
             continue
@@ -78,13 +91,43 @@ def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
         following = next(schedule, None)
         if type(following) is Reverse and following.step == action.step:
             machine.apply(following)
+            noted.take(following)
             at_once(action.step)
             continue
         chain.record(action.step)
         if following is None:
             break
+        noted.take(following)
         carry_out(following, machine, chain)
     raise ScheduleError(f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last")
+
+
+def carry_out_known(chain: Any, numbers: Iterable[int]) -> None:
+    """Actions that the machine has checked when they were carried out before. A chain with a method of this name does
+    it by itself."""
+    advance, load, save, delete = chain.advance, chain.load, chain.save, chain.delete
+    at_once = getattr(chain, "record_and_reverse", None) or partial(_one_by_one, chain)
+    each = iter(numbers)
+    for code, step, stop in zip(each, each, each, strict=True):
+        if code == ADVANCE:
+            advance(step, stop)
+        elif code == AT_ONCE:
+            at_once(step)
+        elif code == LOAD:
+            load("state", step, MEMORY)
+        elif code == SAVE:
+            save("state", step, MEMORY)
+        elif code == DELETE:
+            delete("state", step, MEMORY)
+        elif code == RECORD:
+            chain.record(step)
+        else:
+            chain.reverse(step)
+
+
+def _one_by_one(chain: Chain, step: int) -> None:
+    chain.record(step)
+    chain.reverse(step)
 
 
 def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:

@@ -17,6 +17,10 @@ from pullback.words.plugins import backend
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
+RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
+"""The block of ``resume``, which gives a loop its journal; None where there is none."""
+MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
+"""Whether loops are run to learn what a plan says: what their steps take while they run, too."""
 _USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=(None, None, None, None))
 """The policy, ``verify``, ``staging`` and ``threads`` of ``using``; None for what is not said."""
 _SAVE_ALL = SaveAll()
@@ -27,7 +31,7 @@ STAGINGS: Final = ("auto", "off", "numpy")
 
 
 def using(
-    policy: MemoryPolicy | None = None,
+    policy: MemoryPolicy | str | None = None,
     *,
     verify: str | None = None,
     staging: str | None = None,
@@ -124,6 +128,10 @@ def saves_all() -> bool:
 def checked(policy: Any) -> MemoryPolicy:
     """``policy``, if it is one."""
     if not isinstance(policy, MemoryPolicy):
+        if isinstance(policy, str) and policy == "auto":
+            from pullback.choosing.auto import AUTO  # noqa: PLC0415 - for those who use it
+
+            return AUTO
         kind = policy if isinstance(policy, type) else type(policy)
         remedy = "pass an instance, not a class or a name"
         if hasattr(kind, "actions") and not issubclass(kind, MemoryPolicy):
@@ -154,6 +162,9 @@ class Tracing:
 
     def __exit__(self, *_: object) -> None:
         _TAPES.reset(self._token)
+
+    def _now(self, tapes: tuple[Tape, ...]) -> None:
+        _TAPES.set(tapes)
 
 
 class Enclosed(Tracing):
@@ -202,6 +213,12 @@ def innermost() -> Tape | None:
     """The innermost trace, an ordinary one."""
     found = _recording()
     return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
+
+
+def stepping() -> Any:
+    """The ledger of the innermost trace, where a step of a loop in it runs on plain arrays; else None."""
+    tapes = _TAPES.get()
+    return tapes[-1].ledger if tapes and tapes[-1].mode == PAUSED else None
 
 
 def recording_alone() -> Tape | None:

@@ -12,7 +12,6 @@ import numpy as np
 from attrs import define, field, frozen
 
 from pullback.recording.handles import Handle
-from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS, Form
 from pullback.words.specs import buffer_of
 
@@ -49,6 +48,18 @@ class Ledger:
     total: int = 0
     stores: list[Any] = field(factory=list)
     """The figures of tiers that do more than hold a reference (``stores.figures``)."""
+    decided: dict[Any, Any] = field(factory=dict)
+    """What each ``Keep`` of the call has decided (``memory.kept_rules``)."""
+    choices: list[Any] = field(factory=list)
+    """What policies have decided within the run (``choosing.auto.Choice``)."""
+    working_bytes: int | None = None
+    """What a step takes at most while it runs, beside what is held; where a policy or a plan has asked."""
+    within_steps: bool = False
+    """Whether marked steps of save-all are under way, which count those within as part of them."""
+    lenders: list[Any] = field(factory=list)
+    """Loops that wait for their reverse and can do with fewer bytes (``memory.lending``)."""
+    lent_bytes: int = 0
+    """What these have given up so far."""
     heard: bool = True
     """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need
     not be booked."""
@@ -80,6 +91,14 @@ class Ledger:
                 self.now[entry[2]] -= entry[1]
                 self.total -= entry[1]
 
+    def lends_no_more(self, run: Any) -> None:
+        """The reverse of a loop begins, or will not come."""
+        if self.lenders:
+            for lender in self.lenders:
+                if lender.run is run:
+                    lender.returns()
+            self.lenders[:] = [lender for lender in self.lenders if lender.run is not run]
+
     @contextmanager
     def holding(self, items: Sequence[Item]) -> Iterator[None]:
         """Within the block the buffers are booked."""
@@ -89,10 +108,14 @@ class Ledger:
         finally:
             self.release(items)
 
-    def plain_bytes(self, tape: Tape | None) -> dict[str, int]:
-        """What a plain tape holds beside what is booked, by reason, each buffer counted once."""
+    def works(self, nbytes: int) -> None:
+        """The steps of a loop take so much while they run."""
+        self.working_bytes = max(nbytes, self.working_bytes or 0)
+
+    def plain_bytes(self, records: Iterable[Any]) -> dict[str, int]:
+        """What the records of a plain tape hold beside what is booked, by reason, each buffer counted once."""
         plain: dict[str, int] = {}
-        for held in tape_holdings(tape.records) if tape is not None else ():
+        for held in tape_holdings(records):
             if id(held.buffer) in self.held:
                 continue  # booked by a loop or a step region
             plain[held.reason] = plain.get(held.reason, 0) + held.nbytes
@@ -113,6 +136,8 @@ class Ledger:
             live_bytes=self.total + sum(plain.values()),
             seconds=self.elapsed_seconds,
             stores=stores,
+            choices=tuple(self.choices),
+            working_bytes=self.working_bytes,
         )
 
 
@@ -128,14 +153,21 @@ class Report:
     seconds: float
     stores: tuple[Any, ...] = ()
     """What tiers other than plain memory did, a :class:`~pullback.stores.figures.StoreReport` each."""
+    choices: tuple[Any, ...] = ()
+    """What ``policy="auto"`` or a pool has taken for each loop, and why: a :class:`~pullback.choosing.auto.Choice`
+    each."""
+    working_bytes: int | None = None
+    """What a step of a loop takes at most while it runs, beside what is held: the running state, cotangents,
+    temporaries. Known where the policy counts bytes (``Budget``, ``"auto"``)."""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
+        working = "" if self.working_bytes is None else f" and at most {mib(self.working_bytes)} at work"
         text = (
-            f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}), {self.n_forward} forward steps, "
+            f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}){working}, {self.n_forward} forward steps, "
             f"{mib(self.live_bytes)} still held, {self.seconds:.3g} s in the reverse"
         )
-        return "; ".join((text, *map(str, self.stores)))
+        return "; ".join((text, *map(str, self.stores), *map(str, self.choices)))
 
 
 def mib(nbytes: float) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import Factory, define, field, frozen
 
+from pullback.machine.actions import DISK, MEMORY, Save, Transfer
 from pullback.memory.ledger import Item, Ledger
-from pullback.policies.actions import DISK, MEMORY, Save, Transfer
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]
@@ -125,7 +125,17 @@ TIERS: Final[dict[str, Any]] = {MEMORY: ByReference(), DISK: TemporaryFolder()}
 def tiers_of(policy: Any) -> Mapping[str, Any]:
     """The tiers, or places, that a policy can name."""
     own = getattr(policy, "tiers", None) or {}
-    return {**TIERS, **{name: TemporaryFolder(x) if isinstance(x, str | PathLike) else x for name, x in own.items()}}
+    return {**TIERS, **{name: _as_place(x) for name, x in own.items()}}
+
+
+def _as_place(given: Any) -> Any:
+    if isinstance(given, str | PathLike):
+        return TemporaryFolder(given)
+    if not hasattr(given, "encode"):
+        return given
+    from pullback.stores.in_memory import InMemory  # noqa: PLC0415 - its imports are for those who use it
+
+    return InMemory(given)
 
 
 def is_lossy(policy: Any) -> bool:
@@ -242,7 +252,7 @@ class Store:
                 self.drop(*key)
         finally:
             for tier in self.open.values():
-                tier.close()
+                _close(tier)
             self.open.clear()
 
     def _put(self, key: Key, entry: Entry, source: str = "") -> None:
@@ -259,6 +269,14 @@ class Store:
         items = entry.items if tier.in_memory else tier.look(stored).items if _takes_apart(tier) else ()
         self.booked[key] = items
         self.ledger.hold(items)
+
+
+def _close(tier: Tier) -> None:
+    try:
+        tier.close()
+    except BaseException:  # an interrupt: what it has broken off is done again
+        tier.close()
+        raise
 
 
 def _takes_apart(tier: Tier) -> bool:
@@ -288,9 +306,8 @@ class Storing(ABC):
     def save(self, kind: str, step: int, tier: str) -> None:
         """A snapshot copies the live state; a tape moves out of WORK."""
         if kind == "tape":
-            work = self.take_tape()
-            self.store.put(kind, step, tier, work)
-            self.store.ledger.release(work.items)
+            self.store.put(kind, step, tier, self.work)  # after an error it is still in WORK, and let go of with it
+            self.store.ledger.release(self.take_tape().items)
         else:
             self.store.prepare(tier)
             self.store.put(kind, step, tier, self.snapshot(step))

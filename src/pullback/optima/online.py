@@ -5,7 +5,7 @@ snapshot to delete first, or ``None``, and whether to save the state x_x. The re
 snapshots that are stored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import isqrt
@@ -15,6 +15,8 @@ from typing import TypeAlias
 from pullback.optima.binomial_split import advances
 
 Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
+Cost: TypeAlias = Callable[[int, int], int]
+"""Of a gap of so many steps, while so many slots are free: how many advances reverse it."""
 
 
 def greedy(slots: int) -> Rule:
@@ -29,12 +31,19 @@ def greedy(slots: int) -> Rule:
     return _Greedy(slots).place
 
 
+def greedy_by(slots: int, cost: Cost, snapshots: Sequence[int]) -> Rule:
+    """:func:`greedy` for another cost of a gap than :func:`advances`, where these ``snapshots`` are held already."""
+    return _Greedy(slots, cost, snapshots).place
+
+
 class _Greedy:
     """Gap i is p_(i+1) - p_i. Every list is indexed by it: O(s) memory, and an eviction at j reprices the gaps from
     j-1 on only."""
 
     __slots__ = (
+        "_alone",
         "_base",
+        "_beside",
         "_best",
         "_best_index",
         "_cost",
@@ -47,14 +56,19 @@ class _Greedy:
         "snapshots",
     )
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, cost: Cost = advances, snapshots: Sequence[int] = ()) -> None:
         self.slots = slots
-        self.snapshots: list[int] = []
+        self.snapshots: list[int] = list(snapshots)
         self._gaps: list[int] = []
         self._here: list[int] = []  # A(gap i, s-i)
         self._shifted: list[int] = []  # A(gap i, s-i+1): once a snapshot before it is evicted
         self._merged: list[int] = []  # A(gap i + gap i+1, s-i): once the snapshot between them is evicted
-        self._cost = lru_cache(maxsize=8 * slots)(advances)  # the same gaps come again and again
+        self._cost = cached = lru_cache(maxsize=8 * slots)(cost)  # the same gaps come again and again
+        self._alone, self._beside = _advances_with_one, _advances_with_two
+        if cost is not advances:
+            self._alone, self._beside = (lambda n: cached(n, 1)), (lambda n: cached(n, 2))
+        if len(self.snapshots) == slots:
+            self._measure()
 
     def place(self, x: int) -> tuple[int | None, bool]:
         snapshots = self.snapshots
@@ -62,25 +76,29 @@ class _Greedy:
             # A free slot is always worth using: A(L-1, s) + A(1, s-1) < A(L, s) for L >= 2.
             snapshots.append(x)
             if len(snapshots) == self.slots:
-                self._gaps = [after - before for before, after in pairwise(snapshots)]
-                self._here = [self._cost(gap, self.slots - i) for i, gap in enumerate(self._gaps)]
-                self._price(0)
+                self._measure()
             return None, True
         if self.slots == 1:
             return None, False  # x_0 is never given up
         length = x - snapshots[-1]
-        least, index = self._base + length * (length + 1) // 2, 0  # keep: A(L, 1) = L (L-1) / 2 with L = length + 1
+        least, index = self._base + self._alone(length + 1), 0
         if self._best_index > 0:
-            cost = self._best + _advances_with_two(length)
+            cost = self._best + self._beside(length)
             if cost < least:
                 least, index = cost, self._best_index
-        if self._newest + _advances_with_two(x - snapshots[-2]) < least:
+        if self._newest + self._beside(x - snapshots[-2]) < least:
             index = self.slots - 1
         if index == 0:
             return None, False
         evicted = snapshots[index]
         self._replace(index, x)
         return evicted, True
+
+    def _measure(self) -> None:
+        """All slots are taken."""
+        self._gaps = [after - before for before, after in pairwise(self.snapshots)]
+        self._here = [self._cost(gap, self.slots - i) for i, gap in enumerate(self._gaps)]
+        self._price(0)
 
     def _replace(self, j: int, x: int) -> None:
         """Evict p_j, append x: the two gaps at p_j become one, and those after it move down by one."""
@@ -112,6 +130,10 @@ class _Greedy:
         choices = list(map(add, map(add, before, self._merged), after[-3::-1])) if len(gaps) > 1 else []
         self._best = min(choices, default=0)
         self._best_index = choices.index(self._best) + 1 if choices else 0
+
+
+def _advances_with_one(n: int) -> int:
+    return n * (n - 1) // 2
 
 
 def _advances_with_two(n: int) -> int:

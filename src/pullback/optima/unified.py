@@ -74,6 +74,30 @@ class Plan:
         return n - min(right, n - 1)
 
 
+def forward_steps(found: Plan, n: int | None = None, held: int = 0) -> int:
+    """What a plan runs, recorded steps included; or for ``n`` of its steps while other snapshots are ``held``.
+
+    >>> forward_steps(plan(10, 100, 100, 400))
+    15
+    """
+    counts: dict[tuple[int, int], int] = {}
+    whole = found.n if n is None else n, held
+    open_parts = [whole]
+    while open_parts:
+        n, held = part = open_parts[-1]
+        if part in counts or n <= found.leaves[held]:
+            counts.setdefault(part, n)
+            open_parts.pop()
+            continue
+        m = found.split(n, held)
+        parts = (n - m, held + 1), (m, held)
+        missing = [each for each in parts if each not in counts]
+        open_parts += missing
+        if not missing:
+            counts[part] = m + counts[parts[0]] + counts[parts[1]]
+    return counts[whole]
+
+
 @lru_cache(maxsize=8)
 def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held: bool = False) -> Plan:
     """The splits for ``n`` steps: the optimum, or at most ceil(state_bytes / tape_bytes) - 1 forward steps more (1

@@ -6,8 +6,8 @@ from typing import Any
 
 from attrs import frozen
 
-from pullback.plain.needs import StepNeeds
-from pullback.plain.step_entries import FAR, HORIZON, StepEntries
+from pullback.replay.needs import StepNeeds
+from pullback.replay.step_entries import FAR, HORIZON, StepEntries
 
 
 @frozen(eq=False)

@@ -4,9 +4,9 @@ from typing import Any
 
 from attrs import define
 
-from pullback.plain.needs import StepNeeds
 from pullback.plain.pattern_stages import PatternStage
-from pullback.plain.step_entries import Pattern
+from pullback.replay.needs import StepNeeds
+from pullback.replay.step_entries import Pattern
 from pullback.staging.shelf import Recent
 from pullback.words.call_sites import site_code
 
@@ -80,10 +80,13 @@ def patterns_in(code: Any) -> list[Known]:
 
 def _same(a: Pattern, b: Pattern) -> bool:
     """Whether the entries are the same, but for the operands."""
-    return a.entries is b.entries or (len(a.entries) == len(b.entries) and all(
-        x is y or (x is not None and y is not None and x.says(y.skeleton, y.arguments, y.params))
-        for x, y in zip(a.entries, b.entries, strict=True)
-    ))
+    return a.entries is b.entries or (
+        len(a.entries) == len(b.entries)
+        and all(
+            x is y or (x is not None and y is not None and x.says(y.skeleton, y.arguments, y.params))
+            for x, y in zip(a.entries, b.entries, strict=True)
+        )
+    )
 
 
 def forget() -> None:

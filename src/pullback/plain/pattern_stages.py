@@ -6,15 +6,16 @@ from typing import Any
 from attrs import define, field
 
 from pullback.backends.plans import Backend
-from pullback.plain.needs import StepNeeds
 from pullback.plain.pattern_routes import Route, route_of
 from pullback.plain.pattern_statements import PatternStatements
+from pullback.replay.needs import StepNeeds
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
+from pullback.staging.recorded_steps import require_equal
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import booked_slots, numbers_held, require_equal, valued, with_kernels
+from pullback.staging.stages import booked_slots, numbers_held, valued, with_kernels
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.plain.needs import StepNeeds
-from pullback.plain.step_entries import Entry, Operand, Pattern
 from pullback.primitives.selecting.indexing import READ
 from pullback.recording.copies import faithful_copy
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES
+from pullback.replay.needs import StepNeeds
+from pullback.replay.step_entries import Entry, Operand, Pattern
 from pullback.rules.forms import FORMS
 from pullback.shadow.waiting import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written

@@ -2,33 +2,25 @@
 one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from attrs import define, field
 
+from pullback.machine.actions import Advance, Delete, EndForward, Record, Save, Transfer
+from pullback.machine.machine import Machine
 from pullback.memory.executor import carry_out, run_forward, run_reverse
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
-from pullback.plain.needs import Needs
-from pullback.plain.plain_snapshots import (
-    INITIAL,
-    PlainSnapshot,
-    PlainSnapshots,
-    TapeInPlace,
-    require_fitting,
-)
-from pullback.plain.replay import Replayer
-from pullback.plain.step_entries import StepEntries
-from pullback.policies.actions import Advance, Delete, EndForward, Record, Save, Transfer
-from pullback.policies.base import Schedule
-from pullback.policies.machine import Machine
+from pullback.plain.first_steps import anew, draw, lend, look_again, waits, will_draw
+from pullback.plain.other_ends import hold_whole, planned_again
+from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
+from pullback.plain.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
 from pullback.recording.tape import Tape
-from pullback.words.call_sites import site_text
-from pullback.words.errors import PolicyError, ReplayError, ScheduleError, say_where
-
-if TYPE_CHECKING:
-    from pullback.plain.staged_patterns import StagedPatterns
+from pullback.replay.needs import Needs
+from pullback.replay.replayer import Replayer
+from pullback.replay.step_entries import StepEntries
+from pullback.words.errors import PolicyError, ScheduleError, say_where
 
 FEWEST = 24
 """Steps of one kind from which functions for them pay."""
@@ -41,12 +33,15 @@ class PlainChain:
 
     tape: Tape
     store: Store
-    schedule: Schedule
     n: int | None
     repeatable: bool
     """Whether another reverse pass may come: then the initial state is kept."""
     snapshots: PlainSnapshots
     entries: StepEntries = field(factory=StepEntries)
+    governing: Any = None
+    """The policy that knows of what is held beside snapshots and tapes."""
+    sizes: dict[str, int] = field(factory=dict)
+    schedule: Any = None  # until the first steps have told the sizes
     machine: Machine = field(factory=lambda: Machine(None))
     pending: Any = None
     """The Advance or Record that the user's run is carrying out now."""
@@ -55,20 +50,24 @@ class PlainChain:
     needs: Needs = field(factory=Needs)
     replayer: Replayer | None = None
     work_items: dict[int, list[Item]] = field(factory=dict)
-    sweeps: list[Sweep] = field(factory=list)
-    """During a reverse pass: for each seed its sweep."""
+    sweeps: list[Sweep] = field(factory=list)  # during a reverse pass: for each seed its sweep
     verifies: bool = True
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
     staging: str = "off"
     """How steps that repeat are executed again, as in ``using``."""
-    works: dict[Any, Any] = field(factory=dict)
-    """What functions work in, by stage: of all chains of a trace."""
+    works: dict[Any, Any] = field(factory=dict)  # what functions work in, by stage: of all chains of a trace
     threads: int = 1
-    staged: "StagedPatterns | None" = None
+    staged: Any = None
     entered: dict[int, dict[int, int]] = field(factory=dict)
     """By step: the digests of the values, by id, with which it began when it was executed again."""
+    seen: set[int] = field(factory=set)  # the ``id`` of the patterns whose sizes are known
+    known: set[Any] = field(factory=set)  # the buffers from before the steps that all of them read
+    drawn_at: int = -1  # the newest step when the schedule was drawn
     ended: bool = False
     fresh: bool = True
+    gauge: Any = None
+    replays: ClassVar[bool] = True
+    """Whether whole steps are executed again, loop functions in them too."""
 
     @property
     def ledger(self) -> Ledger:
@@ -90,6 +89,7 @@ class PlainChain:
         """Step 0 starts at the next record."""
         self.entries.begin(len(self.tape.records))
         self.machine = Machine(self.n)
+        will_draw(self)
         if self.repeatable:
             self.snapshots.begin(INITIAL, self.cuts[0])
             self.snapshots.filling[INITIAL].book()
@@ -103,38 +103,57 @@ class PlainChain:
         self._proceed(k)
 
     def _proceed(self, k: int) -> None:
-        """Carry out what the schedule wants at the cut before step ``k``."""
+        """Carry out what the schedule wants at the cut before step ``k``, and first at those before, where it has only
+        now been drawn."""
+        if self.schedule is None:
+            self.snapshots.begin(k, self.cuts[k])
+            if k != self.n and waits(self, k):
+                return
+            self._catch_up(k)
+        elif not self._go_by_schedule(k):
+            return
+        self.snapshots.forget_unsaved(k if self.n is None else INITIAL)
+
+    def _catch_up(self, k: int) -> None:
+        draw(self)
+        for step in range(k + 1):
+            self._go_by_schedule(step)
+
+    def _go_by_schedule(self, k: int) -> bool:
+        """Whether snapshots may have come or gone."""
         if k:
             self._step_done(k)
         if self.n is None or k == 0:
             self.snapshots.begin(k, self.cuts[k])
         if self.pending is not None and self.n is not None:
-            return  # no snapshot came, and none went
+            return False
         while self.pending is None:
             action = next(self.schedule)
             if type(action) in (Advance, Record):
                 self.pending = action
             else:
                 self._at_cut(action, k)
-        self.snapshots.forget_unsaved(k if self.n is None else INITIAL)
+        return True
 
     def _step_done(self, k: int) -> None:
         """The records of step ``k - 1`` stay in WORK where the schedule recorded it, else they let go of their
         values."""
         pending = self.pending
-        self._book(k - 1)
+        if self.schedule.larger is not None:
+            look_again(self, k - 1)
+        self.book(k - 1)
         self.snapshots.move()
         if type(pending) is Record:
-            self.machine.apply(pending)
-            self.work, self.pending = k - 1, None
-            return
-        self._drop(k - 1)
-        if pending.stop == k:
-            self.machine.apply(pending)
-            self.pending = None
+            self.work = k - 1
+        else:
+            self.drop(k - 1)
+            if pending.stop != k:
+                return
+        self.machine.apply(pending)
+        self.pending = None
 
     def _at_cut(self, action: Any, k: int) -> None:
-        if type(action) not in (Save, Delete):
+        if type(action) not in (Save, Delete) and (type(action), action.kind) != (Transfer, "tape"):
             raise PolicyError(
                 f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a "
                 f"loop function (fori_loop, scan)"
@@ -148,8 +167,10 @@ class PlainChain:
         to its end."""
         if self.ended:
             return
-        self.ended = True
         n = len(self.cuts)
+        if self.schedule is None:
+            self._catch_up(n - 1)
+        self.ended = True
         if len(self.tape.records) == self.cuts[-1] and n != self.n and (n == 1 or self.n is not None):
             # the loop ended at a cut, and nothing says that a step is under way; where the length was unknown the
             # schedule has let go of the step before, and one without records ends the chain
@@ -157,11 +178,16 @@ class PlainChain:
         else:
             self.entries.cut(len(self.tape.records))
             self.ledger.n_forward += 1
-            self._book(n - 1)
+            self.book(n - 1)
         self.needs = Needs.of(self.entries)
         self.staged = self._staged()
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
-        self._tell_length(n)
+        try:
+            self._tell_length(n)
+        except PolicyError:
+            if planned_again(self, n):
+                return
+            raise
         for action in self.schedule:
             self._late(action, last)
             if type(action) is EndForward:
@@ -169,11 +195,12 @@ class PlainChain:
         if last is not None and self.machine.tape == last:
             self.work = last
         elif last is not None and not self.store.holds("tape", last):
-            self._drop(last)
+            self.drop(last)
         self.snapshots.finish()
         self.n = n
+        lend(self)
 
-    def _staged(self) -> "StagedPatterns | None":
+    def _staged(self) -> Any:
         """The functions of steps that repeat; None where there cannot be any."""
         calls, fewest = self.entries.calls, FEWEST if self.staging == "auto" else 2
         if calls is not None and calls.n >= fewest:
@@ -183,9 +210,7 @@ class PlainChain:
         # What generates functions takes a third of the import, and few programs have such steps.
         from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
 
-        return staged_patterns(
-            self.tape, self.entries, self.needs, self.staging, fewest, self.works, self.threads
-        )
+        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.works, self.threads)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None
@@ -228,39 +253,25 @@ class PlainChain:
         else:
             copies = None if staged is None else staged.entering(step, replayer.env)
             replayer.run(step, self.tape.records)
-            self._require_repeated(replayer, step + 1)
+            replayer.require_repeated(step + 1, self.entered.pop(step + 1, {}))
             if staged is not None and copies is not None:
                 staged.learn(step, copies, replayer.env)
         self.ledger.n_forward += 1
         self.work = step
-        self._book(step)
-
-    def _require_repeated(self, replayer: Replayer, step: int) -> None:
-        """Raise :class:`ReplayError` where ``step`` would begin with other values than when it was executed."""
-        wanted = self.entered.pop(step, {})
-        found = replayer.digests(step) if wanted else {}
-        wrong = [i for i in sorted(wanted) if found.get(i, wanted[i]) != wanted[i]]
-        if wrong:
-            entry = self.entries.get(wrong[0])
-            assert entry is not None  # it was executed
-            raise ReplayError(
-                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])} before step {step}, gave other bytes "
-                "when it was executed again. The forward of a primitive must depend on nothing but its operands "
-                "and parameters; what else it reads must be one of them"
-            )
+        self.book(step)
 
     def reverse(self, step: int) -> None:
         """Pull back through the step whose values are in WORK."""
         staged, alone = self.staged, self.sweeps[0] if len(self.sweeps) == 1 else None
         if staged is None or alone is None or not staged.reverse(step, alone):
-            self._put_back(step)
+            self.put_back(step)
             sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
         self.ledger.release(self.work_items.pop(step))
         self.work = None
 
-    def _put_back(self, step: int) -> None:
+    def put_back(self, step: int) -> None:
         """The records of a step stand on the tape, whoever has recorded it."""
         if self.staged is not None and step in self.staged.slots:
             self.staged.thaw(step)
@@ -268,12 +279,11 @@ class PlainChain:
     def save(self, kind: str, step: int, tier: str) -> None:
         """Keep the tape in WORK, or the values that later steps read."""
         if kind == "tape":
-            require_fitting(self.store, Save("tape", step, tier), tier)
-            self.store.put(kind, step, tier, TapeInPlace(step))
+            put_tape(self, step, tier)
             self.work = None
             return
         if not self.ended:
-            require_fitting(self.store, Save("state", step, tier), tier)
+            require_growing(self.store, step, tier)
             self.snapshots.save(step, tier)
             return
         self.store.prepare(tier)
@@ -283,26 +293,26 @@ class PlainChain:
 
     def load(self, kind: str, step: int, tier: str) -> None:
         """Values of a snapshot become the environment of a replay; nothing in it is written in place."""
-        entry = self.store.get(kind, step, tier)
         if kind == "tape":
-            self.work = entry.step
+            get_tape(self, step, tier)
+            self.work = step
         else:
+            entry = self.store.get(kind, step, tier)
             self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Copy a snapshot from one tier to another."""
         if kind == "tape":
-            require_fitting(self.store, Transfer("tape", step, source, target), target)
-        self.store.transfer(kind, step, source, target)
+            transfer_tape(self, step, source, target)
+        else:
+            self.store.transfer(kind, step, source, target)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
         if kind == "state":
             self.snapshots.drop(step, tier)
             return
-        self.store.drop(kind, step, tier)
-        if self.work != step:
-            self._drop(step)
+        drop_tape(self, step, tier)
 
     def _replay(self) -> Replayer:
         assert self.replayer is not None  # the machine has seen a Load
@@ -316,22 +326,28 @@ class PlainChain:
             replayer.own.discard(replayer.base.get(ident, ident))
         return snapshot
 
-    def _book(self, step: int) -> None:
+    def book(self, step: int) -> None:
         if not self.ledger.heard:
-            items = []
-        elif self.staged is not None and step in self.staged.slots:
+            self.work_items[step] = []
+            return
+        if self.staged is not None and step in self.staged.slots:
             items = self.staged.items(step)
         else:
             items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items[step] = items
         self.ledger.hold(items)
 
-    def _drop(self, step: int) -> None:
+    def drop(self, step: int) -> None:
         """The records of a step let go of their values."""
         start, stop = self.cuts[step], self.cuts[step + 1]
         if self.staged is not None:
             self.staged.slots.pop(step, None)
         release_records(self.tape.records[start:stop])
+        self.let_go(step)
+
+    def let_go(self, step: int) -> None:
+        """The records of a step stand on the tape no more."""
+        start, stop = self.cuts[step], self.cuts[step + 1]
         self.tape.records[start:stop] = [None] * (stop - start)
         items = self.work_items.pop(step, None)
         if items is not None:
@@ -345,6 +361,7 @@ class PlainChain:
         if not self.fresh:
             self._restart()
         self.fresh = False
+        self.ledger.lends_no_more(self)
         self.sweeps = [
             Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
             for each in sweeps
@@ -352,48 +369,31 @@ class PlainChain:
         try:
             run_reverse(self.schedule, self.machine, self)
         except ScheduleError as error:
-            say_where(
-                error, f"in the reverse pass of the steps that begin at {self._first_line()}, under {self.policy!r}"
-            )
+            first = self.entries.first_line()
+            say_where(error, f"in the reverse pass of the steps that begin at {first}, under {self.policy!r}")
             raise
         self.sweeps, self.replayer = [], None
-
-    def _first_line(self) -> str:
-        """The user's line of the first operation in the steps."""
-        first = next((entry for pattern in self.entries.patterns for entry in pattern.entries if entry), None)
-        return "an unknown line" if first is None else site_text(first.skeleton[-1])
 
     def _restart(self) -> None:
         initial = self.snapshots.initial
         assert initial is not None and self.n is not None  # a repeatable chain keeps its initial state
-        self.schedule, self.machine = self.policy.schedule(self.n), Machine(self.n)
+        self.machine = Machine(self.n)
+        anew(self)
         self.replayer = Replayer(self.entries, self.needs, dict(initial.values), 0, self.staged)
         run_forward(self.schedule, self.machine, self)
 
-    def live_bytes(self) -> int:
-        """Bytes of the largest snapshot: about what the cotangents of one seed take at a cut."""
-        return self.snapshots.largest_bytes()
-
     def hold_all(self) -> None:
         """Put every record back with the values it holds: the stretch becomes save-all."""
-        self.finish()
-        self.ledger.n_forward -= len(self.cuts) - 1  # no steps after all
-        for step in self.work_items:
-            self._put_back(step)
-        dropped = [k for k in range(len(self.cuts) - 1) if k not in self.work_items]
-        if dropped:
-            start = self.store.found("state", 0) or self.snapshots.initial
-            assert start is not None  # every policy that drops step 0 keeps its initial state
-            replayer = Replayer(self.entries, self.needs, dict(start.values))
-            for k in range(dropped[-1] + 1):
-                replayer.run(k, self.tape.records if k in dropped else None)
-        self.close()
+        hold_whole(self)
 
-    def close(self) -> None:
-        """Release every snapshot and what is booked; records keep what they hold."""
+    def close(self, *, held: bool = False) -> None:
+        """Release every snapshot and what is booked; records that are ``held`` keep what they hold."""
+        if not held:
+            release_tapes(self)
+        self.ledger.lends_no_more(self)
         self.snapshots.close()
         for step, items in self.work_items.items():
             self.ledger.release(items)
-            release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
+            release_records([] if held else self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.work_items = {}
         self.staged = None

@@ -17,12 +17,15 @@ from pullback.memory.in_force import recorded, staging_in_force, threads_in_forc
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
+from pullback.memory.working_bytes import Lifetimes
+from pullback.plain.gauges import gauge_of
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
-from pullback.plain.step_entries import Calls, StepEntries
-from pullback.policies.base import Schedule
+from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Governor, Ident, Tape
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text, warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
@@ -38,15 +41,26 @@ class PlainCode(Governor):
     ledger: Ledger
     repeatable: bool
     tape: Tape | None = None
-    chains: list[PlainChain] = field(factory=list)
-    active: PlainChain | None = None
+    chains: list[Any] = field(factory=list)
+    gauges: list[Any] = field(factory=list)
+    """Of chains under a policy that looks at them."""
+    active: Any = None
+    """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
+    unmarked: Any = None
+    """That chain, where it stands outside marked steps."""
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
     """False for a policy that must know the length: a program without marks is then held whole."""
     cutter: "Cutter | None" = None
+    lifetimes: Lifetimes | None = None
+    """Of the values of the steps that tell a policy what it needs to know."""
+    unlooked_bytes: int = 0
+    """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
     """The copies of plain arrays that entries hold, by ``id``."""
+    calls: Calls | None = None
+    """What steps of a loop have in common, of which this trace is one."""
     works: dict[Any, Any] = field(factory=dict)
     """What the functions of staged steps work in, by stage."""
     constant_site: int = -1
@@ -54,10 +68,15 @@ class PlainCode(Governor):
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the policy decides of values within steps: then there is no code that it leaves alone."""
+        return self.policy.within is not None or self.policy.plans_values
+
     def open(self, tape: Tape) -> None:
         """The trace begins."""
         self.tape = tape
-        self.cutter = Cutter()
+        self.cutter, self.unlooked_bytes = None if self.keeps else Cutter(), self.policy.unlooked_bytes
 
     # What the recorder tells.
     def before_record(
@@ -80,13 +99,14 @@ class PlainCode(Governor):
         ):
             chain.cut()
         entries, snapshots = chain.entries, chain.snapshots
-        newest = snapshots.newest
-        cut = -1 if newest is None else newest.cut
+        cut, start, near = snapshots.reads_from, entries.start, entries.near
+        rewritten = operands[0] if record[0] in WRITE_OPCODES else None  # it was read before, and is another by now
         arguments: list[Any] = []
         for operand, value in zip(operands, values, strict=True):
             known = None
-            if isinstance(operand, Handle) and operand._tape is tape:
-                known = operand._id
+            if isinstance(operand, Handle):
+                if operand._tape is tape:
+                    known = operand._id
             elif type(operand) is Ident:
                 known = operand.ident
             if known is None:
@@ -95,21 +115,37 @@ class PlainCode(Governor):
                     value = self.constant(value)  # noqa: PLW2901
                 arguments.append(entries.operand(value))
                 continue
-            if known < cut:
+            if known < cut and operand is not rewritten:
                 snapshots.read(known, value, operand if type(operand) is not Ident else None)
-            arguments.append(entries.coded(known))
+            arguments.append(known - start if known >= near else entries.coded(known))
         entries.add(ident, record, tuple(arguments), params, rerun)
+        if not chain.replays:
+            chain.met(ident, record, operands, values)
 
     def watch(self, handle: Any) -> None:
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
-        if self.cutter is not None and not self.marked:
+        if self.lifetimes is not None:
+            self.lifetimes.watch(handle)
+        if self.unlooked_bytes > 0:
+            self.unlooked_bytes -= nbytes_of(handle._value) or 8
+        elif self.cutter is not None and not self.marked:
             self.cutter.watch(handle)
+
+    def activated(self, handle: Any) -> None:
+        """A handle stands for another value."""
+        if self.lifetimes is not None:
+            self.lifetimes.watch(handle)
 
     def before_write(self, root: Any) -> None:
         """A value is about to be written: a snapshot that may need it takes it first."""
         self._begin_unmarked()
         if self.active is not None and root._id is not None:
             self.active.snapshots.read(root._id, root._value, root)
+
+    def returned(self, name: str, handle: Any) -> None:
+        """A NumPy function has returned what the handle stands for."""
+        if self.active is not None and not self.active.replays:
+            self.active.returned(name, handle)
 
     def constant(self, value: Any) -> Any:
         """The held copy of a plain array, one for each distinct content."""
@@ -123,23 +159,38 @@ class PlainCode(Governor):
     # Marks.
     def _begin_unmarked(self) -> None:
         """A program without marks, so far, is one chain from its first record on."""
-        if self.active is not None or self.marked or not self.cuts_itself:
+        if self.active is not None or self.marked or not self.cuts_itself or self.unlooked_bytes > 0:
+            return
+        if self.keeps:
+            self.unmarked = self.begin(None, self.policy, calls=self.calls, name="the program")
+            self.unmarked.counts = False
             return
         try:
-            schedule = self.policy.schedule(None)
+            self.policy.schedule(None)
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
             self.cuts_itself = False
             return
-        self.begin(None, self.policy, schedule=schedule)
+        self.unmarked = self.begin(None, self.policy, name="the program")
 
     @property
     def replays(self) -> bool:
-        """Within steps, and in a program that has no marks so far."""
+        """Within steps, and in a program that has no marks so far; under ``Keep`` no loop function is."""
+        return not self.marked and not self.keeps if self.active is None else self.active.replays
+
+    @property
+    def executes(self) -> bool:
+        """Not where everything is held: the records are those of save-all there, as a loop that runs a step again
+        expects of step 0."""
         return self.active is not None or not self.marked
+
+    @property
+    def within(self) -> bool:
+        """Whether marked steps, or a checkpoint, are under way."""
+        return self.active is not None and self.active is not self.unmarked
 
     def mark(self) -> None:
         """The first mark: what came before it becomes save-all."""
-        if not self.marked:
+        if not self.marked and not self.keeps:
             self._hold()
 
     def meet(self) -> None:
@@ -148,11 +199,25 @@ class PlainCode(Governor):
         if self.tape is not None and recorded(self.tape.outer):
             self._hold()
 
+    def keep_all(self) -> bool:
+        """Whether the policy has decided to keep every step of the chain under way, which is save-all from now on."""
+        keeps = self.active is not None and self.active.gauge is not None and self.active.gauge.saves_all
+        if keeps:
+            self.active.gauge.ended()
+            self._hold()
+        return keeps
+
     def _hold(self) -> None:
         """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
-        chain, self.active, self.marked = self.active, None, True
+        chain, unmarked = self.active, self.unmarked
+        self.active, self.unmarked, self.marked = None, None, True
         if chain is not None:
+            if chain.gauge is not None:
+                self.ledger.heard, chain.gauge.saves_all = chain.gauge.heard, True
+                chain.gauge.keep(chain.gauge.held())
             chain.hold_all()
+            if chain is unmarked and not self.keeps:
+                self.ledger.n_forward -= len(chain.cuts) - 1  # no steps after all
             self.chains.remove(chain)
             if not self.chains:
                 self._release_constants()
@@ -166,18 +231,39 @@ class PlainCode(Governor):
         threads: Any = None,
         *,
         calls: Calls | None = None,
-        schedule: Schedule | None = None,
-    ) -> PlainChain:
-        """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``schedule``
-        where it is drawn already."""
+        name: str = "steps",
+    ) -> Any:
+        """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``name`` for
+        the report."""
         assert self.tape is not None
-        store = Store(self.ledger, policy)
+        self.end()  # what stands before marked steps
         verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
-        self.active = PlainChain(
-            self.tape, store, schedule or policy.schedule(n), n, self.repeatable, PlainSnapshots(store),
-            StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
-            threads=threads_in_force(threads), works=self.works,
-        )  # fmt: skip
+        if policy.plans_values and name == "the program":
+            from pullback.exact.graph_chain import GraphChain  # noqa: PLC0415 - for those who plan values
+
+            self.active = GraphChain(self.tape, self.ledger, policy, self.repeatable, verifies)
+        elif policy.within is not None:
+            if name != "the program" and not isinstance(policy.between, SaveAll):
+                raise PolicyError(
+                    f"{policy!r}: {name} takes no policy between steps; use pullback.fori_loop or scan for the loop, "
+                    "or leave out outer="
+                )
+            from pullback.plain.kept_chain import KeptChain  # noqa: PLC0415 - for those who keep some values
+
+            self.active = KeptChain.under(
+                policy.within, self.tape, self.ledger, self.repeatable, calls, verifies=verifies
+            )
+        else:
+            policy = policy.between
+            store, gauge = Store(self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
+            self.active = PlainChain(
+                self.tape, store, n, self.repeatable, PlainSnapshots(store),
+                StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
+                threads=threads_in_force(threads), works=self.works, gauge=gauge,
+            )  # fmt: skip
+            if gauge is not None:
+                gauge.chain = self.active
+                self.gauges.append(gauge)
         self.chains.append(self.active)
         self.active.begin()
         return self.active
@@ -189,14 +275,21 @@ class PlainCode(Governor):
                 self.active.finish()
             except PullbackError as error:
                 self.refused = error.with_traceback(None)
-            self.active = None
-            self._warn_of_constants()
+            if self.active.gauge is not None:
+                self.active.gauge.ended()
+            replays, self.active, self.unmarked = self.active.replays, None, None
+            if replays:
+                self._warn_of_constants()
 
     def finish(self) -> None:
         """The trace has ended."""
         self.end()
         if self.refused is not None:
             raise self.refused
+        for decisions in self.ledger.decided.values():
+            decisions.tell()
+        self.ledger.decided.clear()
+        self.policy.kept_unlooked(self.ledger)
         if self.cutter is not None:
             self.cutter.watched.clear()
         self.cutter = None
@@ -225,6 +318,8 @@ class PlainCode(Governor):
         """Release everything."""
         for chain in self.chains:
             chain.close()
+        for gauge in self.gauges:
+            gauge.keep(0)
         self._release_constants()
 
     def _release_constants(self) -> None:

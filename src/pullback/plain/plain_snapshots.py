@@ -4,26 +4,20 @@ the snapshot takes that value by reference.
 So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from pullback.machine.actions import MEMORY, Save
 from pullback.memory.entry_parts import Taken, held_bytes, put_in
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import ByReference, Store
-from pullback.policies.actions import MEMORY, Save, Transfer
 from pullback.recording.handles import FREE, SHARED, WRITTEN, WRITTEN_SHARED, root_of
 from pullback.words.errors import PolicyError
 
 INITIAL: Final = -1
 """In the place of a step: the snapshot that is kept for another reverse pass."""
-
-
-class TapeInPlace(NamedTuple):
-    """The tape of a step: its records stay where they are, and are booked there."""
-
-    step: int
-    items: tuple[Item, ...] = ()
 
 
 @define(eq=False)
@@ -69,6 +63,17 @@ class PlainSnapshots:
     def initial(self) -> PlainSnapshot | None:
         """The snapshot at the first cut that is kept for another reverse pass, if it is."""
         return self.filling.get(INITIAL)
+
+    @property
+    def reads_from(self) -> int:
+        """Values below this are told to :meth:`read`."""
+        return -1 if self.newest is None else self.newest.cut
+
+    def held_values(self) -> Iterator[tuple[int, str, Any]]:
+        """(id, name, value) of each value that a snapshot in memory holds."""
+        for snapshot in (*self.store.of("state").values(), *self.filling.values()):
+            for ident, value in snapshot.values.items():
+                yield ident, "entry", value
 
     def begin(self, step: int, cut: int) -> None:
         """From ``cut`` on a snapshot is filled, if none is for that step."""
@@ -130,7 +135,7 @@ class PlainSnapshots:
         self.newest = max(self.filling.values(), key=lambda snapshot: snapshot.cut, default=None)
 
     def largest_bytes(self) -> int:
-        """Bytes of the largest snapshot, wherever its arrays are."""
+        """Bytes of the largest snapshot, wherever its arrays are: about those of a seed's cotangents there."""
         snapshots = [*self.store.of("state").values(), *self.filling.values()]
         return max((sum(map(held_bytes, each.values.values())) for each in snapshots), default=0)
 
@@ -140,23 +145,29 @@ class PlainSnapshots:
         self.forget_unsaved()
         self.newest = None
 
-    def close(self) -> None:
-        """Release everything."""
+    def begin_again(self) -> None:
+        """Release all but the initial snapshot that is kept, and what else is stored."""
         for step in self.due:
             self.store.ledger.release(self.filling[step].items)
         self.due.clear()
         self.store.clear()
+        self.filling = {INITIAL: self.initial} if self.initial is not None else {}
+        self.newest = None
+
+    def close(self) -> None:
+        """Release everything."""
+        self.begin_again()
         if self.initial is not None:
             self.store.ledger.release(self.initial.items)
         self.filling = {}
 
 
-def require_fitting(store: Store, action: Save | Transfer, tier: str) -> None:
-    """Raise :class:`PolicyError` where a tape is to go elsewhere, or a snapshot that is being filled to a tier that
-    takes whole entries only."""
-    if tier != MEMORY and tier in store.tiers and (action.kind == "tape" or not store.goes_on(tier)):
+def require_growing(store: Store, step: int, tier: str) -> None:
+    """Raise :class:`PolicyError` where a snapshot that is being filled is to go to a tier that takes whole entries
+    only."""
+    if tier in store.tiers and not store.goes_on(tier):
         raise PolicyError(
-            f"{store.policy!r} wants {action!r}, but the tapes of marked steps stay where they were recorded, and what "
-            f"a snapshot takes while the program runs is not known at once: name {MEMORY!r}, for a snapshot also a "
-            "tier of pullback.stores, or use a loop function (fori_loop, scan)"
+            f"{store.policy!r} wants {Save('state', step, tier)!r}, but what a snapshot takes while the program runs "
+            f"is not known at once: name {MEMORY!r} or a tier of pullback.stores, or use a loop function (fori_loop, "
+            "scan)"
         )

@@ -17,7 +17,6 @@ from pullback.backends.plans import Backend
 from pullback.memory.in_force import STAGINGS
 from pullback.memory.ledger import Item, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
-from pullback.plain.needs import Needs, StepNeeds
 from pullback.plain.pattern_routes import Route
 from pullback.plain.pattern_shelf import NOTHING, Known, known_of
 from pullback.plain.pattern_stages import (
@@ -30,11 +29,13 @@ from pullback.plain.pattern_stages import (
     stage_of_pattern,
 )
 from pullback.plain.pattern_statements import inputs_of, statements_of
-from pullback.plain.step_entries import StepEntries
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staging.stages import require_equal, slot_items, with_kernels
+from pullback.replay.needs import Needs, StepNeeds
+from pullback.replay.step_entries import FAR, StepEntries
+from pullback.staging.recorded_steps import require_equal
+from pullback.staging.stages import slot_items, with_kernels
 from pullback.staging.workspaces import Workspace, work_of
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
@@ -63,6 +64,8 @@ class StagedPatterns:
     """Of the steps that are recorded by functions."""
     lesson: tuple[int, PatternStage, Sequence[Any]] | None = None
     """The step that was written down last: its records stand on the tape, too."""
+    took: tuple[PatternStage | None, Any] = None, None
+    """The stage that was found last, and the plain operands that it was found for."""
     learning: "Learning | None" = None
     """While a step is swept that no function reverses: what is learned of that."""
 
@@ -95,6 +98,11 @@ class StagedPatterns:
     def ident(self, coded: int, step: int) -> int:
         """The id of what stands so in the entries of a step."""
         return self.entries.ident(coded, self.entries.cuts[step])
+
+    def idents(self, codes: Sequence[int], step: int) -> list[int]:
+        """The ids of what stands so."""
+        start, ident = self.entries.cuts[step], self.entries.ident
+        return [k + start if k >= FAR else ident(k, start) for k in codes]
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
@@ -166,8 +174,10 @@ class StagedPatterns:
             return None
         operands = self.entries.operands_of(step)
         for stage in stages:
-            entering = [env.get(self.ident(k, step)) for k in stage.inputs]
-            if stage.takes(entering) and stage.takes_constants(operands):
+            entering = list(map(env.get, self.idents(stage.inputs, step)))
+            known = self.took[0] is stage and self.took[1] is operands
+            if stage.takes(entering) and (known or stage.takes_constants(operands)):
+                self.took = stage, operands
                 return stage, entering, operands
         return None
 
@@ -257,9 +267,10 @@ class StagedPatterns:
     def _seeded(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
-        places = tuple(k for k, ct in enumerate(cts[start:stop]) if ct is not None)
-        before = tuple(k for k in stage.entering if cts[self.ident(k, step)] is not None)
-        found = [cts[start + k] for k in places] + [cts[self.ident(k, step)] for k in before]
+        mine, around = cts[start:stop], [cts[ident] for ident in self.idents(stage.entering, step)]
+        places = tuple([k for k, ct in enumerate(mine) if ct is not None])
+        before = tuple([k for k, ct in zip(stage.entering, around, strict=True) if ct is not None])
+        found = [ct for ct in (*mine, *around) if ct is not None]
         if not all(isinstance(ct, np.ndarray | np.generic) for ct in found):
             return None
         return (places, before, sweep.masks or self.tape.masks), found
@@ -273,8 +284,7 @@ class StagedPatterns:
             self.tape.records[start:stop] = [None] * (stop - start)
         with quiet():
             (cts,) = reverse.generated.function(slots, seeds, *self.work(stage).of(reverse.generated))
-        for coded, ct in zip(reverse.gives, cts, strict=True):
-            ident = self.ident(coded, step)
+        for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
             if sweep.cts[ident] is not ct:
                 sweep.cts[ident] = ct
                 sweep.owned.discard(ident)

@@ -1,6 +1,6 @@
-"""Memory policies as schedules: actions, the machine that accepts them, the simulator, their costs, one policy a file.
+"""Memory policies: frozen values that give a schedule for a loop, one policy a file.
 
-May import: words, optima.
-May be imported by: stores, memory, plain, loops, transforms, sparsity, solving, testing.policies, inspect, demos, the
-public faces.
+May import: words, machine, optima.
+May be imported by: choosing, stores, memory, plain, loops, transforms, sparsity, solving, testing.policies, inspect,
+planning, demos, commands, the public faces.
 """

@@ -1,109 +1,13 @@
-"""What a policy is, a frozen value, and what its schedule is: a stream of actions that serves one reverse."""
+"""What a policy is: a frozen value that gives a schedule for a loop of n steps."""
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import NOTHING, define, fields
 
-from pullback.policies.actions import Action, Advance, EndForward, Record
-from pullback.words.errors import PolicyError, ScheduleError
-
-
-def whole_number(value: object, name: str, least: int, remedy: str) -> int:
-    """``value`` as a Python int of at least ``least``; raises ``PolicyError`` naming the value and ``remedy``."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # that it may not fit is what is being asked
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise PolicyError(f"{name} must be a whole number, got {value!r} of type {type(value).__name__}. {remedy}.")
-    if number < least:
-        raise PolicyError(f"{name} must be at least {least}, got {number}. {remedy}.")
-    return number
-
-
-class Schedule:
-    """A single-use iterator of actions with :meth:`finalize`; O(1) memory of its own.
-
-    ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m. A
-    schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored. So the
-    sweep notes an entry *before* it yields the action: every action that is yielded is carried out.
-    """
-
-    __slots__ = ("_actions", "_finish", "_last", "_swept", "n", "policy")
-
-    def __init__(
-        self,
-        actions: Iterator[Action],
-        n: int | None,
-        *,
-        policy: object,
-        finish: Callable[[int], Iterator[Action]] | None = None,
-    ) -> None:
-        self.n = n
-        self.policy = policy
-        self._actions = actions
-        self._finish = finish
-        self._last: Action | None = None
-        self._swept = False
-
-    def __iter__(self) -> Iterator[Action]:
-        return self
-
-    def __next__(self) -> Action:
-        self._last = action = next(self._actions)
-        if type(action) is EndForward:
-            self._swept = True
-        return action
-
-    def __repr__(self) -> str:
-        return f"<schedule of {self.policy!r} for n={self.n}, last action {self._last!r}>"
-
-    def finalize(self, n: int) -> None:
-        """Say, between two actions, that the loop ended after ``n`` steps; the actions that follow reverse these.
-
-        The last action may be an ``Advance`` of which only a first part was run. A no-op where n is what the schedule
-        knows. Raises ``PolicyError`` for a policy that needs a known length and for a loop longer than the schedule;
-        ``ScheduleError`` when the sweep is over or stands elsewhere.
-        """
-        n = whole_number(n, "the length of the loop", 0, "Pass the number of steps that were run")
-        if n == self.n:
-            return
-        if self._swept:
-            raise ScheduleError(
-                f"finalize({n}) came after EndForward of {self!r}. Finalize when the loop ends, before the next action."
-            )
-        if self.n is not None and n > self.n:
-            raise PolicyError(
-                f"the loop ran {n} steps and {self!r} was made for {self.n}. Ask for the longest length, or for n=None."
-            )
-        if self._finish is None:
-            raise PolicyError(
-                f"{self.policy!r} needs a known length: it was planned for n={self.n} and the loop ended after {n} "
-                "steps. Run all steps, or use SaveAll, Recompute, Periodic or Binomial, which can be told it late."
-            )
-        low, high = self._reach()
-        if not low <= n <= high:
-            raise ScheduleError(f"finalize({n}): after {self._last!r} the loop can stand at {low} .. {high} only.")
-        self.n = n
-        self._actions = self._finish(n)
-        self._finish = _already_finalized
-
-    def _reach(self) -> tuple[int, float]:
-        """The lengths at which the loop can end, as far as the last action tells."""
-        last = self._last
-        if last is None:
-            return 0, 0
-        if isinstance(last, Advance):
-            return last.start, last.stop
-        if isinstance(last, Record):
-            return last.step, last.step + 1
-        return 0, float("inf")
-
-
-def _already_finalized(n: int) -> Iterator[Action]:
-    raise ScheduleError(f"finalize({n}): the schedule was finalized before, at another length. A loop ends once.")
+from pullback.machine.actions import Action
+from pullback.machine.schedule import Schedule, whole_number
+from pullback.words.errors import PolicyError
 
 
 @define(repr=False, unsafe_hash=True)
@@ -111,7 +15,7 @@ class MemoryPolicy:
     """How much memory a loop or program may hold between forward and reverse: the base class of all policies.
 
     Subclass it, as a frozen attrs class, and write :meth:`actions` as a plain generator. Every action is checked by
-    :class:`pullback.policies.machine.Machine` as it is carried out, so a wrong policy raises and never gives a wrong
+    :class:`pullback.machine.machine.Machine` as it is carried out, so a wrong policy raises and never gives a wrong
     gradient::
 
         @frozen
@@ -128,6 +32,21 @@ class MemoryPolicy:
                     yield Reverse(k)
                 yield EndReverse()
     """
+
+    @property
+    def within(self) -> Any:
+        """What decides of the values within a step (:class:`~pullback.policies.keep.Keep`); None: all are held."""
+        return None
+
+    @property
+    def plans_values(self) -> bool:
+        """Whether code without marks is no chain of steps for it, but a graph of values."""
+        return False
+
+    @property
+    def between(self) -> "MemoryPolicy":
+        """What decides which steps of a loop function are held: itself, unless it says so of values within them."""
+        return self
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Schedule:
         """A fresh schedule for a loop of ``n`` steps (``None``: unknown, told later by ``finalize``).
@@ -162,6 +81,63 @@ class MemoryPolicy:
         ``start_held``: the initial state is among these, so its snapshot takes nothing more.
         """
         return self
+
+    def lending(self, begun: int) -> "MemoryPolicy":  # noqa: ARG002
+        """The policy for a loop that others may follow, which may need the bytes more, and that begins when so many are
+        booked: itself, unless it counts bytes."""
+        return self
+
+    def at_call(self) -> "MemoryPolicy":
+        """The policy for a call of a transform that begins now: itself, unless it looks at what is free."""
+        return self
+
+    def decided(self, loop: Any, ledger: Any) -> tuple["MemoryPolicy", Any]:  # noqa: ARG002
+        """The policy for a loop of known sizes (:class:`pullback.choosing.auto.LoopSizes`), asked before its schedule:
+        itself, unless it decides within the run; and what is closed when the loop is over, or None."""
+        return self, None
+
+    @property
+    def looks(self) -> bool:
+        """Whether :meth:`measuring` looks at its gauge, which costs a little."""
+        return False
+
+    @property
+    def unlooked_bytes(self) -> int:
+        """What plain code without marks may make, and is kept, before it becomes a chain of steps."""
+        return 0
+
+    def measuring(self, n: int | None, gauge: Any) -> Schedule:  # noqa: ARG002
+        """The schedule for recorded steps, whose sizes show as they run (:class:`pullback.choosing.auto.Gauge`):
+        :meth:`schedule` without sizes, unless the policy looks at them."""
+        return self.schedule(n)
+
+    def kept_unlooked(self, ledger: Any) -> None:
+        """A program has ended: nothing, unless the policy tells the report that all was kept."""
+
+    @property
+    def needs_sizes(self) -> bool:
+        """Whether ``state_bytes`` and ``tape_bytes`` change its schedules. Then those of marked steps are drawn after
+        two steps, which tell them."""
+        return True
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether its schedules stay within a number of bytes: then it is asked :meth:`reserving` first."""
+        return False
+
+    @property
+    def room(self) -> int | None:
+        """The bytes that snapshots and tapes may take together; None where nobody has said a number."""
+        return None
+
+    def parted(self, nbytes: int) -> "MemoryPolicy":  # noqa: ARG002
+        """The policy of a loop in a step, which gets so many bytes of the :attr:`room`: itself, where there is none."""
+        return self
+
+    def affords(self, nbytes: int, least: int) -> bool:  # noqa: ARG002
+        """Whether ``nbytes`` that only make a loop faster are little beside what it may hold, and leave the ``least``
+        that it has to."""
+        return True
 
     @property
     def tiers(self) -> Mapping[str, Any]:

@@ -5,10 +5,11 @@ from typing import Final
 
 from attrs import field, frozen
 
+from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.schedule import Schedule, whole_number
 from pullback.optima.binomial_split import split
 from pullback.optima.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.policies.base import MemoryPolicy, Schedule, whole_number
+from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import PolicyError
 
 _ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino, "wmi-beside": wang_moin_iaccarino_beside}
@@ -44,6 +45,8 @@ class Binomial(MemoryPolicy):
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
     """
 
+    needs_sizes = False
+
     snapshots: int = field(converter=_as_snapshots)
     online: str = field(default="greedy", kw_only=True, converter=_as_rule)
 
@@ -55,9 +58,8 @@ class Binomial(MemoryPolicy):
         if n is None:
             sweep = _sweep_unknown(snapshots, _ONLINE[self.online](s))
             return Schedule(sweep, None, policy=self, finish=lambda end: _finish(snapshots, end, s, live=True))
-        return Schedule(
-            _known(n, snapshots, s), n, policy=self, finish=lambda end: _finish(snapshots, end, s, live=False)
-        )
+        finish = lambda end: _finish(snapshots, end, s, live=False)  # noqa: E731
+        return Schedule(_known(n, snapshots, s), n, policy=self, finish=finish, repeats=True)
 
 
 def _known(n: int, snapshots: list[int], s: int) -> Iterator[Action]:

@@ -1,20 +1,22 @@
 """Budget: as few forward steps as a number of bytes allows."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import evolve, field, frozen
 
-from pullback.optima.unified import Plan, plan
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.policies.base import MemoryPolicy, Schedule
-from pullback.policies.binomial import Binomial
-from pullback.policies.save_all import Tapes
+from pullback.machine.schedule import Schedule
+from pullback.optima.unified import Plan, forward_steps, plan
+from pullback.optima.unknown_length import Units
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.by_leaves import Growing, by_leaves, rest
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
 
-MOST_SLOTS: Final = 1000
-"""Where the length is unknown: the rule looks at each of them now and then."""
+GUESSED: Final = 64
+"""Steps of a loop of unknown length that has not ended yet."""
+LITTLE: Final = 32
+"""The share of the bytes that what only makes a loop faster may take."""
 
 
 def _as_max_bytes(value: object) -> int:
@@ -32,48 +34,119 @@ class Budget(MemoryPolicy):
     and a tape are of one size, where no tape can be kept and where n^2 state-sized entries are few (a table). Never
     more than ``Mixed``, ``Binomial``, ``Recompute`` and ``SaveAll`` run at the same bytes.
 
-    Of the bytes of a loop function, the cotangents of its state take one state, and another is kept free for what
-    follows the loop, which may hold its result. The sizes are those of step 0: a loop whose later steps hold more
-    exceeds the bytes, and so may what the program holds after the loop beyond its result. Raises :class:`BudgetError`
+    The bytes bind: what ``tracemalloc`` sees while a loop goes forward and back stays within them. Kept free for that
+    are what the program holds already, the running state, its cotangents, those of what the steps read, the arrays that
+    a step makes on its way, Python's own objects for tapes, and the result, which what follows may hold. This is known
+    from step 0, of marked steps from the first two: a loop whose later steps need more exceeds the bytes, and so may
+    what the program holds after the loop beyond its result. Code that is loaded on first use does not count. Functions
+    of steps are made (``staging``) where that takes at most a 32nd of the bytes. Raises :class:`BudgetError`
     with ``minimum_bytes`` before step 1 where nothing fits.
 
     >>> from pullback.schedules import simulate
     >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
     15
 
-    Length unknown: snapshots alone, as many as the bytes hold beside the two newest states, by the rule of
-    ``Binomial(..., online="greedy")``.
+    ``exact``: code without marks is no chain of steps but a graph of values, of which single ones are computed again.
+    Loops and marked steps go by the bytes as above.
+
+    Length unknown: the tapes of the newest steps, and snapshots as far apart as can be recorded at once when their turn
+    comes (:mod:`pullback.optima.unknown_length`), beside the two newest states. Where all tapes fit nothing is run
+    again.
 
     Source: J. R. Maddison, "Step-based checkpointing with high-level algorithmic differentiation" (2024), for equal
     sizes.
     """
 
+    counts_bytes = True
     max_bytes: int = field(converter=_as_max_bytes)
+    exact: bool = field(default=False, kw_only=True)
+    """Whether code without marks is planned value by value, not cut into steps."""
     reserved: int = field(default=0, kw_only=True)
     """Bytes that others hold: of these the loop tells (:meth:`reserving`)."""
     start_held: bool = field(default=False, kw_only=True)
     """Whether the initial state is among these: its snapshot takes nothing more then."""
+    begun: int | None = field(default=None, kw_only=True)
+    """What was booked when the loop began, where loops that follow may take what it holds: then it holds the initial
+    state wherever there is room."""
+
+    @property
+    def plans_values(self) -> bool:
+        """``exact``."""
+        return self.exact
+
+    @property
+    def between(self) -> "Budget":
+        """Between the steps of loops it is as any other."""
+        return evolve(self, exact=False) if self.exact else self
 
     def reserving(self, nbytes: int, *, start_held: bool = False) -> "Budget":
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes."""
         return evolve(self, reserved=nbytes, start_held=start_held)
 
+    def lending(self, begun: int) -> "Budget":
+        """The policy for a loop that others may follow."""
+        return evolve(self, begun=begun)
+
+    @property
+    def room(self) -> int | None:
+        """What is not reserved."""
+        return max(0, self.max_bytes - self.reserved)
+
+    def parted(self, nbytes: int) -> "Budget":
+        """Of these bytes, all of them for snapshots and tapes: the loop around has reserved the rest."""
+        return Budget(nbytes)
+
+    def affords(self, nbytes: int, least: int) -> bool:
+        """Whether they are at most one in :data:`LITTLE`, and there is room for them."""
+        return nbytes <= self.max_bytes // LITTLE and least + nbytes <= self.max_bytes
+
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
         """Actions for ``n`` steps; raises :class:`BudgetError` at once."""
+        self._need("a loop of unknown length" if n is None else f"{n} steps", n, state_bytes, tape_bytes)
+        if n is None:
+            growing = Growing(self._units(state_bytes, tape_bytes))
+            larger = lambda **sizes: growing.larger(self._larger(**sizes))  # noqa: E731
+            return Schedule(growing.sweep(), None, policy=self, finish=growing.finish, larger=larger)
+        all_bytes, snapshot = n * tape_bytes, 0 if self.start_held else state_bytes
+        lends = self.begun is not None and snapshot < all_bytes <= self.max_bytes - self.reserved - snapshot
+        return Schedule(by_leaves(n, self.splits(n, state_bytes, tape_bytes), lends=lends), n, policy=self)
+
+    def n_forward(self, n: int | None, state_bytes: int, tape_bytes: int) -> int | None:
+        """The steps that ``n`` take (None: as if it were :data:`GUESSED`); None where the bytes are too few."""
+        if self.max_bytes < self.least(n, state_bytes, tape_bytes):
+            return None
+        return forward_steps(self.splits(GUESSED if n is None else n, state_bytes, tape_bytes))
+
+    def splits(self, n: int, state_bytes: int, tape_bytes: int) -> Plan:
+        """Where ``n`` steps are parted."""
+        storage = max(0, self.max_bytes - self.reserved - tape_bytes)
+        return plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
+
+    def rest(self, n: int, first: int, snapshots: Sequence[int], splits: Plan, *, in_work: bool) -> Schedule:
+        """What follows EndForward where these snapshots and the tapes from ``first`` on are held, the newest
+        ``in_work`` or stored as well."""
+        return Schedule(rest(n, first, [*snapshots], splits, in_work=in_work), n, policy=self)
+
+    def least(self, n: int | None, state_bytes: int, tape_bytes: int) -> int:
+        """The bytes that ``n`` steps can do with."""
         snapshot = 0 if self.start_held else state_bytes
         if n is None:
-            least = self.reserved + snapshot + state_bytes + tape_bytes
-            self._need("a loop of unknown length", least, state_bytes, tape_bytes)
-            room = self.max_bytes - self.reserved - state_bytes - tape_bytes
-            slots = room // state_bytes + self.start_held if state_bytes else MOST_SLOTS
-            return Binomial(min(slots, MOST_SLOTS)).begin(None, state_bytes=state_bytes, tape_bytes=tape_bytes)
-        least = self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, snapshot if n > 1 else 0)
-        self._need(f"{n} steps", least, state_bytes, tape_bytes)
-        storage = max(0, self.max_bytes - self.reserved - tape_bytes)
-        splits = plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
-        return Schedule(_actions(n, splits), n, policy=self)
+            return self.reserved + snapshot + state_bytes + tape_bytes
+        return self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, snapshot if n > 1 else 0)
 
-    def _need(self, steps: str, least: int, state_bytes: int, tape_bytes: int) -> None:
+    def _units(self, state_bytes: int, tape_bytes: int) -> Units:
+        """The storage of a loop of unknown length."""
+        room = max(0, self.max_bytes - self.reserved - state_bytes - tape_bytes)
+        return Units.of(room, state_bytes, tape_bytes, start_held=self.start_held)
+
+    def _larger(self, state_bytes: int, tape_bytes: int) -> Units:
+        """The same for larger steps than were told first; what exceeds the bytes by little is Python's own objects."""
+        if self.least(None, state_bytes, tape_bytes) > self.max_bytes + self.max_bytes // LITTLE:
+            self._need("a loop whose later steps are larger", None, state_bytes, tape_bytes)
+        return self._units(state_bytes, tape_bytes)
+
+    def _need(self, steps: str, n: int | None, state_bytes: int, tape_bytes: int) -> None:
+        least = self.least(n, state_bytes, tape_bytes)
         if self.max_bytes < least:
             raise BudgetError(
                 f"{self!r} is too little for {steps}: a snapshot takes {state_bytes:,} bytes, the tape of a step "
@@ -82,34 +155,4 @@ class Budget(MemoryPolicy):
             )
 
     def __repr__(self) -> str:
-        return f"Budget({self.max_bytes})"
-
-
-def _actions(n: int, splits: Plan) -> Iterator[Action]:
-    """Sweep, record the last leaf whole, and so on from the newest snapshot."""
-    snapshots: list[int] = []
-    start, stop, swept, stored = 0, n, False, False
-    while stop > 0:
-        held = len(snapshots)
-        while stop - start > splits.leaves[held]:
-            if not stored:
-                yield Save("state", start)
-            m = splits.split(stop - start, held)
-            yield Advance(start, start + m)
-            snapshots.append(start)
-            start, held, stored = start + m, held + 1, False
-        if stored:
-            yield Delete("state", start)
-        tapes = Tapes()
-        yield from tapes.record(start, stop)
-        if not swept:
-            yield EndForward()
-            swept = True
-        yield from tapes.reverse(stop)
-        stop = start
-        if snapshots:
-            start, stored = snapshots.pop(), True
-            yield Load("state", start)
-    if not swept:
-        yield EndForward()
-    yield EndReverse()
+        return f"Budget({self.max_bytes}{', exact=True' if self.exact else ''})"

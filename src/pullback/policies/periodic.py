@@ -6,8 +6,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from pullback.policies.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.policies.base import MemoryPolicy, Schedule, whole_number
+from pullback.machine.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.machine.schedule import Schedule, whole_number
+from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import reverse_from
 from pullback.policies.recompute import finish_advanced, finish_recorded
 from pullback.policies.save_all import Tapes
@@ -27,7 +28,7 @@ def _as_snapshots(value: object) -> int | None:
 
 
 def _as_tier(value: object) -> Any:
-    if isinstance(value, str) or hasattr(value, "opened"):
+    if isinstance(value, str) or (hasattr(value, "opened") and not isinstance(value, type)):
         return value
     raise PolicyError(
         f"tier must be the name of a tier, or a place of pullback.stores, got {value!r}. Leave it out for {MEMORY!r}."
@@ -57,6 +58,8 @@ class Periodic(MemoryPolicy):
 
     Source: ``TwoLevelCheckpointSchedule`` of checkpoint_schedules (J. R. Maddison) has the same counts.
     """
+
+    needs_sizes = False
 
     period: int = field(converter=_as_period)
     snapshots: int | None = field(default=None, kw_only=True, converter=_as_snapshots)

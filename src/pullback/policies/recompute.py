@@ -8,7 +8,7 @@ from math import isqrt
 
 from attrs import field, frozen
 
-from pullback.policies.actions import (
+from pullback.machine.actions import (
     MEMORY,
     Action,
     Advance,
@@ -20,7 +20,8 @@ from pullback.policies.actions import (
     Reverse,
     Save,
 )
-from pullback.policies.base import MemoryPolicy, Schedule, whole_number
+from pullback.machine.schedule import Schedule, whole_number
+from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
 
@@ -48,6 +49,8 @@ class Recompute(MemoryPolicy):
     tape_bytes / state_bytes (sizes unknown: 2 period). So there are q to 2 q segments of q steps, whose snapshots
     balance the tapes of one segment.
     """
+
+    needs_sizes = False
 
     segments: int | str = field(default="sqrt", converter=_as_segments)
 

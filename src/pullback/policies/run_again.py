@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from pullback.policies.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import Tapes
 
@@ -13,6 +13,8 @@ from pullback.policies.save_all import Tapes
 class RunAgain(MemoryPolicy):
     """2n forward steps, one snapshot and then n tapes: x_0 is held, and when the reverse comes every step is run again,
     once, and its tape kept."""
+
+    needs_sizes = False
 
     # Sizes change nothing here.
     def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002

@@ -5,13 +5,16 @@ from itertools import count
 
 from attrs import define, frozen
 
-from pullback.policies.actions import Action, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.policies.base import MemoryPolicy, Schedule
+from pullback.machine.actions import Action, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.schedule import Schedule
+from pullback.policies.base import MemoryPolicy
 
 
 @frozen(repr=False)
 class SaveAll(MemoryPolicy):
     """n forward steps and n tapes: every step is recorded in the sweep and its tape kept. The length may be unknown."""
+
+    needs_sizes = False
 
     # Sizes change nothing here.
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002

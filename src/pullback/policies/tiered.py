@@ -7,10 +7,11 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from pullback.machine.actions import DISK, Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.schedule import Schedule, whole_number
 from pullback.optima.binomial_split import split
 from pullback.optima.two_level_table import TwoLevel, two_level
-from pullback.policies.actions import DISK, Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.policies.base import MemoryPolicy, Schedule, whole_number
+from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial, reverse_from
 from pullback.words.errors import PolicyError
 
@@ -87,6 +88,8 @@ class Tiered(MemoryPolicy):
 
     Source: J. Herrmann and G. Pallez, "H-Revolve", ACM TOMS 46 (2020).
     """
+
+    needs_sizes = False
 
     ram_snapshots: int = field(converter=_as_ram)
     disk_snapshots: int | None = field(converter=_as_disk)

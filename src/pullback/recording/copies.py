@@ -4,6 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.words.digests import digest, same_bits
+
+N_TOLD = 8
+"""How many elements, or some more, tell arrays apart at first."""
+
 
 def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy that owns its memory and has the strides of the original, so that whatever reads it does so in the same
@@ -51,3 +56,34 @@ def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     reach = [(n - 1) * s for n, s in zip(array.shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
     return np.ndarray(array.shape, array.dtype, np.empty(high - low + array.itemsize, np.uint8), -low, strides)
+
+
+def shared_copy(constants: Any, array: np.ndarray[Any, Any]) -> Any:
+    """The copy of an array that ``constants`` hold, one for each distinct content, made now where there is none. It is
+    found by the array first, then by some of its elements."""
+    lately = id(array), array.strides  # another array may have got the id since: shape, dtype and bits tell
+    found = constants.get(lately)
+    if found is not None and found.shape == array.shape and found.dtype is array.dtype and same_bits(found, array):
+        return found
+    key, whole = _told(array)
+    found = constants.get(key)
+    if found is None and not whole:  # whatever is held begins otherwise, so no hash of all of it is needed
+        found = constants[key] = faithful_copy(array)
+    elif found is None or not same_bits(found, array):
+        content = digest(array)
+        found = constants.get(content)
+        if found is None or not same_bits(found, array):  # no hash is trusted with a gradient
+            found = constants[content] = faithful_copy(array)
+        if whole:
+            constants[key] = found
+    constants[lately] = found
+    return found
+
+
+def _told(array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
+    """By what a copy of the array is found, and whether one that is not found so may be found by the whole content:
+    a few elements tell arrays apart where these can be had without a copy, else the place in memory."""
+    if array.flags.c_contiguous:
+        line = array.reshape(-1)
+        return (array.shape, array.strides, array.dtype, line[:: line.size // N_TOLD or 1].tobytes()), False
+    return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype), True

@@ -54,6 +54,17 @@ def present(x: Any, tape: Tape | None) -> Any:
     return x
 
 
+def in_step(tape: Tape, func: Any, *operands: Any) -> tuple[Any] | None:
+    """What a ufunc gives in a step on handles without values, around which ``tape`` is: these meet what stands there
+    for the operands. None where there is no such step, or no such handle."""
+    inner: Any = tape.inner
+    if inner.mode != DEFERRED:
+        return None
+    there = [present(x, None) if isinstance(x, Handle) else x for x in operands]
+    first: Any = next((x for x in there if isinstance(x, Handle) and x._tape.mode == DEFERRED), None)
+    return None if first is None else (first.__array_ufunc__(func, "__call__", *there),)
+
+
 def entered(x: Any, tape: Tape) -> Any:
     """What ``tape`` computes with where ``x`` is given: no later write reaches it."""
     x = present(x, tape)

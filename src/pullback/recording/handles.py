@@ -107,6 +107,8 @@ def activate(handle: Any, ident: Any) -> None:
     kinds = handle._tape.kinds
     if type(handle) is kinds.buffer:
         handle.__class__ = kinds.tracer
+    if handle._tape.mode == REPLAYABLE:
+        handle._tape.governor.activated(handle)
 
 
 def tape_of(operands: Any, doing: str, *, follows: bool = False) -> Tape:

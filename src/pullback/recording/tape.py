@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 from attrs import define
 
-from pullback.recording.copies import faithful_copy
-from pullback.words.digests import digest, same_bits
+from pullback.recording.copies import faithful_copy, shared_copy
 from pullback.words.specs import shared_spec
 
 RECORDING: Final = 0
@@ -63,6 +62,9 @@ NOTHING_KEPT: Final = Kept(None, None, b"", None)
 class Governor(Protocol):
     """What a trace asks of its ``Tape.governor``, in the mode ``REPLAYABLE`` only."""
 
+    lifetimes: Any
+    """While it has to be known what steps need: those of the values of handles."""
+
     def open(self, tape: Any) -> None:
         """The trace begins."""
 
@@ -84,11 +86,21 @@ class Governor(Protocol):
     def watch(self, handle: Any) -> None:
         """A handle was made."""
 
+    def activated(self, handle: Any) -> None:
+        """A handle stands for another value than it did."""
+
+    def returned(self, name: str, handle: Any) -> None:
+        """A NumPy function that is made of several primitives has returned what the handle stands for."""
+
     def meet(self) -> None:
         """A value of a trace around this one has come in."""
 
     def mark(self) -> None:
         """A mark has come that says where steps begin: a loop, marked steps, a checkpoint."""
+
+    @property
+    def executes(self) -> bool:
+        """Whether what is recorded now is noted in entries, from which it can be executed again."""
 
     @property
     def replays(self) -> bool:
@@ -150,7 +162,7 @@ class Tape:
 
     __slots__ = (
         "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
-        "ledger", "level", "marks", "masks", "mode", "n_inputs", "outer", "overlapping", "records",
+        "ledger", "level", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
         "repeatable", "shadow", "sites", "tangents", "thread", "trap",
     )  # fmt: skip
 
@@ -173,6 +185,8 @@ class Tape:
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, tuple[int, Any]] | None = None
         """For the tape of a loop's step: id in the enclosing tape to the id and value that stand for it here."""
+        self.nest: Any = None
+        """For the same: what the loops in the step get of a number of bytes (``loops.loop_bytes.Places``)."""
         self.enclosing: Tape | None = None
         """For the tape of a loop's step: the tape the loop is an operation of."""
         self.inner: Tape | None = None
@@ -224,8 +238,7 @@ class Tape:
             mine = mine.before
 
     def keep(self, array: np.ndarray[Any, Any]) -> Any:
-        """A copy of a plain array that a record reads: one for each distinct content, found by its place in memory
-        first, where it is still equal."""
+        """A copy of a plain array that a record reads: one for each distinct content."""
         if array.nbytes <= SMALL:
             last = self.kept
             if last.array is not array and last.before is not None:
@@ -242,20 +255,7 @@ class Tape:
             last, last.before = self.kept, None
             self.kept = Kept(array, shared_spec(array), array.tobytes(), copy, last)
             return copy
-        lately = id(array), array.strides  # another array may have got the id since: shape, dtype and bits tell
-        found = self.constants.get(lately)
-        if found is not None and found.shape == array.shape and found.dtype is array.dtype and same_bits(found, array):
-            return found
-        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
-        found = self.constants.get(key)
-        if found is None or not same_bits(found, array):
-            content = digest(array)
-            found = self.constants.get(content)
-            if found is None or not same_bits(found, array):  # no hash is trusted with a gradient
-                found = self.constants[content] = faithful_copy(array)
-            self.constants[key] = found
-        self.constants[lately] = found
-        return found
+        return shared_copy(self.constants, array)
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""

@@ -123,7 +123,7 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
         require_writable(handle._value, "the target of a write", site_text(site_here()))
     if tape.mode == REPLAYABLE:
-        if root._id is None:
+        if root._id is None and tape.governor.executes:
             _create(root)
         tape.governor.before_write(root)
     copied = root._flag not in (FREE, WRITTEN)

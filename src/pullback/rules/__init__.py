@@ -2,6 +2,6 @@
 
 May import: words.
 May be imported by: recording, primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
-primitives.selecting, primitives.curves, memory, tracing, shadow, staging, plain, calls, loops, transforms, sparsity,
-solving, testing.primitives, inspect, the public faces.
+primitives.selecting, primitives.curves, memory, tracing, replay, exact, shadow, staging, plain, calls, loops,
+transforms, sparsity, solving, testing.primitives, inspect, commands, the public faces.
 """

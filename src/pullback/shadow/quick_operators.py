@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from pullback.primitives.selecting.indexing import GETITEM
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, root_of
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
@@ -271,8 +271,8 @@ def getitem(self: Any, key: Any) -> Any:
 def setitem(self: Any, key: Any, new: Any) -> None:
     """``self[key] = new``."""
     if isinstance(new, View) and new._tape is self._tape and new._parent is self:
-        if new._params.get("key") is key and new._written_in == (self._id, 0):
-            return  # what ``self[key] += w`` ends in
+        if new._params.get("key") is key and new._written_in == (root_of(self)._id, 0):
+            return  # what ``self[key] += w`` ends in; ``self`` is derived again only where it is read
         if not by_assignment(_getframe(1)):
             raise shuffled()
     run = self._tape.shadow

@@ -69,6 +69,8 @@ class ShadowRun(Reading):
     stands: dict[int, Any] = field(factory=dict, init=False)
     lasting: dict[int, Any] = field(factory=dict, init=False)
     """The values of captured handles, by id: no write reaches them while the loop runs."""
+    admitted: dict[int, Operation] = field(factory=dict, init=False)
+    """The entry of a list that such a value was last seen to be what it captures."""
     operations: list[Operation] = field(factory=list, init=False)
     """What an eager run has done."""
     ranges: list[tuple[int, int]] = field(factory=list, init=False)
@@ -143,8 +145,12 @@ class ShadowRun(Reading):
             if value is None:
                 freeze(operand)
                 value = self.lasting[ident] = operand._value
+                self.admitted.pop(ident, None)
             op = None if self.following is None else self.following.operations[self.at]
-            if op is not None and op.what is CAPTURE and op.operands[0].admits(value):
+            if op is not None and (
+                self.admitted.get(ident) is op or (op.what is CAPTURE and op.operands[0].admits(value))
+            ):
+                self.admitted[ident] = op
                 self.outer.append(operand)
                 stands = self.made[self.at]
                 self.at += 1

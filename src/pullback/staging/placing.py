@@ -2,7 +2,8 @@
 in place, and which results share a buffer."""
 
 import math
-from collections.abc import Container, Iterable
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,21 @@ from pullback.staging.forward_statements import ELEMENTWISE_WRITES
 from pullback.staging.symbols import Program, Statement, mapped
 
 LARGE = 16_384
-"""Bytes from which results are computed into buffers; what is smaller NumPy keeps in a cache of its own."""
+"""Bytes from which results are computed into buffers."""
+SMALL = 512
+"""Bytes from which they are computed over what is read for the last time; the memory of what is smaller NumPy has at
+hand."""
+MOST_IN_CHAINS = 65_536
+"""Bytes of an array up to which masked products that follow one another are one statement."""
+_ARITHMETIC = frozenset((np.add, np.subtract, np.multiply, np.true_divide))
 _UFUNCS: dict[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "%": np.remainder, "//": np.floor_divide,
     "&": np.bitwise_and, "|": np.bitwise_or, "<": np.less, "<=": np.less_equal, ">": np.greater,
     ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
+
+
+_UNARY: dict[str, np.ufunc] = {"-": np.negative, "~": np.invert}
 
 
 @define(eq=False)
@@ -66,12 +76,17 @@ def plan_of(
     given: Iterable[int] = (),
     *,
     all_of: bool = False,
+    swept: Sequence[Statement] = (),
 ) -> Plan:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
-    ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it."""
+    ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it; not so of what is ``swept``
+    then."""
     kept = frozenset(leaving)
-    live = _without_copies(program, _live(statements, kept, all_of=all_of), kept)
-    made = _Planner(program, live, kept, ours=set(given)).plan()
+    then = _live(swept, kept, all_of=False)
+    read = kept.union(n for statement in then for n in statement.reads)
+    live = _without_copies(program, [*_live(statements, read, all_of=all_of), *then], kept)
+    live = _in_chains(program, _without_broadcasts(program, live, kept), kept)
+    made = _Planner(program, live, kept, ours=set(given), given=set(given)).plan()
     made.warns = all_of
     return made
 
@@ -101,6 +116,78 @@ def _without_copies(program: Program, statements: list[Statement], kept: frozens
     return found
 
 
+def _without_broadcasts(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
+    """The statements without arrays that are broadcast for arithmetic with a small whole array: that does it by itself,
+    and in less time. Large ones go into blocks."""
+    source = {
+        statement.makes: statement.reads[0]
+        for statement in statements
+        if statement.function is np.broadcast_to and type(program.samples[statement.reads[0]]) is np.ndarray
+    }
+    if not source:
+        return statements
+    found = []
+    for statement in statements:
+        made = program.samples[statement.makes]
+        if (
+            ufunc_of(statement) in _ARITHMETIC
+            and 0 < getattr(made, "nbytes", 0) < LARGE
+            and any(
+                type(leaf) is Ref and leaf.number not in source and np.shape(program.samples[leaf.number]) == made.shape
+                for leaf in statement.args
+            )
+        ):
+            statement = evolve(statement, args=mapped(statement.args, partial(_renamed, source)))  # noqa: PLW2901
+        found.append(statement)
+    read = kept.union(n for statement in found for n in statement.reads)
+    return [statement for statement in found if statement.makes not in source or statement.makes in read]
+
+
+def _in_chains(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
+    """The statements with masked products and quotients of a cotangent that follow one another as one: so NaN is looked
+    for once."""
+    readers = Counter(number for statement in statements for number in statement.reads)
+    runs: list[list[Statement]] = []
+    for statement in statements:
+        before = runs[-1][-1] if runs else statement
+        if (
+            _is_masked(program, before)
+            and _is_masked(program, statement)
+            and statement.args[0] == Ref(before.makes)
+            and statement.args[1] != Ref(before.makes)
+            and readers[before.makes] == 1
+            and before.makes not in kept
+        ):
+            runs[-1].append(statement)
+        else:
+            runs.append([statement])
+    return [run[0] if len(run) == 1 else _chain(run) for run in runs]
+
+
+def _is_masked(program: Program, statement: Statement) -> bool:
+    """Whether a statement is a masked product or quotient of small arrays of one shape and dtype; large ones go into
+    blocks."""
+    if statement.chain is None or not all(type(leaf) is Ref for leaf in statement.args):
+        return False
+    parts = [program.samples[n] for n in (*statement.reads, statement.makes)]
+    first = parts[-1]
+    return type(first) is np.ndarray and all(
+        type(x) is np.ndarray
+        and x.shape == first.shape
+        and x.dtype == first.dtype
+        and x.flags.c_contiguous
+        and x.dtype.kind == "f"
+        and x.nbytes <= MOST_IN_CHAINS
+        for x in parts
+    )
+
+
+def _chain(run: list[Statement]) -> Statement:
+    function, into = run[0].chain[0](tuple(statement.chain[1] for statement in run))
+    slopes = [statement.args[1] for statement in run]
+    return evolve(run[-1], function=function, args=(run[0].args[0], *slopes), computes_into=into)
+
+
 def _renamed(source: dict[int, int], leaf: Any) -> Any:
     return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
 
@@ -128,8 +215,8 @@ def ufunc_of(statement: Statement) -> Any:
         return None
     if isinstance(statement.function, np.ufunc):
         return statement.function if statement.function.nout == 1 else None
-    if statement.symbol == "-" and len(statement.args) == 1:
-        return np.negative
+    if statement.symbol in _UNARY and len(statement.args) == 1:
+        return _UNARY[statement.symbol]
     return _UFUNCS.get(statement.symbol)
 
 
@@ -138,7 +225,7 @@ def into_of(statement: Statement) -> Any:
     return ufunc_of(statement) or statement.computes_into
 
 
-def _live(statements: list[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
+def _live(statements: Sequence[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
     wanted, found = set(kept), []
     for statement in reversed(statements):
         if statement.makes in wanted or (all_of and not statement.aliases):
@@ -155,7 +242,9 @@ class _Planner:
     roots: dict[int, frozenset[int]] = field(factory=dict)
     """For each value the values whose memory it may look at."""
     ours: set[int] = field(factory=set)
-    """Roots that were made here."""
+    """Roots that were made here, or are given to be written to."""
+    given: set[int] = field(factory=set)
+    """The second of these, and what was computed into their memory."""
     whole: dict[int, int] = field(factory=dict)
     """The values that are all of the memory of a root, as it is or after writes to it."""
     last: dict[int, int] = field(factory=dict)
@@ -208,7 +297,7 @@ class _Planner:
         statement = line.statement
         target, makes = statement.reads[0], statement.makes
         roots = self._roots_of(target)
-        if len(roots) == 1 and roots <= self.ours:
+        if len(roots) == 1 and roots <= self.ours and self._sample(target).flags.writeable:
             others = [
                 n for n, found in [*self.roots.items(), *((r, frozenset((r,))) for r in roots)]
                 if found & roots and self.last.get(n, -1) > at
@@ -234,18 +323,23 @@ class _Planner:
         self.roots[makes] = frozenset((makes,))
         self.ours.add(makes)
         sample = self._sample(makes)
-        if not isinstance(sample, np.ndarray) or sample.nbytes < LARGE or not sample.flags.c_contiguous:
+        if not isinstance(sample, np.ndarray) or not sample.flags.c_contiguous:
             return
         blank = statement.function is np.zeros
         ufunc = ufunc_of(statement)
         if ufunc is None and not blank and into_of(statement) is None:
             return
         over = None if ufunc is None else self._dying(at, statement, sample)
+        if sample.nbytes < LARGE and (over is None or not (sample.nbytes >= SMALL or self._is_given(over))):
+            return
         if over is not None:
             self._take(over, makes)
             line.into = f"value {over}"
             return
         line.into = self._buffer(makes, sample)
+
+    def _is_given(self, number: int) -> bool:
+        return self.whole.get(number, number) in self.given
 
     def _dying(self, at: int, statement: Statement, sample: Any) -> int | None:
         """An operand that is read here for the last time and whose memory the result can have."""
@@ -267,6 +361,8 @@ class _Planner:
         root = self.whole.get(over, over)
         if root in self.buffer_of:
             self.buffer_of[makes] = self.buffer_of.pop(root)
+        if root in self.given:
+            self.given.add(makes)
         self.ours.discard(root)
 
     def _hands_on(self, number: int, sample: Any) -> bool:

@@ -1,11 +1,19 @@
-"""A step as it was recorded: what a stage is made from."""
+"""A step as it was recorded: what a stage is made from, and what its functions have to give before they are used."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
+from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.tape import Tape
 from pullback.shadow.operations import Operation, Result
+from pullback.staging.forward_statements import NotStageableError
+from pullback.staging.workspaces import Workspace
+from pullback.words.digests import same_bits
+from pullback.words.ordered_calls import fed
+from pullback.words.sniffs import quiet
 
 
 @define(eq=False)
@@ -38,3 +46,75 @@ class Recorded:
     def entered(self) -> list[int]:
         """Record of each input."""
         return [i for part in self.places for i in part if i is not None]
+
+
+def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
+    """Run the functions on what the recorded step was run on: all that leaves must have the same bytes. The slots, and
+    the seeds that were drawn."""
+    work = Workspace()
+    captured = [value for _, value in step.captured]
+    with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
+        read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
+    with quiet(), fed(step.ordered):
+        seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
+    for values, on_the_way in ((returned, read), (advanced, seen)):
+        require_equal(on_the_way, step.read, "what is read")
+        require_equal(values, step.returned, "what the step returns")
+    random = np.random.default_rng(0)
+    seeds = [draw(random, spec) for spec in stage.specs]
+    cts: list[Any] = [None] * len(step.tape.records)
+    one = Sweep(cts, masks=step.masks)
+    for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
+        cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
+    sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
+    for function in (stage.reverse, stage.reverse_own):
+        with quiet():
+            entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
+        wanted = [cts[ident] for ident in step.entered]
+        require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
+        wanted = [one.gathered.get(ident) for ident, _ in step.captured]
+        require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
+    if stage.at_once is not None:
+        _require_at_once(stage, step, seeds, (returned, entered, gathered), random)
+    return slots, seeds
+
+
+def _require_at_once(
+    stage: Any, step: Recorded, seeds: list[Any], wanted: tuple[Sequence[Any], ...], random: np.random.Generator
+) -> None:
+    """``at_once`` must give what the functions give that it stands for, added to sums that are drawn."""
+    generated: Any = stage.at_once
+    returned, entered, gathered = wanted
+    sums = [np.asarray(draw(random, ct)) if isinstance(ct, np.ndarray) else draw(random, ct) for ct in gathered]
+    added = [np.add(total, ct) for total, ct in zip(sums, gathered, strict=True)]
+    captured = [value for _, value in step.captured]
+    given = [seed.copy() for seed in seeds]
+    with quiet():
+        found = generated.function(
+            step.inputs, captured, step.constants, given, [x.copy() for x in sums], *Workspace().of(generated)
+        )
+    for values, expected in zip(found, (returned, entered, added), strict=True):
+        require_equal(values, expected, "a step that is reversed at once")
+
+
+def draw(random: np.random.Generator, spec: Any) -> Any:
+    """A drawn cotangent."""
+    drawn = np.asarray(random.standard_normal(spec.shape))
+    if spec.dtype.kind == "c":
+        drawn = drawn + 1j * random.standard_normal(spec.shape)
+    return drawn.astype(spec.dtype)[()]
+
+
+def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str, *, nans_alike: bool = False) -> None:
+    """Raise :class:`NotStageableError` where values have not the bytes and strides of those that were recorded; where
+    NaNs are alike, NaNs of any bits are the same."""
+    if len(found) != len(wanted):
+        raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
+    for a, b in zip(found, wanted, strict=True):
+        a, b = np.asarray(a), np.asarray(b)  # noqa: PLW2901
+        if nans_alike and a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and a.dtype.kind in "fc":
+            b = np.where(np.isnan(a) & np.isnan(b), a, b)  # noqa: PLW2901
+            if same_bits(a, b):
+                continue
+        if a.shape != b.shape or a.dtype != b.dtype or a.strides != b.strides or not same_bits(a, b):
+            raise NotStageableError(f"{what}: other bytes than were recorded")

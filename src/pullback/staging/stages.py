@@ -1,6 +1,7 @@
 """A stage: a step that is known, as generated functions; used once these have given the bytes of the recorded step."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend, Kernel
 from pullback.memory.ledger import Item
-from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
@@ -18,15 +18,19 @@ from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import Recorded
+from pullback.staging.recorded_steps import Recorded, draw, require_equal, require_same
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.symbols import Program, Symbol, mapped
-from pullback.staging.text import Description, Draft
+from pullback.staging.text import Draft
+from pullback.staging.told_backends import Description
 from pullback.staging.workspaces import Workspace
-from pullback.words.digests import same_bits
 from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
+
+MOST_AT_ONCE = 2**20
+"""Bytes of all values of a step up to which it has a function that records and reverses it: where they are more, what
+it would save is little."""
 
 
 @define(eq=False)
@@ -55,6 +59,9 @@ class Stage:
     gathered: tuple[bool, ...]
     """Which captured values get one."""
     masks: bool
+    at_once: Generated | None = None
+    """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
+    well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
     held: tuple[bool, ...] = field(default=(), init=False)
@@ -141,12 +148,15 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
-    read, seeded = _require_same(stage, step)
+    stage.at_once = _at_once(step, forward, n_forward, reverse, given)
+    read, seeded = require_same(stage, step)
     stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
     if backend is not None:
         forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
         for draft in drafts:
             _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
+        if stage.record.kernels or stage.reverse_own.kernels:
+            stage.at_once = None
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -243,6 +253,36 @@ def _drafts(
     return [record, advance, backward, own]
 
 
+def _at_once(
+    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol]
+) -> Generated | None:
+    """The function ``at_once``, of a step whose values are small."""
+    program = forward.program
+    nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
+    if nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
+        return None
+    gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
+    totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
+    sums = [program.call(np.add, (total, x), {}) for total, x in zip(totals, gathered, strict=True)]
+    cts = [x for x in (swept.cts[ident] for ident in step.entered) if x is not None]
+    parts = [[x.number for x in part] for part in (forward.returned, cts, sums)]
+    before, after = program.statements[:n_forward], program.statements[n_forward:]
+    own = _apart(program, [parts[1], [x.number for x in gathered]], given)
+    whole = [total.number for total in totals if isinstance(program.samples[total.number], np.ndarray)]
+    plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
+    arguments = [
+        (name, [x.number for x in part])
+        for name, part in (
+            ("inputs", forward.inputs),
+            ("captured", forward.captured),
+            ("constants", forward.constants),
+            ("seeds", given),
+            ("sums", totals),
+        )
+    ]
+    return Draft(program, "at_once", plan, arguments, parts, frozenset(s.makes for s in after)).generated()
+
+
 def _generated(
     step: Recorded, known: Known, drafts: list[Draft], swept: SymbolSweep, held: list[Any], slots: tuple[int, ...]
 ) -> Stage:
@@ -257,9 +297,7 @@ def _generated(
     )  # fmt: skip
 
 
-def _take_kernels(
-    stage: Stage, draft: Draft, backend: Backend, given: tuple[Any, ...], ordered: Sequence[Any]
-) -> None:
+def _take_kernels(stage: Stage, draft: Draft, backend: Backend, given: tuple[Any, ...], ordered: Sequence[Any]) -> None:
     made, why = with_kernels(draft, getattr(stage, draft.name), backend, given, ordered)
     setattr(stage, draft.name, made)
     stage.notes += [why] if why else []
@@ -311,55 +349,3 @@ def _like(random: np.random.Generator, leaf: Any) -> Any:
 
 def _copied(leaf: Any) -> Any:
     return faithful_copy(leaf) if type(leaf) is np.ndarray else leaf
-
-
-def _require_same(stage: Stage, step: Recorded) -> tuple[Any, Any]:
-    """Run the functions on what the recorded step was run on: all that leaves must have the same bytes. The slots, and
-    the seeds that were drawn."""
-    work = Workspace()
-    captured = [value for _, value in step.captured]
-    with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
-        read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
-    with quiet(), fed(step.ordered):
-        seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
-    for values, on_the_way in ((returned, read), (advanced, seen)):
-        require_equal(on_the_way, step.read, "what is read")
-        require_equal(values, step.returned, "what the step returns")
-    random = np.random.default_rng(0)
-    seeds = [draw(random, spec) for spec in stage.specs]
-    cts: list[Any] = [None] * len(step.tape.records)
-    one = Sweep(cts, masks=step.masks)
-    for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
-        cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
-    sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
-    for function in (stage.reverse, stage.reverse_own):
-        with quiet():
-            entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
-        wanted = [cts[ident] for ident in step.entered]
-        require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
-        wanted = [one.gathered.get(ident) for ident, _ in step.captured]
-        require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
-    return slots, seeds
-
-
-def draw(random: np.random.Generator, spec: Any) -> Any:
-    """A drawn cotangent."""
-    drawn = np.asarray(random.standard_normal(spec.shape))
-    if spec.dtype.kind == "c":
-        drawn = drawn + 1j * random.standard_normal(spec.shape)
-    return drawn.astype(spec.dtype)[()]
-
-
-def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str, *, nans_alike: bool = False) -> None:
-    """Raise :class:`NotStageableError` where values have not the bytes and strides of those that were recorded; where
-    NaNs are alike, NaNs of any bits are the same."""
-    if len(found) != len(wanted):
-        raise NotStageableError(f"{what}: {len(found)} values, {len(wanted)} were recorded")
-    for a, b in zip(found, wanted, strict=True):
-        a, b = np.asarray(a), np.asarray(b)  # noqa: PLW2901
-        if nans_alike and a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides and a.dtype.kind in "fc":
-            b = np.where(np.isnan(a) & np.isnan(b), a, b)  # noqa: PLW2901
-            if same_bits(a, b):
-                continue
-        if a.shape != b.shape or a.dtype != b.dtype or a.strides != b.strides or not same_bits(a, b):
-            raise NotStageableError(f"{what}: other bytes than were recorded")

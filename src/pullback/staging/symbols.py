@@ -39,6 +39,9 @@ class Statement:
     """The line of the user's that it is computed for."""
     computes_into: Any = field(default=None, repr=False)
     """A function that computes the same into an array, element by element, where it is no ufunc."""
+    chain: Any = field(default=None, repr=False)
+    """Where its first argument may be what another such statement makes: who makes one function, and one that computes
+    into an array, of the kinds of several; and its own kind."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -107,6 +110,8 @@ class Program:
     def write(self, target: "Symbol", function: Callable[..., Any], *args: Any) -> "Symbol":
         """The value that ``target`` is after ``function(target, *args)`` has changed it."""
         given = mapped(args, _as_ref)
+        if any(step == 0 and n > 1 for n, step in zip(target.shape, target.strides, strict=True)):
+            target = self.call(in_full, (target,), {})
         sample = faithful_copy(self.samples[target.number])
         with np.errstate(all="ignore"):
             function(sample, *mapped(given, lambda leaf: self.samples[leaf.number] if type(leaf) is Ref else leaf))
@@ -154,6 +159,11 @@ def _arrays(sample: Any) -> list[Any]:
     if type(sample) is dict:
         return [array for part in sample.values() for array in _arrays(part)]
     return []
+
+
+def in_full(x: Any) -> Any:
+    """A copy in which no element stands for many."""
+    return x.copy(order="K")
 
 
 def _as_ref(leaf: Any) -> Any:
@@ -239,12 +249,14 @@ class Symbol:
         raise NotTraceableError(f"attribute {name!r} of a symbol")
 
     @staticmethod
-    def __pullback_whole__(function: Callable[..., Any], into: Callable[..., Any], *args: Any) -> Any:
+    def __pullback_whole__(
+        function: Callable[..., Any], into: Callable[..., Any], *args: Any, chain: Any = None
+    ) -> Any:
         """``function(*args)`` as one statement: it looks at values. ``into`` computes it, element by element, into an
-        array that comes last, and in which no operand lies."""
+        array that comes last, and in which no operand lies; ``chain`` as :attr:`Statement.chain`."""
         program = next(arg.program for arg in args if type(arg) is Symbol)
         made = program.call(function, args, {})
-        program.statements[-1].computes_into = into
+        program.statements[-1].computes_into, program.statements[-1].chain = into, chain
         return made
 
     def __array_ufunc__(self, function: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:

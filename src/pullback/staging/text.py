@@ -7,29 +7,21 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.backends.geometry import starts_in
-from pullback.backends.plans import Call, Kernel, Ref, Value, Write
-from pullback.backends.plans import Plan as BackendPlan
+from pullback.backends.plans import Kernel, Ref
 from pullback.recording.copies import faithful_copy
-from pullback.recording.regions import Region
 from pullback.rules.generated_code import compile_function
-from pullback.staging.block_runs import run_in_blocks
-from pullback.staging.blocks import Block, in_blocks
+from pullback.staging.block_runs import all_of, block_form_of, run_in_blocks, without_nan_in_place
+from pullback.staging.blocks import Beside, Block, Item, in_blocks
 from pullback.staging.forward_statements import BASIC_WRITES, read_out
 from pullback.staging.generated import Generated, in_file
 from pullback.staging.placing import Line, Plan, into_of, ufunc_of
 from pullback.staging.symbols import Program, Statement
-from pullback.words.ordered_calls import has_effect
 
 _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
-
-
-_VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
-_VIEWS = frozenset((np.broadcast_to, np.reshape, np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.moveaxis))
-_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "slice", "threads", "_")
+_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "sums", "slice", "threads", "_")
 
 
 @define(eq=False)
@@ -42,15 +34,17 @@ class Draft:
     plan: Plan
     arguments: Sequence[tuple[str, Sequence[int]]]
     results: Sequence[Sequence[int]]
+    swept: frozenset[int] = frozenset()
+    """What is computed for a sweep, which tells nothing of what NumPy warns of."""
 
     def generated(self, order: Sequence[int | Kernel] | None = None, *, divided: bool = False) -> Generated:
         """The function, whose lines come in their own order, or in that of a backend, with its kernels; in blocks where
         that helps. If ``divided`` it takes a number of threads, whether it needs one or not."""
         leaving = [n for part in self.results for n in part]
         items = in_blocks(self.program, self.plan, leaving, order)
-        divided = divided or any(isinstance(x, Block) or (isinstance(x, Kernel) and x.divides) for x in items)
+        divided = divided or any(isinstance(x, Block | Beside) or (isinstance(x, Kernel) and x.divides) for x in items)
         plan = evolve(self.plan, divided=divided)
-        writer = _Writer(self.program, plan)
+        writer = Writer(self.program, plan, self.swept)
         told: list[tuple[str, tuple[int, str]]] = []
         used = {n for line in plan.lines for n in line.statement.reads} | {n for part in self.results for n in part}
         stops = [line.statement for line in plan.lines if line.statement.function is read_out]
@@ -103,9 +97,12 @@ def name_of(program: Program, statement: Statement) -> str:
 
 
 @define(eq=False)
-class _Writer:
+class Writer:
+    """Writes the lines of a function, and gathers what they refer to."""
+
     program: Program
     plan: Plan
+    swept: frozenset[int] = frozenset()
     names: dict[str, Any] = field(factory=lambda: {"copy_of": faithful_copy, **dict.fromkeys(_RESERVED)})
     """What the text refers to."""
     n_blocks: int = 0
@@ -113,44 +110,71 @@ class _Writer:
     buffers: set[int] = field(factory=set)
     """Those that the text computes into."""
 
-    def item(self, item: int | Kernel | Block) -> list[tuple[str, tuple[int, str]]]:
-        """The text of a statement, of the call of a kernel, or of statements in blocks."""
+    def item(self, item: Item) -> list[tuple[str, tuple[int, str]]]:
+        """The text of a statement, of the call of a kernel, of statements in blocks or side by side."""
         if isinstance(item, Block):
             return self.block(item)
+        if isinstance(item, Beside):
+            return self.beside(item)
         return self.kernel(item) if isinstance(item, Kernel) else self.told(item)
 
     def block(self, block: Block) -> list[tuple[str, tuple[int, str]]]:
         """A function of the statements, and the call that makes it do one block after the other."""
         lines = [self.plan.lines[place] for place in block.places]
-        intos = {line.statement.makes: line.into for line in lines}
         self.n_blocks += 1
         name = f"block_{self.n_blocks}"
         bound = [
-            (f"v{number}" if first == number else f"v{number} = v{first}", self._place(intos[first]), memory)
-            for memory, (first, number) in block.stored.items()
+            (f"v{number}" if first == number else f"v{number} = v{first}", self._place(into), memory)
+            for memory, (first, number, into) in block.stored.items()
         ]
         given = [(made, place, memory) for made, place, memory in bound if place not in block.reads]
         parameters = ", ".join((*block.reads, *(memory for *_, memory in given), *block.scratch))
+        names = {memory: place for _, place, memory in bound if place in block.reads}
         first = lines[0].statement.site, "a function"
         told = [(f"def {name}({parameters}):", first)]
         for line in lines:
-            kind, number = line.into.split()
-            into = f"v{number}" if kind == "value" else f"{kind[0]}{number}"
-            args = ", ".join((*map(self.argument, line.statement.args), into))
-            text = f"    v{line.statement.makes} = {self.name(into_of(line.statement))}({args})"
+            text = f"    {self._in_block(line.statement, block.intos[line.statement.makes], names)}"
             told.append((text, (line.statement.site, name_of(self.program, line.statement))))
         told += [(f"{made} = {place}", first) for made, place, _ in bound]
         stored = [made.partition(" ")[0] for made, *_ in given]
         arrays = [f"({''.join(f'{x}, ' for x in part)})" for part in (block.reads, stored)]
-        call = f"{self.name(run_in_blocks)}({name}, {block.size}, {', '.join(arrays)}, "
+        call = f"{self.name(run_in_blocks)}({name}, {block.shape}, {', '.join(arrays)}, "
         dtypes = "".join(f"{self.argument(dtype)}, " for dtype in block.scratch.values())
         return [*told, (f"{call}({dtypes}), threads)", first)]
+
+    def beside(self, beside: Beside) -> list[tuple[str, tuple[int, str]]]:
+        """One call that has all statements computed, each in a line of its own."""
+        lines = [self.plan.lines[place] for place in beside.places]
+        first = lines[0].statement.site, "a function"
+        told = [(f"{''.join(f'v{line.statement.makes}, ' for line in lines)}= {self.name(all_of)}((", first)]
+        for line in lines:
+            statement, given = line.statement, ""
+            if line.into:
+                place = self._place(line.into)
+                given, place = (f" f={place}", "f") if line.into.startswith("fresh") else ("", place)
+                computed = self._into(into_of(statement), statement, place)
+            else:
+                computed = self._expression(statement)
+            told.append((f"    lambda{given}: {computed},", self._site(statement)))
+        return [*told, ("), threads)", first)]
+
+    def _in_block(self, statement: Statement, into: str, names: dict[str, str]) -> str:
+        """The text of a statement in a block, where memory has the ``names`` of what is read that lies there."""
+        kind, number = into.split() if into != "own" else ("value", str(statement.makes))
+        if kind == "in":
+            args = ", ".join(map(self.argument, statement.args))
+            return f"v{statement.makes} = {self.name(without_nan_in_place)}({args})"
+        function = into_of(statement) or block_form_of(statement, self.program.samples)
+        memory = f"{kind[0]}{number}"
+        return f"v{statement.makes} = {self._into(function, statement, names.get(memory, memory))}"
 
     def told(self, place: int) -> list[tuple[str, tuple[int, str]]]:
         """The text of a statement, with what is told of it."""
         line = self.plan.lines[place]
-        site = line.statement.site, name_of(self.program, line.statement)
-        return [(text, site) for text in self.lines(line)]
+        return [(text, self._site(line.statement)) for text in self.lines(line)]
+
+    def _site(self, statement: Statement) -> tuple[int, str]:
+        return statement.site, "" if statement.makes in self.swept else name_of(self.program, statement)
 
     def kernel(self, kernel: Kernel) -> list[tuple[str, tuple[int, str]]]:
         """The call of a kernel: the arrays that it computes into, the call, and the statements that it stands for where
@@ -240,9 +264,13 @@ class _Writer:
             place = self._place(line.into)
             if statement.function is np.zeros:
                 return [f"{made} = {place}", f"{made}.fill(0)"]
-            args = ", ".join(map(self.argument, statement.args))
-            return [f"{made} = {self.name(into_of(statement))}({args}, {place})"]
+            return [f"{made} = {self._into(into_of(statement), statement, place)}"]
         return [f"{made} = {self._expression(statement)}"]
+
+    def _into(self, function: Any, statement: Statement, place: str) -> str:
+        """The call that computes a statement into an array. Two of NumPy's functions take it by name alone."""
+        out = "out=" if function in (np.maximum, np.minimum) else ""
+        return f"{self.name(function)}({', '.join(map(self.argument, statement.args))}, {out}{place})"
 
     def _place(self, into: str) -> str:
         kind, number = into.split()
@@ -284,105 +312,3 @@ class _Writer:
 
     def _arguments(self, args: Any, kwargs: dict[str, Any]) -> str:
         return ", ".join((*map(self.argument, args), *(f"{name}={self.argument(x)}" for name, x in kwargs.items())))
-
-
-def _is_view(statement: Statement) -> bool:
-    """Whether a statement is a view whatever its operand holds. Others hand on an operand, or make a new array, as its
-    values are."""
-    return statement.symbol in _VIEWING or statement.function in _VIEWS
-
-
-@define(eq=False)
-class Description:
-    """What a backend is told of a function that is to be generated."""
-
-    draft: Draft
-    values: dict[int, Value] = field(factory=dict)
-
-    def told(self) -> BackendPlan:
-        """The plan."""
-        draft, calls = self.draft, []
-        for _, numbers in draft.arguments:
-            for n in numbers:
-                self.values[n] = self._own(n, f"v{n}")
-        writer = _Writer(draft.program, draft.plan)
-        for line in draft.plan.lines:
-            call = self._call(line, tuple(writer.lines(line)))
-            self.values[call.makes] = self._made(line, call)
-            for n in line.detached:
-                self.values[n] = evolve(self.values[n], starts=None)
-            calls.append(call)
-        leaves = tuple(n for part in draft.results for n in part)
-        return BackendPlan(draft.name, tuple(calls), self.values, leaves, draft.plan.warns)
-
-    def _own(self, number: int, memory: str) -> Value:
-        sample = self.draft.program.samples[number]
-        dtype = getattr(sample, "dtype", None)
-        if not isinstance(sample, np.ndarray):
-            return Value((), dtype, type(sample), None, None, (), True)
-        dense = sample.flags.c_contiguous
-        return Value(sample.shape, dtype, type(sample), memory, (0,) * sample.ndim, sample.shape, dense)
-
-    def _made(self, line: Line, call: Call) -> Value:
-        """The value that a call makes: in memory of its own, or in that of another."""
-        statement = line.statement
-        if statement.writes and line.in_place:
-            return self.values[statement.reads[0]]
-        if line.into:
-            kind, number = line.into.split()
-            taken = f"b{number}" if kind == "buffer" else f"v{call.makes}"
-            return self._own(call.makes, str(self.values[int(number)].memory) if kind == "value" else taken)
-        own = self._own(call.makes, f"v{call.makes}")
-        if not own.is_array or statement.writes or not statement.aliases:
-            return own
-        sources = [self.values[n] for n in statement.aliases]
-        source, samples = sources[0], self.draft.program.samples
-        if len(sources) > 1 or source.memory is None or call.kind != "view":
-            return evolve(own, memory=None, starts=None)
-        starts = starts_in(samples[call.makes], samples[statement.aliases[0]])
-        if starts is not None and source.starts is not None:
-            starts = tuple(a + b for a, b in zip(starts, source.starts, strict=True))
-        else:
-            starts = None
-        return evolve(own, memory=source.memory, starts=starts, whole=source.whole)
-
-    def _call(self, line: Line, text: tuple[str, ...]) -> Call:
-        statement = line.statement
-        function, args, write = statement.function, statement.args, None
-        ufunc = ufunc_of(statement)
-        kind: Any = "other"
-        if statement.writes:
-            write = self._write(line)
-            kind = "write" if write else "other"
-        elif statement.aliases:
-            kind = "view" if _is_view(statement) else "other"
-        elif ufunc is not None:
-            kind, function = "ufunc", ufunc
-        elif function is np.zeros:
-            kind = "zeros"
-        elif statement.symbol == ".copy()" or function is faithful_copy:
-            kind = "copy"
-        ordered = statement.function is read_out or has_effect(statement.function)
-        return Call(
-            kind, function, args, statement.kwargs, statement.makes, statement.reads, write, line.detached, text,
-            ordered,
-        )  # fmt: skip
-
-    def _write(self, line: Line) -> Write | None:
-        """Where a write goes; None for one that is no assignment and no sum."""
-        function, (target, *args) = line.statement.function, line.statement.args
-        whole = self.draft.program.samples[target.number]
-        if function in BASIC_WRITES:
-            sign, part, value = BASIC_WRITES[function], whole[args[0]], args[1]
-        else:
-            region = getattr(function, "__self__", None)
-            if type(region) is not Region or region.fancy or region.repeats:
-                return None
-            sign = "=" if function.__name__ == "write" else "-=" if region.subtracts else "+="
-            part, value = region.view(whole)[region.key], args[0]
-        starts, around = starts_in(part, whole), self.values[target.number]
-        if starts is not None and line.in_place and around.starts is not None:
-            starts = tuple(a + b for a, b in zip(starts, around.starts, strict=True))
-        elif line.in_place and around.starts is None:
-            starts = None
-        return Write(target.number, sign, starts, np.shape(part), value, line.in_place)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from pullback.stores.buffers import bytes_of
 from pullback.words.errors import PolicyError
 
 Array: TypeAlias = np.ndarray[Any, Any]
+_ASKED = ("encode", "decode", "lossy")
 
 
 class Codec(Protocol):
@@ -27,6 +28,13 @@ class Codec(Protocol):
 
     def decode(self, stored: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """An array of this shape and dtype, C-contiguous, from what was stored."""
+
+
+def as_codec(value: Any) -> Any:
+    """A codec, or None; raises :class:`PolicyError` for anything else."""
+    if value is not None and (isinstance(value, type) or not all(hasattr(value, name) for name in _ASKED)):
+        raise PolicyError(f"codec= takes a codec of pullback.stores, got {value!r}; for example codec=Zlib()")
+    return value
 
 
 def _as_float(value: Any) -> np.dtype[Any]:

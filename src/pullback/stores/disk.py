@@ -7,15 +7,16 @@ never at the moment at which the disk happens to be ready. So the figures are th
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 from weakref import finalize, ref
 
 from attrs import define, field, frozen
 
+from pullback.stores.background import Background, Job
 from pullback.stores.buffers import Window, packed, unpacked
-from pullback.stores.codecs import Array
+from pullback.stores.codecs import Array, as_codec
 from pullback.stores.figures import Figures
 from pullback.stores.folders import Folder, folder_in
 from pullback.stores.part_files import PartFile
@@ -44,7 +45,7 @@ class Disk:
     """
 
     directory: str | None = field(default=None, converter=_as_directory)
-    codec: Any = field(default=None, kw_only=True)
+    codec: Any = field(default=None, kw_only=True, converter=as_codec)
     queue: int = field(default=2, kw_only=True, converter=_as_queue)
     files: Any = field(default=None, kw_only=True)
     name: ClassVar[str] = "disk"
@@ -83,6 +84,8 @@ class Stored:
     """Its arrays while they are in memory."""
     names: Any = None
     """In a plan, the entry itself."""
+    n_parts: int = 0
+    """Then, too: as how many files it would be stored."""
     job: Any = None
     """What reads it."""
     was_far: bool = False
@@ -128,12 +131,22 @@ class OnDisk:
         stored = Stored(shell, self.serial, sum(nbytes for _, nbytes, _ in items))
         self._enter(stored, items)
         if self.make_folder is None:
-            stored.names = entry
+            stored.names, stored.n_parts = entry, len(items)
+            self.figures.n_writes += len(items)
+            self.figures.given_bytes += stored.nbytes
             return stored
         stored.roots, stored.windows = packed(arrays)
         self._open()
         never = getattr(entry, "never_changes", False)
         stored.parts = [self._part(root, f"array {k} of the {label}", never) for k, root in enumerate(stored.roots)]
+        return stored
+
+    def taken_up(self, shell: Any, windows: Sequence[Window], parts: Sequence[PartFile]) -> Stored:
+        """What is stored for an entry whose parts another process has written, later than those taken up before."""
+        self._open()
+        stored = Stored(shell, self.serial, sum(part.nbytes for part in parts), windows, parts)
+        self.serial += 1
+        self.stored[stored.serial] = stored
         return stored
 
     def give(self, stored: Any) -> Any:
@@ -143,7 +156,7 @@ class OnDisk:
         if stored.serial not in self.near:
             self._read(stored, ())
         if stored.job is not None:
-            _wait(stored.job)
+            stored.job.wait()
             self._require_written()  # why there is nothing to read
             stored.roots = stored.job.result()
         roots = stored.roots
@@ -175,8 +188,10 @@ class OnDisk:
 
     def close(self) -> None:
         """Remove the folder, and end the thread."""
+        if self.folder is not None:
+            _close(self.worker, self.folder)
         if self.closing is not None:
-            self.closing()
+            self.closing.detach()
         for stored in list(self.near.values()):
             self._leave(stored)
         self.folder, self.worker, self.closing = None, None, None
@@ -203,7 +218,7 @@ class OnDisk:
             return
         for job in (*(part.job for part in stored.parts), stored.job):
             if job is not None and (self.folder is None or self.folder.is_ours):
-                _wait(job)
+                job.wait()
         stored.roots, stored.job = None, None
         self.ledger.release(stored.items)
         stored.items = ()
@@ -215,16 +230,20 @@ class OnDisk:
         self.near[stored.serial] = stored
         stored.items = [((id(self), stored.serial), stored.nbytes, "queue")]
         self.ledger.hold(stored.items)
+        self.figures.n_reads += stored.n_parts
         if self.make_folder is not None:
             assert self.folder is not None  # something is stored there
+            if not self.folder.is_ours:  # of what was to be written when the process was forked off
+                for part in stored.parts:
+                    part.job.wait()
             stored.job = self._asked(_read_all, stored.parts, self.folder.files, self.place.codec, self.figures)
 
     # Files.
     def _open(self) -> None:
         if self.folder is None:
-            self.folder = self.make_folder(self.place)
-            self.worker = ThreadPoolExecutor(1, "pullback-disk")
+            self.folder, self.worker = self.make_folder(self.place), Background()
             self.closing = finalize(self, _close, self.worker, self.folder)
+            self.folder.make()  # last: it is removed, wherever an interrupt comes
 
     def _part(self, root: Array, label: str, never: bool) -> PartFile:
         """The part for a buffer; that which it is stored as already, if its entries ``never`` change."""
@@ -248,28 +267,18 @@ class OnDisk:
         nor when the program ends."""
         if self.folder is not None and self.folder.is_ours:
             with suppress(RuntimeError):
-                return self.worker.submit(function, *args)
-        job: Any = Future()
-        try:
-            job.set_result(function(*args))
-        except Exception as error:  # noqa: BLE001 - who asks for the result gets it
-            job.set_exception(error)
+                return self.worker.do(function, *args)
+        job = Job(partial(function, *args))
+        job.run()
         return job
 
     def _require_written(self) -> None:
         """Raise the error of a write that has failed."""
         jobs = self.figures.jobs
-        done = [job for job in jobs if job.done()]
-        jobs[:] = [job for job in jobs if not job.done()]
+        done = [job for job in jobs if job.done]
+        jobs[:] = [job for job in jobs if not job.done]
         for job in done:
-            if not job.cancelled():
-                job.result()
-
-
-def _wait(job: Any) -> None:
-    """Until it is done; whether it has failed is asked elsewhere."""
-    with suppress(Exception, CancelledError):
-        job.result()
+            job.result()
 
 
 def _read_all(parts: Sequence[PartFile], files: Any, codec: Any, figures: Figures) -> list[Array]:
@@ -281,6 +290,15 @@ def _remove(files: Any, path: str) -> None:
         files.rm_file(path)
 
 
-def _close(worker: ThreadPoolExecutor, folder: Folder) -> None:
-    worker.shutdown(wait=True, cancel_futures=True)
-    folder.close()
+def _close(worker: Background, folder: Folder) -> None:
+    try:
+        _end(worker, folder)
+    except BaseException:  # an interrupt: what it has broken off is done again
+        _end(worker, folder)
+        raise
+
+
+def _end(worker: Background, folder: Folder) -> None:
+    if folder.is_ours:
+        worker.close()
+        folder.close()

@@ -1,8 +1,6 @@
 """What a tier did, for reports: reads, writes, bytes before and after its codec, and the error of a lossy one."""
 
 from collections.abc import Iterable
-from concurrent.futures import CancelledError
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -82,8 +80,7 @@ class Figures:
     def report(self) -> StoreReport:
         """The figures of what was asked for so far."""
         for job in self.jobs:
-            with suppress(Exception, CancelledError):
-                job.result()
+            job.wait()
         codec = self.codec
         return StoreReport(
             self.tier, "" if codec is None else repr(codec), codec is not None and bool(codec.lossy),

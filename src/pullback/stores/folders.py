@@ -67,8 +67,9 @@ class Folder:
 
     files: Any
     path: str
-    lock: int | None = None
-    lock_path: Path | None = None
+    around: Path | None = None
+    """The directory, where it is one of this machine."""
+    lock: int | None = field(default=None, init=False)
     owner: int = field(factory=os.getpid, init=False)
 
     @property
@@ -76,59 +77,72 @@ class Folder:
         """Whether this is the process that made it, not one that was forked off."""
         return self.owner == os.getpid()
 
+    def make(self) -> None:
+        """Make it, and remove those that killed runs have left there; raises :class:`StoreError` where it cannot be
+        made."""
+        try:
+            if self.around is None:
+                self.files.makedirs(self.path, exist_ok=False)
+                return
+            self.around.mkdir(parents=True, exist_ok=True)
+            _remove_orphans(self.around)
+            self.lock = _locked(self._lock_path)
+            Path(self.path).mkdir(0o700)
+        except OSError as error:
+            where = self.path.rpartition("/")[0] if self.around is None else self.around
+            raise StoreError(
+                f"no folder can be made in the directory {where}: {error}. Name one that can be written to, as "
+                "directory=",
+                str(where),
+            ) from error
+
     def close(self) -> None:
         """Remove it."""
         if not self.is_ours:
             return
         with suppress(Exception):  # the error that may be under way counts more than a file that is left
             self.files.rm(self.path, recursive=True)
-        if self.lock_path is not None and self.lock is not None:
+        if self.around is not None:
             with suppress(OSError):
-                self.lock_path.unlink()
-            os.close(self.lock)
-            self.lock = None
+                self._lock_path.unlink()
+            if self.lock is not None:
+                lock, self.lock = self.lock, None
+                os.close(lock)
+
+    @property
+    def _lock_path(self) -> Path:
+        return Path(f"{self.path}{_LOCK}")
 
 
 def folder_in(directory: Any, files: Any) -> Folder:
-    """A new folder in ``directory``: a path, an fsspec URL, or None for the system's temporary directory. Folders that
-    killed runs have left there are removed. Raises :class:`StoreError` where it cannot be made."""
+    """A folder in ``directory`` that is yet to be made: a path, an fsspec URL, or None for the system's temporary
+    directory."""
     where = gettempdir() if directory is None else os.fspath(directory)
     if files is None and "://" in where:
         fsspec = optional_library("fsspec", f"the directory {where} is a URL, which needs fsspec", extra="fsspec")
         files, where = fsspec.core.url_to_fs(where)
+        files = None if getattr(files, "local_file", False) else files  # of this machine: with locks
     name = f"{_PREFIX}{os.getpid()}-{uuid4().hex[:12]}"
-    try:
-        if files is not None:
-            path = f"{where.rstrip('/')}/{name}"
-            files.makedirs(path, exist_ok=False)
-            return Folder(files, path)
-        around = Path(where)
-        around.mkdir(parents=True, exist_ok=True)
-        _remove_orphans(around)
-        lock, lock_path = _locked(around / f"{name}{_LOCK}")
-        (around / name).mkdir(0o700)
-        return Folder(LocalFiles(), str(around / name), lock, lock_path)
-    except OSError as error:
-        raise StoreError(
-            f"no folder can be made in the directory {where}: {error}. Name one that can be written to, as directory=",
-            where,
-        ) from error
+    if files is not None:
+        return Folder(files, f"{where.rstrip('/')}/{name}")
+    around = Path(where).absolute()  # the program may go to another directory meanwhile
+    return Folder(LocalFiles(), str(around / name), around)
 
 
-def _locked(path: Path) -> tuple[int | None, Path]:
+def _locked(path: Path) -> int:
     """The lock file of a new folder. Another run may take it for an orphan in the moment before it is locked: then it
     is made again."""
     while True:
         lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         if flock is None:
-            return lock, path
+            return lock
         try:
             flock(lock, LOCK_EX)
         except OSError:  # a file system without locks
-            return lock, path
+            return lock
         with suppress(FileNotFoundError):
             if path.stat().st_ino == os.fstat(lock).st_ino:
-                return lock, path
+                return lock
         os.close(lock)
 
 

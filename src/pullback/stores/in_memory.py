@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from pullback.stores.buffers import Window, packed, unpacked
-from pullback.stores.codecs import Array
+from pullback.stores.codecs import Array, as_codec
 from pullback.stores.figures import Figures
 
 
@@ -15,7 +15,7 @@ class InMemory:
     """Entries in memory, their arrays in the form that ``codec`` gives. What a plan forecasts for it is what they take
     without one."""
 
-    codec: Any = None
+    codec: Any = field(default=None, converter=as_codec)
     name: ClassVar[str] = "memory"
 
     @property

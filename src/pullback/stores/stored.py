@@ -5,7 +5,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from pullback.policies.base import MemoryPolicy, Schedule
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.wrapping import Wrapping
 from pullback.words.errors import PolicyError
 
 
@@ -16,7 +17,7 @@ def _as_policy(value: Any) -> MemoryPolicy:
 
 
 @frozen(repr=False, init=False)
-class Stored(MemoryPolicy):
+class Stored(Wrapping):
     """A policy whose tiers are other places: ``Stored(Binomial(20), memory=Disk("/scratch"))`` keeps its snapshots on
     disk, ``Stored(Binomial(20), memory=InMemory(AsType("f4")))`` in memory as float32.
 
@@ -28,7 +29,7 @@ class Stored(MemoryPolicy):
 
     def __init__(self, policy: MemoryPolicy, **places: Any) -> None:
         for tier, place in places.items():
-            if not hasattr(place, "opened"):
+            if isinstance(place, type) or not hasattr(place, "opened"):
                 raise PolicyError(
                     f"Stored({tier}=...) takes a place of pullback.stores, got {place!r}; for example {tier}=Disk()"
                 )
@@ -39,13 +40,8 @@ class Stored(MemoryPolicy):
         """Those of the policy, and the places named here."""
         return {**self.policy.tiers, **dict(self.places)}
 
-    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
-        """The schedule of the policy."""
-        return self.policy.begin(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
-
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
-        """The same, of the policy that keeps these bytes free."""
-        policy = self.policy.reserving(nbytes, start_held=start_held)
+    def around(self, policy: MemoryPolicy) -> MemoryPolicy:
+        """The same of another policy."""
         return self if policy is self.policy else Stored(policy, **dict(self.places))
 
     def __repr__(self) -> str:

@@ -4,6 +4,8 @@ May import: the rooms in it.
 """
 
 from pullback.testing.comparing.faults import Fault as Fault
+from pullback.testing.gradients.adjoint_comparison import AdjointComparison as AdjointComparison
+from pullback.testing.gradients.adjoint_comparison import compare_adjoint as compare_adjoint
 from pullback.testing.gradients.grad_check import check_grads as check_grads
 from pullback.testing.gradients.taylor import TaylorTest as TaylorTest
 from pullback.testing.gradients.taylor import taylor_test as taylor_test

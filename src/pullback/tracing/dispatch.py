@@ -14,7 +14,7 @@ from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, layout_of, type_of
 from pullback.recording.outputs import require_traced_target, write_out
 from pullback.recording.recorder import NO_PARAMS
-from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED
+from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
@@ -130,8 +130,17 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
         if fast:
             return fast(args, NO_PARAMS)
         if len(args) == 1:
-            return entry.function(*args)
-    return _with_out(func.__name__, entry, args, kwargs)
+            result = entry.function(*args)
+            return result if tape.mode != REPLAYABLE else _told(tape, entry, result)
+    result = _with_out(func.__name__, entry, args, kwargs)
+    return result if tape.mode != REPLAYABLE else _told(tape, entry, result)
+
+
+def _told(tape: Tape, entry: Primitive | Composite, result: Any) -> Any:
+    """The result of a NumPy function, of which the governor is told."""
+    if type(entry) is Composite and isinstance(result, Handle) and result._tape is tape and result._id is not None:
+        tape.governor.returned(entry.name, result)
+    return result
 
 
 def _handles_in(tree: Any) -> list[Any]:
@@ -148,7 +157,10 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
 
 
 def _method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    result: Any = _with_out(name, registry.named(name), (handle, *args), kwargs)
+    entry = registry.named(name)
+    result: Any = _with_out(name, entry, (handle, *args), kwargs)
+    if handle._tape.mode == REPLAYABLE:
+        _told(handle._tape, entry, result)
     given = handle._value if handle._tape.mode != DEFERRED else handle
     if type(given) is np.ndarray or not issubclass(type_of(given), np.generic):
         return result

@@ -154,7 +154,7 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
     try:
         out = f(*args, **kwargs)
         out = _finished(out, tape) if isinstance(out, Handle) else map_leaves(lambda x: _finished(x, tape), out)
-        if tape.mode == REPLAYABLE:
+        if tape.governor is not None:
             tape.governor.finish()
     except Exception as error:
         tell(f, error)

@@ -13,11 +13,13 @@ import numpy as np
 
 from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.reshaping import python_number
+from pullback.recording.crossing import in_step
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.recording.regions import is_mask
+from pullback.recording.tape import CAPTURED, DEFERRED, RECORDING, REPLAYABLE
 from pullback.recording.writes import is_own_region, set_item
 from pullback.rules.catalogue import registry
 from pullback.tracing.callers_by_type import first_calls
@@ -63,6 +65,8 @@ class Tracer(Unconverted):
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
         if how == "__call__" and not kwargs and not more:
+            if self._tape.mode == CAPTURED and (given := in_step(self._tape, func, x, *(() if y is ABSENT else (y,)))):
+                return given[0]
             func = func if y is ABSENT or type(x) not in SCALARS else meant(func, x, y)
             fast = CALLERS.get(func) or caller(func)
             return fast(x) if y is ABSENT else fast(x, y)
@@ -283,7 +287,9 @@ class Tracer(Unconverted):
 
     def __setitem__(self, key: Any, new: Any) -> None:
         if type(new) is View and new._parent is self:
-            if new._written_in is not None and not self._tape.mode and is_own_region(self, key, new):
+            # Before the handle is derived again: that is recorded, and its place among the records decides bits.
+            recording = self._tape.mode in (RECORDING, REPLAYABLE, DEFERRED)
+            if new._written_in is not None and recording and is_own_region(self, key, new):
                 return
             if not by_assignment(_getframe(1)):
                 raise shuffled()

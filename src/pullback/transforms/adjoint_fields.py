@@ -30,6 +30,8 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
     nested ones), and elsewhere, ``pb.steps`` included, how many values were marked so before. Values on which the
     output does not depend are passed over.
 
+    The tag is a label, too, by which ``pullback.Keep("u")`` keeps the value, and ``pullback.saved`` shows it.
+
     A structure is marked leaf by leaf. Use what is returned: what is computed from ``u`` before the mark is not
     counted. Inside a trace a plain floating array becomes a traced one. Outside of traces, and in forward mode, ``u``
     is returned as it is.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.calls.hot_gradients import staged_of
+from pullback.calls.known_functions import gradient_of, staged_of
 from pullback.loops.rerun import separate
 from pullback.memory.in_force import Tracing, next_level
 from pullback.recording.crossing import entered, present
@@ -37,6 +37,16 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
     """
     staged = None if has_aux else staged_of(f)
+    owner = None if has_aux else staged or gradient_of(f)
+    if owner is not None and type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
+        warm = owner.warm
+        if warm is None:
+            from pullback.calls.entry_making import warm_of  # noqa: PLC0415 - as below
+
+            warm = owner.warm = warm_of(owner)
+        at_entry = warm.tangent(f, primals, tangents, (Tangents, Tangent), lambda: jvp(f, primals, tangents))
+        if at_entry is not None:
+            return at_entry[0]
     if staged is not None and type(primals) is type(tangents) is tuple:
         # Imported here as in reverse.py: few programs stage functions.
         from pullback.calls.derivative_calls import pushed_at_once  # noqa: PLC0415

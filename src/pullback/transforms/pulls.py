@@ -3,12 +3,13 @@
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from threading import RLock
 from typing import Any
 
 from pullback.memory.in_force import staging_in_force, watchers
-from pullback.memory.ledger import Ledger, Report
-from pullback.memory.sweep import Sweep, given_out, release_records, seeded, sweep
+from pullback.memory.ledger import Ledger, Report, mib
+from pullback.memory.sweep import Releasing, Sweep, given_out, release_records, seeded, sweep
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
@@ -120,18 +121,19 @@ class Pull:
         began = time.perf_counter()
         tape = traced.tape
         told = watchers()
-        plain = self.ledger.plain_bytes(tape) if told else {}  # now: a freed tape holds nothing afterwards
+        plain = self.ledger.plain_bytes(tape.records) if told else {}  # now: a freed tape holds nothing afterwards
         runs = [seeded(tape, outs, given) for given in seeds]
         for run in runs:
             run.frees, run.told = free, self._adjoints
         if free:
             self._traced = None
-        if self._governor is not None:
-            self._governor.reverse(runs)
-        else:
-            left = runs if free or self._adjoints is not None else [run for run in runs if not self._repeats(run)]
-            if left:
-                sweep(tape, tape.n_inputs, len(tape.records), left)
+        with Releasing(tape) if free else nullcontext():
+            if self._governor is not None:
+                self._governor.reverse(runs)
+            else:
+                left = runs if free or self._adjoints is not None else [run for run in runs if not self._repeats(run)]
+                if left:
+                    sweep(tape, tape.n_inputs, len(tape.records), left)
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
@@ -163,7 +165,7 @@ class Pull:
         loops = [record[2] for record in tape.records if record is not None and FORMS[record[0]].wide]
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
         around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
-        within = [sum(loop.ct_bytes) for loop in loops] + [chain.live_bytes() for chain in chains]
+        within = [sum(loop.ct_bytes) for loop in loops] + [chain.snapshots.largest_bytes() for chain in chains]
         return int(around + max(within, default=0))
 
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
@@ -203,9 +205,22 @@ class Pull:
         return self._traced
 
     @property
+    def tape(self) -> Any:
+        """The records that the pull holds."""
+        return self._open().tape
+
+    @property
     def report(self) -> Report:
         """What was held between forward and reverse, by reason, and what the reverse did."""
-        return self.ledger.report(self.ledger.plain_bytes(self._traced.tape if self._traced is not None else None))
+        return self.ledger.report(self.ledger.plain_bytes(() if self._traced is None else self._traced.tape.records))
+
+    def __repr__(self) -> str:
+        where = f"pull of the function differentiated at {site_text(self._site)}"
+        if self._traced is None:
+            return f"<{where}: released>"
+        report = self.report
+        parts = ", ".join(f"{reason} {mib(nbytes)}" for reason, nbytes in report.bytes_by_reason.items() if nbytes)
+        return f"<{where}: holds {mib(report.live_bytes)}; at the peak {mib(report.peak_bytes)} ({parts})>"
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and hasattr(self, "_pulling"):  # an interrupt may have come while it was made

@@ -2,14 +2,16 @@
 their own."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.calls.hot_gradients import Hot
-from pullback.memory.in_force import policy_in_force, watchers
+from pullback.calls.known_functions import CARRIED
+from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, watchers
 from pullback.memory.ledger import Ledger
-from pullback.memory.sweep import given_out, seeded, sweep
+from pullback.memory.sweep import Releasing, given_out, seeded, sweep
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
@@ -51,7 +53,7 @@ def value_and_grad(
     is not (the derivative along i is compared with i times that along 1).
     """
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
-    return public(_gradient_of(f, chosen(argnums, argnames), with_value=True, told=told), like=f)
+    return public(_gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)[0], like=f)
 
 
 def grad(
@@ -69,25 +71,28 @@ def grad(
     """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see
     :func:`value_and_grad`."""
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
-    return public(_gradient_of(f, chosen(argnums, argnames), with_value=False, told=told), like=f)
+    gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
+    return hot.named(public(gradient, like=f))  # type: ignore[no-any-return]  # the very function
 
 
-def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any) -> Callable[..., Any]:
+def _gradient_of(
+    f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any
+) -> tuple[Callable[..., Any], Hot]:
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
     policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
     usual = not (policy or has_aux or holomorphic or conj or on_adjoint) and callable(f)
-    hot = Hot(f)
+    plainly = usual and not allow_int
+    hot = Hot(f, which, with_value, plainly, partial(_gradient_of, f, which, with_value=with_value, told=told))
     seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        elif usual and not kwargs and next(seldom, None) is None:
-            at_once, called = hot.gradient(args, where, with_value=with_value)
-            if at_once is not None and type(at_once[0]) is not Traced:
-                found = which.structured(at_once[1]) if which.several else at_once[1][0]
-                return (at_once[0], found) if with_value else found
+        elif usual and not kwargs and (next(seldom, None) is None or CARRIED.get() is not None):
+            given, at_once, called = hot.gradient(args, where)
+            if given is not None:
+                return given[0]
         traced, ledger = at_once or traced_under(
             policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic
         )
@@ -111,7 +116,7 @@ def _gradient_of(f: Callable[..., Any], which: Chosen, *, with_value: bool, told
         result = lowered(out, traced.tape)
         return ((result, aux) if has_aux else result), found
 
-    return gradient
+    return gradient, hot
 
 
 def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any]:
@@ -124,7 +129,7 @@ def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any
     if holomorphic:
         pull.listen(None, keeps=False)
         require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
-        pull.close()
+    pull.close()  # who is told of marked values knows the pull: a cycle, which would wait for the collector
     return cts
 
 
@@ -134,10 +139,11 @@ def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
     one = seeded(tape, (out,), (seed,))
     one.frees = True
     try:
-        if governor is None:
-            sweep(tape, tape.n_inputs, len(tape.records), (one,))
-        else:
-            governor.reverse([one])
+        with Releasing(tape):
+            if governor is None:
+                sweep(tape, tape.n_inputs, len(tape.records), (one,))
+            else:
+                governor.reverse([one])
     finally:
         if governor is not None:
             governor.close()
@@ -195,11 +201,19 @@ def traced_under(
     ledger = Ledger(heard=repeatable or bool(watchers()))
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
-    governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=saves_all)
+    if not saves_all:
+        chosen = chosen.at_call()
+    session = RESUMED.get()
+    before = None if session is None else session.n_loops
+    marked = saves_all or session is not None
+    governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=marked)
     traced = run_traced(
         f, args, kwargs, argnums,
         allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
     )  # fmt: skip
+    if session is not None and not saves_all and session.n_loops == before and not depth() and planned() is None:
+        Pull(traced, ledger).close()
+        session.refuse(f"there is no loop function for {chosen!r} to govern", "write the loop as pullback.fori_loop")
     return traced, ledger
 
 

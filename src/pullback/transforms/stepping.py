@@ -8,16 +8,23 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.memory.in_force import innermost, recorded, staging_in_force, threads_in_force, verify_in_force
+from pullback.memory.in_force import (
+    RESUMED,
+    checked,
+    innermost,
+    recorded,
+    staging_in_force,
+    threads_in_force,
+    verify_in_force,
+)
 from pullback.memory.ledger import Ledger
-from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_code import PlainCode
-from pullback.plain.step_entries import Calls
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.handles import Handle
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
+from pullback.replay.step_entries import Calls
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, StructureError, say_where
 from pullback.words.structures import map_leaves
@@ -50,20 +57,36 @@ def steps(
     if tape is not None and tape.trap is not None:
         items = tape.trap.numbered(items, tape)
     if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
+        if tape is not None and _counts(tape, governor):
+            items = _counted(items, tape.ledger)
         for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
             yield item
         return
     n = promised = _length(counted)
+    if RESUMED.get() is not None:
+        RESUMED.get().refuse(
+            "the steps of pullback.steps are run again from their records, which no journal holds",
+            "write the loop as pullback.fori_loop or pullback.scan",
+        )
     governor.mark()
     chain = governor.begin(n, governor.policy, *how) if n != 0 else None
+    mode = tape.mode
     try:
         for done, item in enumerate(items):
             if done == n:  # more items than were promised
                 n, chain = None, _unforeseen(governor, tape, chain, promised, how)
             elif done and chain is not None and governor.active is chain:
                 chain.cut()
+                if governor.keep_all() and tape.trap is None:
+                    tape.mode = RECORDING  # nothing will run again: to the end of the loop it goes the fast way
+                    tape.ledger.within_steps = True
+            if tape.mode == RECORDING:
+                tape.ledger.n_forward += 1
             yield item
     finally:
+        if tape.mode == RECORDING:
+            tape.mode = mode
+            tape.ledger.within_steps = False
         if chain is not None and governor.active is chain:
             governor.end()
 
@@ -94,9 +117,7 @@ def _length(items: Any) -> int | None:
         return None
 
 
-def _unforeseen(
-    governor: PlainCode, tape: Tape, chain: PlainChain | None, promised: int | None, how: tuple[str, str, int]
-) -> PlainChain | None:
+def _unforeseen(governor: PlainCode, tape: Tape, chain: Any, promised: int | None, how: tuple[str, str, int]) -> Any:
     """The chain of the steps that come after the ``promised`` ones, of a length unknown."""
     if chain is not None and governor.active is chain:
         governor.end()
@@ -112,8 +133,25 @@ def _unforeseen(
 def governs(governor: PlainCode, tape: Tape) -> bool:
     """Whether steps of this trace become a chain: not within a step, be it marked or a loop function's, not under
     save-all, and not where a trace around this one records them."""
-    within = tape.captures is not None or (governor.active is not None and governor.marked)
+    within = tape.captures is not None or governor.within
     return not within and not isinstance(governor.policy, SaveAll) and not recorded(tape.outer)
+
+
+def _counts(tape: Tape, governor: Any) -> bool:
+    """Whether steps that no chain governs are those of save-all, and in no others."""
+    within = tape.captures is not None or (isinstance(governor, PlainCode) and governor.within)
+    return tape.mode == RECORDING and tape.outer is None and not within and not tape.ledger.within_steps
+
+
+def _counted(items: Iterable[Any], ledger: Ledger) -> Iterator[Any]:
+    """The items, each of which begins a step."""
+    ledger.within_steps = True
+    try:
+        for item in items:
+            ledger.n_forward += 1
+            yield item
+    finally:
+        ledger.within_steps = False
 
 
 def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
@@ -126,6 +164,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
     them, with the same bits (``staging`` of :func:`using`).
     """
+    policy = None if policy is None else checked(policy)
 
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         tape = innermost()
@@ -137,15 +176,16 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
         ):
             return f(*args, **kwargs)
         governor = tape.governor
+        governing = RunAgain() if policy is None else policy.at_call()
         if not isinstance(governor, PlainCode):
-            governor = PlainCode(policy or RunAgain(), tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
+            governor = PlainCode(governing, tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
             governor.open(tape)
             tape.governor = governor
-        if governor.active is not None and governor.marked:
+        if governor.within:
             return f(*args, **kwargs)
         governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
-        chain = governor.begin(1 if policy is None else None, policy or RunAgain(), calls=_calls_of(f))
+        chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
         try:
             return f(*args, **kwargs)
         finally:

@@ -3,6 +3,7 @@
 Bits are compared, never values: 0.0 and -0.0 differ, and so do NaNs of other payloads.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,15 @@ def digest(value: Any) -> bytes:
     if not isinstance(value, np.ndarray | np.generic):
         return f"{type(value).__name__} {value!r}".encode()
     value = np.asarray(value)  # a memory map, too, is its bytes
-    dtype = value.dtype
     dense = value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else np.ascontiguousarray(value)
+    return _kind_of(value.shape, value.strides, value.dtype) + xxh3_128_digest(_bytes_of(dense))
+
+
+@lru_cache(maxsize=256)
+def _kind_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> bytes:
     kind = dtype.str if dtype.names is None else str(dtype.descr)
-    steps = [step for step, n in zip(value.strides, value.shape, strict=True) if n > 1]  # of one element there is none
-    return f"{value.shape}{steps}{kind}".encode() + xxh3_128_digest(_bytes_of(dense))
+    steps = [step for step, n in zip(strides, shape, strict=True) if n > 1]  # of one element there is none
+    return f"{shape}{steps}{kind}".encode()
 
 
 def short_digest(value: Any) -> int:
@@ -40,7 +45,9 @@ def short_digest(value: Any) -> int:
     if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype.char not in _OTHERS:
         return xxh3_64_intdigest(value)  # type: ignore[arg-type]  # an array is a buffer
     if isinstance(value, int | float | complex | np.generic):
-        return xxh3_64_intdigest(np.asarray(value).tobytes())
+        array = np.asarray(value)
+        if array.dtype.char not in _OTHERS:  # an int of more than 64 bits is an object
+            return xxh3_64_intdigest(array.tobytes())
     return xxh3_64_intdigest(digest(value))
 
 

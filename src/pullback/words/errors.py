@@ -125,6 +125,11 @@ class StoreError(PullbackError, OSError, code="PB406"):
         return type(self), (*self.args, self.part)
 
 
+class ResumeError(PullbackError, RuntimeError, code="PB407"):
+    """A run that was killed cannot be taken up where it stood: its journal is that of another call, was changed, or is
+    in use; or the run is one that ``resume`` cannot take up at all."""
+
+
 class NonFiniteError(PullbackError, FloatingPointError, code="PB501"):
     """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the
     reverse pass."""

@@ -80,7 +80,12 @@ def unflatten(definition: Any, leaves: Sequence[Any]) -> Any:
 
 def paths(tree: Any) -> list[str]:
     """How a person would reach each leaf: ``['speed'][0]``; an empty string for a bare leaf."""
-    return [optree.PyTreeAccessor(accessor).codify("") for accessor in optree.tree_accessors(tree, namespace=NAMESPACE)]
+    return list(_paths_of(flatten(tree)[1]))
+
+
+@lru_cache(maxsize=64)
+def _paths_of(definition: Any) -> tuple[str, ...]:
+    return tuple(optree.PyTreeAccessor(accessor).codify("") for accessor in definition.accessors())
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.primitives.shared import masked_arithmetic
 
 X = np.array([-1.0, 0.0, 0.5, 2.0])
 OK = X > 0
@@ -101,3 +102,21 @@ def test_a_nan_that_is_asked_for_stays():
 def test_without_a_mask_nothing_is_looked_at(monkeypatch):
     monkeypatch.setattr("pullback.rules.nan_masking.make_pull", None)
     assert pb.grad(lambda x: (x * x).sum())(X).shape == X.shape
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("divides", [(True, False), (False, True, False), (True, True), (False, False)])
+def test_a_chain_gives_the_bits_of_one_after_the_other(dtype, divides):
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 2.0, -3.0, 1e30]
+    drawn = np.random.default_rng(len(divides))
+    chain, into = masked_arithmetic.chained(divides)
+    for values in ([1.5, -2.0, 0.0], special):
+        ct, *slopes = drawn.choice(values, (1 + len(divides), 6, 40)).astype(dtype)
+        wanted = ct
+        for divided, slope in zip(divides, slopes, strict=True):
+            prim = masked_arithmetic.masked_divide if divided else masked_arithmetic.masked_multiply
+            wanted = prim.forward(wanted, slope)
+        kept = ct.tobytes()
+        assert chain(ct, *slopes).tobytes() == wanted.tobytes()
+        assert into(ct, *slopes, np.empty_like(ct)).tobytes() == wanted.tobytes()
+        assert ct.tobytes() == kept

@@ -8,7 +8,7 @@ import pytest
 from attrs import Factory, frozen
 
 import pullback.testing.policies.policy_check as module
-from pullback.policies.actions import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.actions import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute

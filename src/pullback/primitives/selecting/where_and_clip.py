@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.primitives.elementwise.ufunc_rules import is_complex
 from pullback.primitives.shaping.as_array import as_array, promoting
-from pullback.primitives.shared.masked_arithmetic import where_true
+from pullback.primitives.shared.masked_arithmetic import where_false, where_true
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
@@ -23,7 +23,7 @@ where = primitive(
     nondiff=("condition",),
     linear=("x", "y"),
     masks=True,
-    vjps={"x": where_true, "y": lambda ct, condition: where_true(ct, np.logical_not(condition))},
+    vjps={"x": where_true, "y": where_false},
 )
 
 

@@ -9,12 +9,15 @@ Both are primitives, so that a rule that uses them can itself be differentiated.
 has done so where there was cause.
 """
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
+from pullback.words.sniffs import quiet
 
 silent = np.errstate(all="ignore")
 """Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its derivative
@@ -22,15 +25,22 @@ is infinite."""
 
 ARRAY_OR_NUMBER = (np.ndarray, float, int, np.float64, np.float32)
 """Types for which the primitive need not be asked whether it is to be recorded."""
-KNOWN = (np.ndarray, np.generic, float, int, complex)
+
+
+SMALL = 4096
+"""Elements up to which a dot product runs in one thread."""
 
 
 def _free_of_nan(result: Any) -> Any:
     """True where there is no NaN; False may also mean that infinities met. One pass without a temporary: NaN goes
-    through a dot product."""
+    through the least of all, and through a dot product, which takes less of a small array; a large one is divided among
+    threads that may have to be waited for."""
     if type(result) is np.ndarray and result.ndim:
-        flat = result.ravel("K")
-        result = flat.dot(flat)
+        if result.size > SMALL and result.dtype.kind == "f":
+            result = result.min()
+        else:
+            flat = result.ravel("K")
+            result = flat.dot(flat)
     return result == result  # noqa: PLR0124 - the test for NaN, on a scalar
 
 
@@ -71,18 +81,65 @@ def _product_into(cotangent: Any, slope: Any, out: Any) -> Any:
     return out
 
 
-@silent
+def _one_after_the_other(ct: Any, slopes: Sequence[Any], divides: tuple[bool, ...]) -> Any:
+    for slope, divided in zip(slopes, divides, strict=True):
+        ct = (_quotient if divided else _product)(ct, slope)
+    return ct
+
+
+@cache
+def chained(divides: tuple[bool, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A function that multiplies a cotangent with one slope after the other, or divides it where ``divides`` says so,
+    all of one shape and dtype of real numbers; and one that does so into an array in which no operand lies. What was
+    NaN once is NaN at the end, so the last result alone is asked."""
+    ufuncs = [np.divide if divided else np.multiply for divided in divides]
+
+    def masked_chain_into(*operands: Any) -> Any:
+        ct, *slopes, out = operands
+        given = ct
+        with quiet():
+            for ufunc, slope in zip(ufuncs, slopes, strict=True):
+                given = ufunc(given, slope, out)
+            if not _free_of_nan(out):
+                out[...] = _one_after_the_other(ct, slopes, divides)
+        return out
+
+    def masked_chain(*operands: Any) -> Any:
+        return masked_chain_into(*operands, np.empty_like(operands[0]))
+
+    return masked_chain, masked_chain_into
+
+
 def where_true(ct: Any, condition: Any) -> Any:
     """``ct`` where ``condition`` holds, else 0: np.where takes six times as long as a product where a mask is
-    irregular. The product has the sign of ``ct`` in its zeros. So what is neither array, number nor tracer is refused:
-    a symbol, for which it would be decided once."""
-    if not isinstance(ct, KNOWN) and not hasattr(type(ct), "__pullback_record__"):
-        raise TypeError(f"a cotangent of type {type(ct).__name__}")
-    if type(ct) is np.ndarray and type(condition) is np.ndarray and condition.dtype.char == "?":
-        result = np.multiply(ct, condition)
-        if _free_of_nan(result):
-            return result
-    return np.where(condition, ct, 0)
+    irregular. The product has the sign of ``ct`` in its zeros. Symbols write it down as one call, since it looks at the
+    values."""
+    for operand in (ct, condition):
+        whole = getattr(type(operand), "__pullback_whole__", None)
+        if whole is not None:
+            return whole(_where_true, _where_true_into, ct, condition)
+    return _where_true(ct, condition)
+
+
+@silent
+def _where_true(ct: Any, condition: Any, out: Any = None) -> Any:
+    if type(ct) is not np.ndarray or type(condition) is not np.ndarray or condition.dtype.char != "?":
+        return np.where(condition, ct, 0)
+    result = np.multiply(ct, condition, out=out)
+    return result if _free_of_nan(result) else np.where(np.isnan(result), np.where(condition, ct, 0), result)
+
+
+def _where_true_into(ct: Any, condition: Any, out: Any) -> Any:
+    """``_where_true`` in ``out``, in which neither operand lies."""
+    result = _where_true(ct, condition, out)
+    if result is not out:
+        out[...] = result
+    return out
+
+
+def where_false(ct: Any, condition: Any) -> Any:
+    """``ct`` where ``condition`` does not hold, else 0."""
+    return where_true(ct, np.logical_not(condition))
 
 
 def _where_sent(ct: Any, cotangent: Any, slope: Any, *, divides: bool) -> Any:
@@ -167,7 +224,7 @@ def _asked(prim: Primitive, into: Any, ct: Any, slope: Any) -> Any:
     for operand in (ct, slope):
         whole = getattr(type(operand), "__pullback_whole__", None)
         if whole is not None:
-            return whole(prim.forward, into, ct, slope)
+            return whole(prim.forward, into, ct, slope, chain=(chained, prim is masked_divide))
     return prim(ct, slope)
 
 

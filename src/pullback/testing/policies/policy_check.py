@@ -2,15 +2,16 @@
 forecast comes true."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import Factory, evolve, frozen
+from attrs import Factory, frozen
 
+from pullback.machine.simulator import Simulation, simulate
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.policies.simulator import Simulation, simulate
+from pullback.policies.wrapping import Wrapping
 from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault, raise_faults
@@ -112,29 +113,22 @@ Request: TypeAlias = tuple[int | None, int, int, Any]
 
 
 @frozen(repr=False)
-class Watched(MemoryPolicy):
+class Watched(Wrapping):
     """The policy itself, with a list of the schedules that were requested."""
 
-    policy: MemoryPolicy
     requests: list[Request] = Factory(list)
+
+    @property
+    def looks(self) -> bool:
+        """No: every schedule is noted, with the sizes that it was asked for."""
+        return False
 
     def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
         """The policy's schedule, noted."""
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        schedule.repeats = False  # every action is asked for, whatever is known of the policy
         self.requests.append((n, state_bytes, tape_bytes, schedule))
         return schedule
-
-    @property
-    def tiers(self) -> Mapping[str, Any]:
-        """The policy's."""
-        return self.policy.tiers
-
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
-        """The same of the policy that keeps these bytes free."""
-        return evolve(self, policy=self.policy.reserving(nbytes, start_held=start_held))
-
-    def __repr__(self) -> str:
-        return repr(self.policy)
 
 
 def _program_faults(policy: MemoryPolicy, f: Callable[..., Any], args: tuple[Any, ...], seed: int) -> list[Fault]:

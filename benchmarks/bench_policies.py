@@ -1,0 +1,96 @@
+"""Gradients of long loops within a number of bytes: ours beside nested ``checkpoint`` of torch and of jax, equinox's
+checkpointed loop and pycograd; and what planning costs.
+
+    python benchmarks/bench_policies.py [--quick] [--only PART ...] [--json PATH]
+
+Every gradient runs in a process of its own (``held_bytes.py``) and must be the first one's, which is ours, to 1e-10.
+``predicted_MB`` is what ``pb.plan`` says, for others what states and tapes of the program's sizes make (pycograd: its
+own plan); ``utilisation`` is that over what was seen, by tracemalloc where the arrays are NumPy's, else by the resident
+memory. jax compiles the whole loop, so its seconds are those of fused kernels.
+
+Figures to hold: on the wave, ours runs the fewest forward steps within equal bytes and has the least peak; the heat
+inversion within 100 MB takes at most 1720 forward steps; the planner's, see ``run_all.py``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import Row, arguments, one_thread, print_table, write_json
+from held.planner import planner_rows
+
+CHILD = Path(__file__).resolve().parent / "held_bytes.py"
+PEERS = ("torch", "jax", "equinox")
+WAVE = [
+    ("SaveAll", 4000), *((name, size) for size in (24, 100, 400) for name in ("Budget", "Binomial", "Mixed", *PEERS)),
+    ("auto", 4000),
+]  # fmt: skip
+HEAT = [(name, 100.0) for name in ("Budget", "Mixed", "Binomial", "Recompute")]
+CHAIN = [(name, float(size)) for size in (40, 20, 10, 5) for name in ("Budget", "pycograd")]
+
+
+def rows_of(program: str, wanted: list[tuple[str, float]], *, quick: bool, scale: float) -> list[Row]:
+    """A row for each candidate and number of megabytes, which are scaled for the small problem of ``--quick``."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        given = ["--equal", str(Path(folder) / "gradient.npy"), *(["--quick"] if quick else [])]
+        for name, megabytes in wanted:
+            allowed = megabytes * scale if quick else megabytes
+            command = [sys.executable, str(CHILD), program, name, str(allowed), *given]
+            # Our own interpreter and arguments.
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ)  # noqa: S603
+            rows.append(json.loads(done.stdout.splitlines()[-1]))
+            print(done.stdout.splitlines()[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def wave_rows(*, quick: bool) -> list[Row]:
+    """The wave, 256 x 256, 4000 steps, in 24, 100 and 400 MB."""
+    return compared(rows_of("wave", WAVE, quick=quick, scale=0.03))
+
+
+def heat_rows(*, quick: bool) -> list[Row]:
+    """The heat inversion, 200 x 200, 1000 steps, in 100 MB."""
+    return rows_of("heat", HEAT, quick=quick, scale=0.005)
+
+
+def chain_rows(*, quick: bool) -> list[Row]:
+    """A chain that pycograd runs, in 40 to 5 MB."""
+    return compared(rows_of("chain", CHAIN, quick=quick, scale=0.1))
+
+
+def compared(rows: list[Row]) -> list[Row]:
+    """The rows, those of ``Budget`` with its forward steps and its peak over the least of what others do in the same
+    bytes."""
+    found = []
+    for row in rows:
+        others = [r for r in rows if r["budget_MB"] == row["budget_MB"] and r["candidate"] in (*PEERS, "pycograd")]
+        ratios = {}
+        if row["candidate"] == "Budget":
+            for column, name in (("n_forward", "steps / others"), ("rss_MB", "RSS / others")):
+                values = [r[column] for r in others if r.get(column)]
+                ratios[name] = row[column] / min(values) if values and row.get(column) else None
+        found.append({**row, **ratios})
+    return found
+
+
+PARTS = {"wave": wave_rows, "heat": heat_rows, "chain": chain_rows, "planner": planner_rows}
+
+
+def main() -> None:
+    options = arguments("long loops within a number of bytes, beside other libraries", list(PARTS))
+    one_thread()
+    rows: list[Row] = []
+    for part in options.only:
+        found = PARTS[part](quick=options.quick)
+        print_table(found)
+        sys.stdout.flush()
+        rows += found
+    write_json(options.json, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of ``bench_policies.py``: the same programs under policies and under what other libraries have."""

@@ -1,0 +1,245 @@
+"""The entry of a warm call: from one comparison of what a derivative depends on straight to the generated functions.
+
+Where a function is proved to do the same again (see ``same_again``), its body need not run: the arguments are compared
+in kind, plain ones in content, and so is all that the function reads from outside. Then no trace is made, and nothing
+is compared operation by operation. Whatever differs takes the ordinary way, which the first calls are compared with.
+"""
+
+import sys
+from _thread import _count  # of the threads besides the first
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.same_again import Reads
+from pullback.calls.hot_runs import Ready
+from pullback.memory.in_force import nothing_in_force, staging_in_force
+from pullback.memory.sweep import given_out
+from pullback.recording.traps import TRAPPED
+from pullback.staging.generated import errors_are_ordinary
+from pullback.tracing.running import Input
+from pullback.words.digests import digest
+from pullback.words.sameness import same_content
+from pullback.words.sniffs import quiet
+from pullback.words.structures import flatten, unflatten
+
+COMPARED = 2
+"""How many calls of an entry are computed in the ordinary way as well."""
+BEFORE = 3
+"""Calls in the ordinary way before an entry is made, and again when one no longer fits."""
+MOST_MADE = 8
+"""How many entries are made of one function: one that depends on what changes is better off without."""
+MOST_KEPT = 4
+SMALL = 4096
+"""Bytes up to which an argument is compared with its own bytes when all is computed."""
+MOST_COMPARED = 1 << 20
+"""Bytes of a plain argument, which is compared in each call."""
+
+
+@define(eq=False)
+class Entry:
+    """The generated functions of one derivative, with all that has to be as it was."""
+
+    what: Any
+    """Which derivative."""
+    definition: Any
+    """The structure of the arguments; None where each is a leaf."""
+    kinds: list[Any]
+    """Of each leaf that is differentiated its type, and for an array shape, dtype and strides; of any other leaf a
+    copy, in a list."""
+    places: list[int]
+    """Where the differentiated leaves stand."""
+    reads: Reads
+    ready: Ready
+    constants: list[Any]
+    inputs: list[Input] = field(factory=list)
+    """What a gradient hands out cotangents for."""
+    parts: list[tuple[Any, list[int | None]]] | None = None
+    """Of each argument that is differentiated the structure, with the places of its leaves among the cotangents; None
+    where each is one leaf."""
+    seeds: tuple[Any, ...] = ()
+    n_compared: int = 0
+
+    def entering(self, args: Sequence[Any]) -> list[Any] | None:
+        """The values that are differentiated; None unless all is as it was."""
+        leaves: Sequence[Any] = args
+        if self.definition is not None:
+            leaves, definition = flatten(args)
+            if definition != self.definition:
+                return None
+        if len(leaves) != len(self.kinds):
+            return None
+        entering = []
+        for leaf, kind in zip(leaves, self.kinds):  # noqa: B905 - there are as many
+            if type(kind) is list:
+                if not same_content(kind[0], leaf):
+                    return None
+                continue
+            if type(leaf) is not kind[0]:
+                return None
+            if len(kind) > 1 and (leaf.shape != kind[1] or leaf.strides != kind[3] or leaf.dtype != kind[2]):
+                return None
+            entering.append(leaf)
+        return entering if self.reads.hold() else None
+
+    def gradient(self, entering: list[Any]) -> Any:
+        """The value, and the cotangents of the arguments; None where another thread has changed one."""
+        before = _bits(entering)
+        values, slots = self._forward(entering)
+        with quiet():
+            found = list(self.ready.reverse(slots, self.seeds)[0])
+        if _bits(entering) != before:
+            return None
+        if len(found) < len(entering):
+            found.reverse()
+            found = [found.pop() if wanted else None for wanted in self.ready.exits.stage.entered]
+        cts = [given_out(found, k, given) for k, given in enumerate(self.inputs)]
+        if self.parts is None:
+            return values[0], cts
+        return values[0], [
+            unflatten(definition, [None if place is None else cts[place] for place in places])
+            for definition, places in self.parts
+        ]
+
+    def tangent(self, entering: list[Any]) -> Any:
+        """The values and tangents of what is returned."""
+        before = _bits(entering)
+        values = self._forward(entering)[0]
+        if _bits(entering) != before:
+            return None
+        return [part.copy(order="K") if type(part) is np.ndarray else part for part in values]
+
+    def _forward(self, entering: list[Any]) -> Any:
+        if self.n_compared >= COMPARED:
+            return self.ready.forward(entering, (), self.constants)
+        record = self.ready.exits.stage.record
+        with quiet():  # the ordinary way warns
+            return record.function(entering, (), self.constants, *self.ready.work.of(record))
+
+
+def _bits(entering: list[Any]) -> list[Any]:
+    """What arguments hold, where there is a thread that could change them meanwhile: no body runs."""
+    if not _count():
+        return []
+    arrays = [leaf for leaf in entering if type(leaf) is np.ndarray]
+    return [leaf.tobytes() if leaf.nbytes <= SMALL else digest(leaf) for leaf in arrays]
+
+
+def may_enter(staging: str | None) -> bool:
+    """Whether nothing is in force that a call would have to tell of, or to ask."""
+    return (
+        nothing_in_force()
+        and not TRAPPED.get()
+        and errors_are_ordinary()
+        and staging_in_force(staging) != "off"
+        and sys.gettrace() is None
+        and sys.getprofile() is None
+    )
+
+
+@define(eq=False)
+class Entries:
+    """The entries of the derivatives of one function."""
+
+    staging: str | None
+    """What the function was told."""
+    kept: list[Entry] = field(factory=list)
+    n_before: int = 0
+    n_made: int = 0
+    why: str = ""
+    """Why there is none."""
+    making: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether no entry will come any more."""
+        return self.n_made > MOST_MADE and not self.kept
+
+    def found(self, what: Any, args: Sequence[Any]) -> Any:
+        """An entry for such a call, and what enters; whoever has taken it puts it back."""
+        kept = self.kept
+        for entry in kept:
+            if entry.what == what:
+                entering = entry.entering(args)
+                if entering is not None:
+                    try:
+                        kept.remove(entry)
+                    except ValueError:  # another thread has taken it
+                        return None
+                    return entry, entering
+        return None
+
+    def put_back(self, entry: Entry) -> None:
+        """A call is over."""
+        self.kept.insert(0, entry)
+        del self.kept[MOST_KEPT:]
+
+    def wants(self) -> bool:
+        """Whether an entry is to be made in this call, in which none was found."""
+        if self.making or self.n_made > MOST_MADE:
+            return False
+        self.n_before += 1
+        if self.n_before <= BEFORE:
+            return False
+        self.n_before = 0
+        self.n_made += 1
+        return True
+
+    def refused(self, why: str) -> None:
+        """There is none, and none will come."""
+        self.why, self.n_made = why, MOST_MADE + 1
+        self.kept.clear()
+
+    def called(
+        self, what: Any, args: tuple[Any, ...], make: Callable[[], Entry], form: Callable[[Any], Any],
+        ordinary: Callable[[], Any],
+    ) -> Any:  # fmt: skip
+        """What such a call gives, in the ``form`` that the ``ordinary`` way gives, in a tuple; None where that way is
+        to be taken."""
+        if self.making or not may_enter(self.staging):
+            return None
+        taken = self.found(what, args)
+        if taken is None:
+            if self.wants():
+                self._make(make)
+            return None
+        entry, entering = taken
+        try:
+            given = entry.gradient(entering) if what[0] == "gradient" else entry.tangent(entering)
+        except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
+            return None
+        if given is None:
+            return None
+        given = form(given)
+        if entry.n_compared < COMPARED:
+            right = self._ordinarily(ordinary)
+            if not same_content(_plain(right), _plain(given)):
+                self.refused("an entry gives other bits than the ordinary way")
+                return (right,)
+            entry.n_compared += 1
+        self.put_back(entry)
+        return (given,)
+
+    def _ordinarily(self, ordinary: Callable[[], Any]) -> Any:
+        self.making = True
+        try:
+            return ordinary()
+        finally:
+            self.making = False
+
+    def _make(self, make: Callable[[], Entry]) -> None:
+        self.making = True
+        try:
+            entry = make()
+        except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
+            self.refused(str(error) or type(error).__name__)
+        else:
+            self.put_back(entry)
+        finally:
+            self.making = False
+
+
+def _plain(given: Any) -> Any:
+    return flatten(given)[0]

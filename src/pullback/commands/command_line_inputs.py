@@ -1,0 +1,177 @@
+"""From text on the command line to values: a function in a file, an array in a file, a policy.
+
+The text is parsed, never evaluated. Every fault is an :class:`InputFileError`: one line on what is wrong and what to
+write instead.
+"""
+
+import ast
+import importlib.util
+import inspect
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from pullback.memory.in_force import policy_in_force
+from pullback.policies.base import MemoryPolicy
+from pullback.words.errors import InputFileError, PolicyError
+from pullback.words.sniffs import of_pickles
+
+
+@frozen(eq=False)
+class FileFunction:
+    """A function of a Python file. Pickled as where it is, and loaded again from there in another process."""
+
+    path: str
+    name: str
+    function: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        """The function's own name."""
+        return self.name
+
+    def __call__(self, *args: Any) -> Any:
+        """What the function returns."""
+        return self.function(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_function, (f"{self.path}:{self.name}",)
+
+
+def load_function(text: str) -> FileFunction:
+    """The function that ``FILE.py:FUNCTION`` names; the file is run once, with its folder first on the module path."""
+    path_text, colon, name = text.rpartition(":")
+    if not colon or not path_text or not name.isidentifier():
+        raise InputFileError(f"{text!r} names no function; write FILE.py:FUNCTION, for example model.py:misfit")
+    path = Path(path_text).absolute()
+    function = getattr(load_module(path_text), name, None)
+    if function is None:
+        raise InputFileError(f"{path_text} defines no {name}; name a function that stands at its top level")
+    if not callable(function):
+        raise InputFileError(f"{name} in {path_text} is no function but a {type(function).__name__}; name a function")
+    return FileFunction(str(path), name, function)
+
+
+def load_module(shown: str) -> ModuleType:
+    """The module of a Python file, which is run once, with its folder first on the module path."""
+    path = Path(shown).absolute()
+    if not path.is_file():
+        raise InputFileError(
+            f"there is no file {shown}; write the path to a Python file, then a colon and the function"
+        )
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InputFileError(f"{shown} is not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputFileError(f"{shown} cannot be run: {what}; mend it, or run it with python to see where") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def bind(function: FileFunction, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The positional arguments of a call, from values by parameter name; defaults stand in for what is not given."""
+    try:
+        parameters = inspect.signature(function.function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise InputFileError(
+            f"{function.name} does not tell its parameters ({error}); wrap it in a def that names them"
+        ) from error
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in positional]
+    unknown = [name for name in values if name not in names]
+    if unknown:
+        raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(names) or 'none'}")
+    missing = [p.name for p in positional if p.name not in values and p.default is p.empty]
+    if missing:
+        raise InputFileError(
+            f"{function.name} needs a value for {', '.join(missing)}; pass --arg {missing[0]}=FILE.npy"
+        )
+    return tuple(values.get(p.name, p.default) for p in positional)
+
+
+def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) -> tuple[int, ...]:
+    """Where the named parameters stand; without names, the first argument that is floating or complex."""
+    known = list(inspect.signature(function.function).parameters)[: len(args)]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(known) or 'none'}")
+    if names:
+        return tuple(known.index(name) for name in names)
+    inexact = [k for k, value in enumerate(args) if np.asarray(value).dtype.kind in "fc"]
+    if not inexact:
+        raise InputFileError(
+            f"no argument of {function.name} is floating or complex, so it has no gradient; save one with "
+            ".astype(float)"
+        )
+    return (inexact[0],)
+
+
+def load_array(text: str) -> np.ndarray[Any, Any]:
+    """The array of a ``.npy`` file: booleans, integers, floating or complex numbers. Nothing pickled is ever loaded."""
+    path = Path(text)
+    if not path.is_file():
+        raise InputFileError(f"there is no file {text}; write the path to an array saved with numpy.save")
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
+        if of_pickles(error):
+            raise InputFileError(
+                f"{text} holds pickled Python objects, which are not loaded because loading them may run code; "
+                "save a numeric array with numpy.save"
+            ) from error
+        raise InputFileError(f"{text} is no .npy file ({error}); save the array with numpy.save") from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise InputFileError(
+            f"{text} is an archive of several arrays; save each one with numpy.save and pass them one by one"
+        )
+    if array.dtype.kind not in "biufc":
+        raise InputFileError(f"{text} holds dtype {array.dtype}, which is not numeric; save an array of numbers")
+    return array
+
+
+def load_value(text: str) -> Any:
+    """A number written out (``100``, ``0.5``, ``True``), otherwise the array of the file of that name."""
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(text)
+        if isinstance(value, bool | int | float | complex):
+            return value
+    return load_array(text)
+
+
+def parse_policy(text: str, known: Mapping[str, type[MemoryPolicy]]) -> MemoryPolicy:
+    """The policy that ``Binomial(10)``, ``SaveAll`` or ``auto`` writes, of the ``known`` names, with literal arguments
+    only."""
+    if text.strip() == "auto":
+        return policy_in_force("auto")
+    example = f"write one of {', '.join(sorted(known))}, with its arguments, for example 'Binomial(20)'"
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        called, positional, keywords = (
+            (tree.func, tree.args, tree.keywords) if isinstance(tree, ast.Call) else (tree, [], [])
+        )
+        args = [ast.literal_eval(arg) for arg in positional]
+        kwargs = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise InputFileError(f"{text!r} is no policy; {example}") from error
+    if not isinstance(called, ast.Name) or called.id not in known:
+        raise InputFileError(f"{text!r} is no policy that is known here; {example}")
+    try:
+        return known[called.id](*args, **kwargs)
+    except PolicyError as error:
+        raise InputFileError(f"{text!r}: {error}") from error
+    except TypeError as error:
+        raise InputFileError(f"{text!r} has the wrong arguments ({error}); {example}") from error

@@ -1,0 +1,205 @@
+"""``pullback profile``, ``plan``, ``saved`` and ``draw``: what a function of yours holds and costs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import asdict
+
+from pullback.commands.command_line_inputs import FileFunction, bind, load_function, load_value, parse_policy, places
+from pullback.commands.shown import (
+    ARGUMENTS,
+    JSON,
+    POLICIES,
+    QUIET,
+    BadInputError,
+    known_policies,
+    one_line_errors,
+    progress_bar,
+    repeats,
+    show,
+    show_json,
+)
+from pullback.inspect.graph_of_tape import record
+from pullback.inspect.profile_table import Profile, profile
+from pullback.inspect.saved_values import saved
+from pullback.planning.plans import plan
+from pullback.policies.base import MemoryPolicy
+from pullback.words.errors import InputFileError
+
+FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION")
+POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'Binomial(20)'.  [default: SaveAll]")
+
+
+@click.command("profile")
+@FUNCTION
+@ARGUMENTS
+@click.option(
+    "--wrt", multiple=True, metavar="NAME", help="Differentiate by this parameter.  [default: the first floating one]"
+)
+@POLICIES
+@repeats(3)
+@click.option(
+    "--taylor", is_flag=True, help="Add the rate of the Taylor test: 2 for a right gradient. For scalar functions."
+)
+@click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
+@click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@JSON
+@QUIET
+def profile_command(
+    function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
+    taylor: bool,
+    dot_product: bool, rss: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """What each memory policy costs for a function of your own.
+
+    The Python file is run once, and the gradient of FUNCTION is computed under each policy. Arrays come from .npy
+    files; pickled ones are refused.
+
+    \b
+    pullback profile model.py:misfit --arg c=velocity.npy --arg n=400
+    pullback profile model.py:misfit --arg c=velocity.npy --policy SaveAll --policy 'Binomial(20)' --taylor --rss
+    """  # noqa: D301  see plan_command
+    with one_line_errors():
+        f, args = loaded(function, arguments)
+        argnums = places(f, args, wrt)
+        to_compare = [parse_policy(text, known_policies()) for text in policies] or None
+        with progress_bar(quiet=quiet) as tell:
+            result: Profile = profile(
+                f,
+                *args,
+                policies=to_compare,
+                argnums=argnums,
+                repeat=repeat,
+                taylor=taylor,
+                dot_product=dot_product,
+                rss=rss,
+                progress=tell,
+            )
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        show(result.table())
+
+
+@click.command("plan")
+@FUNCTION
+@ARGUMENTS
+@POLICY
+@click.option("--budget", metavar="BYTES", help="Name the policy to take within these bytes: '100 MB', '50 %'.")
+@JSON
+def plan_command(
+    function: str, arguments: tuple[str, ...], policy: str | None, budget: str | None, as_json: bool
+) -> None:
+    """What a gradient will hold and cost under a policy, or which policy to take within a number of bytes.
+
+    FUNCTION is run once or twice. Printed are bytes by reason, forward steps and seconds; with --budget the fastest
+    policy, the next that holds less, and the next that is faster.
+
+    \b
+    pullback plan model.py:misfit --arg c=velocity.npy --policy 'Binomial(20)'
+    pullback plan model.py:misfit --arg c=velocity.npy --budget '100 MB'
+    """  # noqa: D301  \b is click's mark for lines that keep their breaks
+    with one_line_errors():
+        f, args = loaded(function, arguments)
+        found = plan(f, *args, policy=parsed(policy), budget=budget)
+    if as_json:
+        show_json(asdict(found, value_serializer=_plain))
+    else:
+        click.echo(str(found))
+
+
+@click.command("saved")
+@FUNCTION
+@ARGUMENTS
+@POLICY
+@click.option("--by", metavar="WORD", help="Sums by line, primitive, reason, name, origin or loop.")
+@click.option("--top", type=click.IntRange(min=1), help="The largest rows alone.")
+@JSON
+def saved_command(
+    function: str, arguments: tuple[str, ...], policy: str | None, by: str | None, top: int | None, as_json: bool
+) -> None:
+    """What is held between the forward and the reverse pass, buffer by buffer, with your lines.
+
+    \b
+    pullback saved model.py:misfit --arg c=velocity.npy
+    pullback saved model.py:misfit --arg c=velocity.npy --by line --policy 'Recompute()'
+    """  # noqa: D301  see plan_command
+    with one_line_errors():
+        f, args = loaded(function, arguments)
+        table = saved(f, *args, policy=parsed(policy))
+        groups = None if by is None else table.group(by)
+    if as_json:
+        show_json(table.to_dict() if groups is None else [asdict(group) for group in groups])
+    else:
+        click.echo(str(groups) if groups is not None else table.listing(top) if top else str(table))
+
+
+@click.command("draw")
+@click.argument("function", metavar="[FILE.py:FUNCTION]", required=False)
+@ARGUMENTS
+@POLICY
+@click.option("--steps", type=click.IntRange(min=0), help="Draw the schedule of the policy over so many steps.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write: .svg, or .dot.")
+def draw_command(
+    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, out: Path | None
+) -> None:
+    """The schedule of a policy, or the graph of a function, as text or as a picture.
+
+    \b
+    pullback draw --policy 'Binomial(3)' --steps 20
+    pullback draw --policy 'Binomial(20)' --steps 4000 --out schedule.svg
+    pullback draw model.py:misfit --arg c=velocity.npy --out graph.dot
+    """  # noqa: D301  see plan_command
+    if (function is None) == (steps is None):
+        raise BadInputError("draw takes FILE.py:FUNCTION for its graph, or --steps for a schedule; give one of the two")
+    with one_line_errors():
+        if steps is not None:
+            drawing = (parsed(policy) or known_policies()["SaveAll"]()).schedule(steps).draw()
+            text, picture, suffix = drawing.text, drawing.svg, ".svg"
+        else:
+            f, args = loaded(str(function), arguments)
+            graph = record(f, *args)
+            text, picture, suffix = str(graph), graph.to_dot(), ".dot"
+        if out is None:
+            click.echo(text)
+        else:
+            written(picture, out, suffix)
+
+
+def written(text: str, path: Path, suffix: str) -> None:
+    """Write a picture to a file of its kind, and say where."""
+    if path.suffix != suffix:
+        raise InputFileError(f"{path} is to hold a picture in the form {suffix}; name a file that ends in {suffix}")
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise InputFileError(
+            f"{path} cannot be written: {error.strerror}; name a file in a folder that exists"
+        ) from error
+    click.echo(f"picture: {path}")
+
+
+def loaded(function: str, arguments: Sequence[str]) -> tuple[FileFunction, tuple[Any, ...]]:
+    """The function, and the arguments of its call."""
+    f = load_function(function)
+    return f, bind(f, dict(map(named_value, arguments)))
+
+
+def parsed(policy: str | None) -> MemoryPolicy | None:
+    """The policy that is written; None for none."""
+    return None if policy is None else parse_policy(policy, known_policies())
+
+
+def _plain(_owner: Any, _field: Any, value: Any) -> Any:
+    """What JSON can hold."""
+    return value if isinstance(value, int | float | str | None | dict | list | tuple) else str(value)
+
+
+def named_value(text: str) -> tuple[str, Any]:
+    """``NAME=FILE.npy`` or ``NAME=NUMBER`` as the name and the value."""
+    name, sign, rest = text.partition("=")
+    if not sign or not name.isidentifier() or not rest:
+        raise InputFileError(f"--arg {text!r} names no value; write NAME=FILE.npy or NAME=NUMBER")
+    return name, load_value(rest)

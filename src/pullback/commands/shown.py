@@ -1,0 +1,142 @@
+"""How commands take options and show what they found: tables, progress, one line for an error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from pullback.choosing.budget_pool import BudgetPool
+from pullback.inspect.tables import Table
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.binomial import Binomial
+from pullback.policies.budget import Budget
+from pullback.policies.keep import Keep
+from pullback.policies.mixed import Mixed
+from pullback.policies.periodic import Periodic
+from pullback.policies.recompute import Recompute
+from pullback.policies.save_all import SaveAll
+from pullback.policies.tiered import Tiered
+from pullback.words.errors import InputFileError, PullbackError
+
+OUT = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("pullback-demo"),
+    show_default=True,
+    help="Folder for the pictures.",
+)
+QUIET = click.option("--quiet", is_flag=True, help="Show no progress.")
+POLICIES = click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="POLICY",
+    help="A policy to compare, such as 'Binomial(20)'; may be repeated.",
+)
+
+
+def repeats(default: int) -> Callable[[Any], Any]:
+    """The option ``--repeat`` with this default."""
+    return click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        help="Gradients for each policy; the fastest counts.",
+    )
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the table.")
+ARGUMENTS = click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="A parameter's array, saved by numpy.save, or its number.",
+)
+
+
+def known_policies() -> dict[str, type[MemoryPolicy]]:
+    """Every public policy by its name."""
+    kinds = Binomial, Budget, BudgetPool, Keep, Mixed, Periodic, Recompute, SaveAll, Tiered
+    return {kind.__name__: kind for kind in kinds}
+
+
+class BadInputError(click.ClickException):
+    """A fault in what a person wrote; click prints its message without traceback."""
+
+    exit_code = 2
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and else 1.
+    Other errors keep their traceback."""
+    try:
+        yield
+    except PullbackError as error:
+        kind = BadInputError if isinstance(error, InputFileError) else click.ClickException
+        raise kind(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A function that shows progress on stderr: a bar on a terminal, lines elsewhere; None when quiet."""
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: click.echo(f"[{done}/{total}] {what}", err=True)
+        return
+    # Drawn when something begins, not by a thread of its own, which would disturb the timings.
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=1)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total, refresh=True)
+
+        yield tell
+
+
+def show(table: Table) -> None:
+    """Print a table: in colour on a terminal, with one column for each row where the terminal is narrow; plain text
+    elsewhere.
+
+    On a terminal too narrow for either it is plain text, too: rich would cut the columns.
+    """
+    console = Console(highlight=False)
+    fitting = [form for form in (table, table.transposed()) if form.width + len(form.columns) + 1 <= console.width]
+    if not sys.stdout.isatty() or not fitting:
+        click.echo(str(table))
+        return
+    console.print(rich_table(fitting[0]))
+    for note in table.notes:
+        console.print(Text(note, style="dim"))
+
+
+def rich_table(table: Table) -> RichTable:
+    """The table in rich's form; the answer to "same bits" stands out."""
+    rich = RichTable(
+        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
+    for column in table.columns:
+        header = "\n".join(part for part in column.lines if part)
+        rich.add_column(header, justify="left" if column.text else "right", no_wrap=True, vertical="bottom")
+    for row in table.rows:
+        rich.add_row(*(Text(cell, style={"yes": "green", "NO": "bold red"}.get(cell, "")) for cell in row))
+    return rich
+
+
+def show_json(value: Any) -> None:
+    """Print plain values as JSON."""
+    click.echo(json.dumps(value, indent=2))

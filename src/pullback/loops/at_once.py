@@ -1,0 +1,207 @@
+"""Steps that are recorded to be reversed at once: one function does both, and what is asked of a step is asked once for
+all of them.
+
+Between two of them a schedule advances, on plain arrays. The blocks in which the body runs on handles and on arrays
+differ little: while the actions of a schedule follow one another, the one is turned into the other.
+"""
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from operator import is_
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.loops.rerun import as_before
+from pullback.loops.staged_step import StepKind
+from pullback.loops.staged_steps import StagedSteps
+from pullback.loops.straight_steps import Going, are
+from pullback.memory.turning import Turning
+from pullback.recording.handles import twin_of
+from pullback.recording.tape import NOTHING_KEPT
+from pullback.recording.traps import TRAPPED
+from pullback.shadow.operations import enters_as
+from pullback.staging.generated import say_line, warn
+from pullback.words.sniffs import error_state, is_quiet, under_error_state
+from pullback.words.structures import LEAF
+
+
+@define(eq=False)
+class AtOnce:
+    """Steps that are recorded to be reversed at once, each by one function: what is asked once for all of them, in one
+    reverse pass."""
+
+    staged: StagedSteps
+    kind: StepKind
+    one: Any
+    """The pass."""
+    sums: Sequence[Any]
+    """Of the cotangents of captured values; the function adds to them."""
+    pair: Any = field(init=False)
+    """The run that waits open, and its block."""
+    going: Going = field(init=False)
+    """What must hold of the steps."""
+    enters: list[tuple[Any, ...]] = field(init=False)
+    """Type, shape, dtype and strides of each leaf that enters; of no number."""
+    generated: Any = field(init=False)
+    places: Any = field(init=False)
+    """The arrays that the function works in."""
+    told: Any = field(init=False)
+    """The block in which it runs, where anybody hears of what NumPy warns of."""
+    known: Any = field(init=False)
+    """The list of operations that the steps do."""
+    starting: Any = field(init=False)
+    """The handles that the body gets; one more who held one of them would be seen."""
+    ending: Any = field(init=False)
+    """Those that it returns."""
+    block: Turning = field(init=False)
+    computes: Any = field(init=False)
+    alone: bool = field(init=False)
+    """Whether the state is one leaf."""
+    last: int = field(init=False)
+    """The place at which a step ends."""
+    in_place: bool = field(default=False, init=False)
+    """Whether the sums are seen to stay the same arrays."""
+    left: Any = field(default=None, init=False)
+    """The last step, where it did something else and has not been reversed."""
+
+    def __attrs_post_init__(self) -> None:
+        staged, kind = self.staged, self.kind
+        assert staged.run is not None  # at_once_of has asked
+        self.pair, self.going = staged.run, staged.going
+        specs = [(result.spec, result.strides) for result in self.going.results]
+        self.enters = [
+            (None,) * 4 if spec is None or strides is None else (np.ndarray, spec.shape, spec.dtype, strides)
+            for spec, strides in specs
+        ]
+        self.generated = kind.stage.at_once
+        self.places = kind.work.of(self.generated)
+        self.computes = partial(staged.begun, self.pair[0], keeps=True)
+        self.told = None if is_quiet(self.going.errors) else under_error_state(warn)
+        steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
+        self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
+        self.starting, self.ending = run.pool.starting, run.pool.ending
+        self.block = Turning(run.tape.enclosing, run.tape, steps.on_values())
+
+    def step(self, k: int, state: list[Any]) -> list[Any] | None:
+        """The state after step ``k``, which has been reversed, unless it is ``left``. None where nothing has been done,
+        since this cannot. The block stays turned to handles until it is left (``rest``)."""
+        staged, steps, run, block = self.staged, self.staged.steps, self.pair[0], self.block
+        if k < staged.first or staged.run is not self.pair or not self._holds(run, state):
+            return None
+        self._reopen(run, state)
+        after: list[Any] = []
+        staged.run, whole, parts = None, False, None
+        try:
+            block.on_handles()
+            row = None if steps.xs is None else steps.row(k)
+            carry, y = steps.call(k + steps.lower, self.starting[0] if self.alone else self.starting, row)
+            if (
+                run.at != self.last
+                or y is not None
+                or run.following is not self.known
+                or not (carry is self.ending[0] if self.alone else are(carry, self.ending))
+                or run.captured != self.kind.captured
+            ):
+                parts = staged.returned(run, *steps.leaves_of(k + steps.lower, carry, y))
+            carry = y = None
+            if parts is None:
+                run.at += 1
+                after, staged.run, whole = self._computed(k, state), self.pair, True
+            else:
+                block.leave()
+                whole = run.following is not None
+                self.left, after = staged.settled(k, state, run, parts, keeps=True)
+                staged.run = self.pair if whole else None
+        except BaseException:
+            block.leave()
+            whole = False
+            run.failed()
+            raise
+        finally:
+            run.stands, run.outer = {}, []  # which hold handles
+            if not whole or parts is not None or run.alone or not run.pool.serves_again(run.written):
+                block.leave()
+                run.end(whole=whole)
+        return after
+
+    def advance(self, chain: Any, start: int, stop: int) -> bool:
+        """Run steps of the chain on plain arrays, where that is all there is to it. The block stays turned to them."""
+        if TRAPPED.get() or chain.looks_back or self.staged.advances(start):
+            return False
+        state = list(chain.state) if chain.owned else [twin_of(leaf) for leaf in chain.state]
+        self.block.on_arrays()
+        self.staged.steps.advance(start, stop, state)
+        chain.state, chain.owned = state, True
+        return True
+
+    def rest(self) -> None:
+        """The block is left: somebody else goes on."""
+        self.block.leave()
+        self.pair[0].tape.shadow = None  # or the two would keep each other alive
+
+    def _reopen(self, run: Any, state: list[Any]) -> None:
+        """A step begins in the run that waits open: it follows the same list, on the same handles."""
+        run.tape.shadow, run.tape.kept = run, NOTHING_KEPT
+        run.errors, run.filters, run.computes = self.going.errors, warnings.filters, self.computes
+        run.known, run.at, run.inputs = self.going.known, 0, state
+        run.constants, run.captured, run.values = [], [], []
+
+    def _holds(self, run: Any, state: list[Any]) -> bool:
+        """Whether the run waits open, the pass has come from such a step, and the state is of the kind that enters."""
+        if run.pool is None or self.one.after is not self.kind or error_state() is not self.going.errors:
+            return False
+        if TRAPPED.get():
+            return False
+        if state is self.staged.state:
+            return True
+        for leaf, (kind, shape, dtype, strides), result in zip(state, self.enters, self.going.results, strict=True):
+            if type(leaf) is kind and leaf.shape == shape and leaf.dtype is dtype and leaf.strides == strides:
+                continue
+            if not enters_as(result, leaf):
+                return False
+        return True
+
+    def _computed(self, k: int, state: list[Any]) -> list[Any]:
+        """What the function gives for a step that is like the others."""
+        one, run, function, verifier = self.one, self.pair[0], self.generated.function, self.staged.steps.verifier
+        try:
+            if self.told is None:
+                given = function(state, run.values, run.constants, one.cts, self.sums, *self.places)
+            else:
+                with self.told:
+                    given = function(state, run.values, run.constants, one.cts, self.sums, *self.places)
+        except Exception as error:
+            say_line(error, self.generated)
+            raise
+        returned, one.cts, sums = given
+        if not self.in_place:
+            self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
+            one.gathered.update(zip(self.kind.ids, sums, strict=True))
+        after = list(returned) if self.kind.stage.closed else as_before(state, returned)
+        if verifier.compares:
+            verifier.after(k, after, [])
+        self.staged.state = after
+        return after
+
+
+def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
+    """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
+    they cannot be."""
+    kind, steps = one.after, staged.steps
+    if kind is None or one.outer is not None or not kind.goes_on or staged.going is None or staged.run is None:
+        return None
+    stage, run = kind.stage, staged.run[0]
+    if stage.at_once is None or not stage.repeats or stage.masks != masks or steps.ledger.heard:
+        return None
+    if (
+        run.pool is None
+        or run.pool.ending is None
+        or run.following is not stage.known
+        or not (steps.definition is LEAF or steps.flat)
+    ):
+        return None
+    sums = one.sums.totals(kind.ids)
+    return None if sums is None else AtOnce(staged, kind, one, sums)

@@ -1,0 +1,193 @@
+"""What a loop takes beside snapshots and tapes, and the schedule or the policy that follows from it.
+
+A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
+"""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from attrs import evolve
+
+from pullback.loops.staged_step import StepTape
+from pullback.machine.actions import MEMORY
+from pullback.memory.in_force import planned
+from pullback.memory.ledger import Item, value_items
+from pullback.memory.working_bytes import Needed, parts_of_keys
+from pullback.policies.save_all import SaveAll
+from pullback.recording.tape import CLOSED, REPLAYABLE
+from pullback.words.call_sites import site_here, site_text
+
+
+def first_step(record: Any) -> Any:
+    """Step 0 of a loop that begins, on tracers. Where its policy says a number of bytes, loops in its steps will be
+    told what they get."""
+    chain, room, lenders = record.chain, record.policy.room, record.chain.store.ledger.lenders
+    if room is not None and lenders and _follows(record):
+        from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+        chain.steps.lifetimes.asks = partial(make_room, chain.store.ledger, room, chain.steps.enclosing.records)
+    if room is None or planned() is not None:
+        return chain.probe_first()
+    from pullback.memory.nests import Nest  # noqa: PLC0415 - for those who pass a number of bytes
+
+    places = _places(record)
+    room = room - chain.store.ledger.total if places is None else places.room
+    chain.steps.nest = Nest(max(0, room), record.n)
+    if lenders and _follows(record):
+        chain.steps.nest.ledger = chain.store.ledger
+    return chain.steps.nest.first_step(record)
+
+
+def _places(record: Any) -> Any:
+    """Those of the loops in the step that this one is in, where both go by the same number of bytes; else None."""
+    tape = record.chain.steps.enclosing
+    return None if tape is None or record.own or record.policy.room is None else tape.nest
+
+
+def _follows(record: Any) -> bool:
+    """Whether the loop stands in the program itself, after others and before others: in no step."""
+    tape = record.chain.steps.enclosing
+    if tape is None or tape.captures is not None or record.journal is not None or tape.mode == CLOSED:
+        return False
+    return not (tape.mode == REPLAYABLE and tape.governor.replays)
+
+
+def ended(record: Any, before: int) -> None:
+    """The forward pass of a loop is over, which began with so many bytes held: the loop around learns of it, and those
+    that follow may need what it holds."""
+    _book_kept(record)
+    places = _places(record)
+    if places is not None:
+        places.nest.ended(record, before)
+    may_lend(record, record, record.chain)
+
+
+def may_lend(record: Any, run: Any, chain: Any) -> None:
+    """The forward pass of a loop is over, as ``run`` has carried it out on a chain: those that follow may need what it
+    holds."""
+    if (
+        getattr(getattr(run.schedule, "policy", None), "begun", None) is not None
+        and ("state", 0, MEMORY) in chain.store.entries
+    ):
+        from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
+
+        chain.store.ledger.lenders.append(Lender(run, chain, sizes_of(record), partial(_book_kept, run)))
+
+
+def needed_by(steps: Any, step: StepTape, reached: Collection[int]) -> Needed:
+    """What step 0 needed, whose values were watched. All tapes share the copies of the arrays that the body has
+    ``reached``."""
+    lifetimes, steps.lifetimes = steps.lifetimes, None
+    ends = {part[0] for part in (*step.left, *step.ys) if part is not None}
+    needed: Needed = lifetimes.needed(step.tape.records, step.tape.n_inputs, ends)
+    if step.governor is not None:
+        needed = needed.computing_again(lifetimes.sizes.values(), step.tape.records)
+    copies = {id(copy) for key, copy in steps.constants.items() if type(key) is tuple and key[0] in reached}
+    booked, parts = sum(nbytes for key, nbytes, _ in step.items if key in copies), parts_of_keys(step.tape.records)
+    shared = sum(nbytes for key, nbytes in parts.items() if key in copies)
+    return evolve(needed, lasting=booked + shared, of_tape=sum(parts.values()) - shared - booked)
+
+
+def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, more: int = 0) -> Any:
+    """The schedule of a policy, where ``more`` bytes are held than when the loop began; ``ledger`` is that of a
+    forecast."""
+    if not policy.counts_bytes:
+        return policy.schedule(n, **record.sizes)
+    besides, sizes, steps = bytes_besides(record) + more, sizes_of(record), record.chain.steps
+    if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
+        from pullback.memory.nests import schedule_of  # noqa: PLC0415 - for those who nest loops
+
+        return schedule_of(record, policy, n, sizes, besides, working_bytes(record))
+    extra = record.needed.staging_bytes
+    if policy.affords(extra, besides + sum(sizes.values())):
+        besides += extra
+    else:
+        steps.staging = None
+    start_held = bool(record.chain.start)
+    if policy.room is not None and ledger is None and not _follows(record) and record.fresh:
+        from pullback.memory.nests import beside_marked_steps  # noqa: PLC0415 - for those who nest loops
+
+        besides = beside_marked_steps(record, policy.room, n, sizes, besides)
+    if policy.room is not None and (ledger is not None or _follows(record)):
+        besides -= _lent(record, policy, n, ledger, besides)
+        policy = policy.lending((ledger or record.chain.store.ledger).total)
+    return policy.reserving(besides, start_held=start_held).schedule(n, **sizes)
+
+
+def _lent(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) -> int:
+    """The bytes that loops before this one have given up for it."""
+    ledger, forecast = ledger or record.chain.store.ledger, ledger
+    if not ledger.lenders:
+        return 0
+    from pullback.memory.lending import borrowed, make_room  # noqa: PLC0415 - for those who have several loops
+
+    before = ledger.total
+    if forecast is not None:  # in a run step 0 has asked for itself
+        make_room(ledger, policy.room, record.chain.steps.enclosing.records, record.needed.asked)
+    freed: int = before - ledger.total
+    freed += borrowed(ledger, policy, besides - freed, n, sizes_of(record), start_held=bool(record.chain.start))
+    if planned() is None and forecast is None:
+        record.besides -= freed
+    return freed
+
+
+def sizes_of(record: Any) -> dict[str, int]:
+    """Of a state and a tape, with what Python takes for the records of this."""
+    sizes: dict[str, int] = record.needed.with_records(record.sizes)
+    return sizes
+
+
+def working_bytes(record: Any) -> int:
+    """What a loop takes while it runs: cotangents of one seed, what a step needs, its result."""
+    steps = record.chain.steps
+    cts = sum(spec.nbytes for spec in (steps.captured_specs or {}).values() if spec is not None)
+    cts += sum(getattr(x, "nbytes", 0) for x in steps.xs or ())
+    cts += 2 * sum(getattr(stack, "nbytes", 0) for stack in steps.outputs.stacks)  # somebody may hold the outputs, too
+    inner = 0 if steps.nest is None else steps.nest.working
+    working: int = cts + inner + record.needed.lasting + record.needed.beside(record.sizes["state_bytes"])
+    return working
+
+
+def bytes_besides(record: Any) -> int:
+    """What is held already, by what came before, at most what the cotangents of a seed will take, what a step needs
+    while it runs, and the result of the loop with its stacked outputs; as it was when this was first asked."""
+    if record.besides is None:
+        steps, ledger = record.chain.steps, record.chain.store.ledger
+        records = () if steps.enclosing is None else steps.enclosing.records
+        held = ledger.total + sum(ledger.plain_bytes(records).values())
+        held -= steps.nest.held if steps.nest is not None else 0
+        captured = value_items(steps.captured_values.values(), "snapshot")
+        held += sum(nbytes for key, nbytes, _ in captured if key not in ledger.held)
+        record.besides = held + working_bytes(record)
+    besides: int = record.besides
+    return besides
+
+
+def kept_items(record: Any) -> list[Item]:
+    """What is kept, as one item: entries are not booked one by one then, and what follows may have to know."""
+    return [(("kept", id(record)), record.kept_bytes, "saved")]
+
+
+def _book_kept(record: Any) -> None:
+    """Where entries are not booked one by one, they are as one item."""
+    ledger = record.chain.store.ledger
+    if not ledger.heard:
+        ledger.release(record.booked)
+        record.booked = kept_items(record)
+        ledger.hold(record.booked)
+
+
+def decided(record: Any) -> Any:
+    """What the policy of a loop makes of its sizes, where it decides within the run."""
+    from pullback.choosing.auto import LoopSizes  # noqa: PLC0415 - for those who use such a policy
+
+    held = bool(record.chain.start)
+    name = f"{record.name} at {site_text(site_here())}"
+    sizes = LoopSizes(name, record.n, **sizes_of(record), reserved=bytes_besides(record), start_held=held)
+    chain, around = record.chain, record.chain.steps.enclosing
+    policy, record.share = record.policy.decided(sizes, chain.store.ledger)
+    replayed = around is not None and around.mode == REPLAYABLE and around.governor.replays
+    if type(policy) is SaveAll and not held and not replayed:  # no step will run again
+        chain.verifier.compares, record.surroundings = False, None
+    return policy

@@ -1,0 +1,219 @@
+"""Loops one after the other under one number of bytes: what an earlier one holds is given up where a later one needs
+the bytes more.
+
+The reverse pass comes to the later loop first. When it comes to the earlier one all bytes are free again, so to give up
+a tape costs one forward step, and to give up a snapshot what is between it and the one before.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from attrs import define, field
+
+from pullback.machine.actions import MEMORY, Delete, Save
+from pullback.memory.executor import carry_out
+from pullback.optima.unified import forward_steps
+from pullback.words.errors import BudgetError
+
+PARTS: Final = 8
+"""In so many parts tapes are given up."""
+
+SPARE: Final = 4_096
+"""Is told beyond what was found to be too little: a run with more bytes does not hold quite the same."""
+
+
+class Level(NamedTuple):
+    """What may be left of what a loop holds."""
+
+    nbytes: int
+    n_forward: int
+    """The steps that its reverse pass will run."""
+    first: int
+    """The first step whose tape is held."""
+    n_snapshots: int
+
+
+@define(eq=False)
+class Lender:
+    """A loop of known length whose forward pass is over and whose reverse has not begun. ``run`` has its schedule and
+    its machine."""
+
+    run: Any
+    chain: Any
+    sizes: dict[str, int]
+    told: Callable[[], object] = bool
+    """Called when something has been let go of."""
+    snapshots: list[int] = field(init=False)
+    level: int = field(default=0, init=False)
+    levels: list[Level] = field(init=False)
+    """The first is what it holds now."""
+    splits: Any = field(init=False)
+    own: int = field(init=False)
+    """What it holds, as booked."""
+    outside: int = field(init=False)
+    """What was booked besides when its forward pass was over."""
+
+    def __attrs_post_init__(self) -> None:
+        machine, policy = self.run.machine, self.run.schedule.policy
+        stored = machine.stored.get(MEMORY, set())
+        self.snapshots = sorted(step for kind, step in stored if kind == "state")
+        n = machine.n
+        first = min(
+            (step for kind, step in stored if kind == "tape"), default=n if machine.tape is None else machine.tape
+        )
+        self.splits = policy.splits(n, **self.sizes)
+        tapes = sorted({first - (first - n) * k // PARTS for k in range(PARTS + 1)})
+        count = len(self.snapshots)
+        most = max(1, len(self.splits.leaves) - 1)  # of a loop of unknown length there may be more
+        wanted = [(tapes[0], count), *((stop, min(count, most)) for stop in tapes[1:])]
+        while count > 1:
+            count = min(count // 2, most)
+            wanted.append((n, count))
+        self.levels = []
+        for stop, count in wanted:
+            nbytes = (n - stop) * self.sizes["tape_bytes"] + count * self.sizes["state_bytes"]
+            if not self.levels or nbytes < self.levels[-1].nbytes:
+                self.levels.append(Level(nbytes, self._steps(stop, min(count, most)), stop, count))
+        self.own = self.chain.store.ledger.total - policy.begun
+        self.outside = self._outside() - self.own
+
+    def _steps(self, stop: int, count: int) -> int:
+        """What is run where ``count`` snapshots and the tapes from ``stop`` on are left."""
+        ends = [*self.snapshots[1:count], stop]
+        gaps = [end - start for start, end in zip(self.snapshots[:count], ends, strict=True)]
+        return sum(forward_steps(self.splits, gap, held) for held, gap in enumerate(gaps) if gap)
+
+    @property
+    def now(self) -> Level:
+        """What it holds."""
+        return self.levels[self.level]
+
+    def give(self, level: int) -> None:
+        """Let go of what is not held at this level."""
+        machine, before, after = self.run.machine, self.now, self.levels[level]
+        actions: list[Any] = []
+        for step in range(before.first, after.first):
+            if step == machine.tape:
+                actions.append(Save("tape", step))
+            actions.append(Delete("tape", step))
+        actions += [Delete("state", step) for step in self.snapshots[after.n_snapshots : before.n_snapshots]]
+        ledger = self.chain.store.ledger
+        booked = ledger.total
+        for action in actions:
+            carry_out(action, machine, self.chain)
+        policy, left = self.run.schedule.policy, self.snapshots[: after.n_snapshots]
+        self.run.schedule = policy.rest(machine.n, after.first, left, self.splits, in_work=machine.tape is not None)
+        self.level = level
+        self.told()
+        self.own -= booked - ledger.total
+        ledger.lent_bytes += booked - ledger.total
+
+    def _outside(self) -> int:
+        """What is booked besides, when the reverse pass comes to it."""
+        lenders, ledger = self.chain.store.ledger.lenders, self.chain.store.ledger
+        mine = lenders.index(self) if self in lenders else len(lenders)
+        return int(ledger.total - sum(lender.own for lender in lenders[mine:]))
+
+    @property
+    def reserved(self) -> int:
+        """What its reverse pass has to leave free: with what later loops hold until the last reverse pass."""
+        return int(self.run.schedule.policy.reserved) + self._outside() - self.outside
+
+    @property
+    def least(self) -> int:
+        """The bytes that its reverse pass can do with."""
+        policy = self.run.schedule.policy
+        return int(
+            policy.reserving(self.reserved, start_held=policy.start_held).least(self.run.machine.n, **self.sizes)
+        )
+
+    def returns(self) -> None:
+        """The reverse pass comes to it: what later loops hold still is left free."""
+        policy, machine = self.run.schedule.policy, self.run.machine
+        if self.reserved == policy.reserved:
+            return
+        policy = policy.reserving(self.reserved, start_held=policy.start_held)
+        splits, now = policy.splits(machine.n, **self.sizes), self.now
+        most = max(1, len(splits.leaves) - 1)
+        if policy.max_bytes < self.least or now.n_snapshots > most:
+            return
+        self.run.schedule = policy.rest(
+            machine.n, now.first, self.snapshots[: now.n_snapshots], splits, in_work=machine.tape is not None
+        )
+
+
+def borrowed(ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[str, int], *, start_held: bool) -> int:
+    """The bytes that earlier loops have given up so that together with one of ``n`` steps, under ``policy`` and with
+    ``besides`` bytes taken, they run the fewest forward steps; all that they can where the loop does not fit."""
+    freed = 0
+    while levels := _asked(ledger.lenders, partial(policy.reserving, start_held=start_held), besides - freed, n, sizes):
+        before = ledger.total
+        for lender, level in zip(ledger.lenders, levels, strict=True):
+            if level > lender.level:
+                lender.give(level)
+        freed += before - ledger.total
+    least = max((lender.least for lender in ledger.lenders), default=0)
+    if least > policy.max_bytes and not ledger.choices:  # what was decided within the run does not refuse
+        least = (
+            SPARE
+            + sum(lender.sizes["state_bytes"] for lender in ledger.lenders)
+            + max(least, policy.reserving(besides - freed, start_held=start_held).least(n, **sizes))
+        )
+        raise BudgetError(
+            f"{policy!r} is too little for loops that follow one another: what the later ones begin with is held until "
+            f"the earlier ones are reversed. Allow at least {least:,} bytes.",
+            least,
+        )
+    return freed
+
+
+def make_room(ledger: Any, limit: int, records: Sequence[Any], made: int) -> float:
+    """What step 0 of a loop may make, whose arrays may take ``made`` bytes so far: where that is more than is free,
+    earlier loops give up their tapes, and then all but where they begin."""
+    for every in (False, True):
+        free = int(limit - ledger.total - sum(ledger.plain_bytes(records).values()))
+        if made <= free:
+            return free
+        for lender in ledger.lenders:
+            last = lender.levels[-1].first
+            no_tapes = next(k for k, level in enumerate(lender.levels) if level.first == last)
+            wanted = len(lender.levels) - 1 if every else no_tapes
+            if wanted > lender.level:
+                lender.give(wanted)
+    return float("inf")
+
+
+def give_all(ledger: Any) -> int:
+    """The bytes that earlier loops have given up, all that they can."""
+    before = ledger.total
+    for lender in ledger.lenders:
+        if lender.level < len(lender.levels) - 1:
+            lender.give(len(lender.levels) - 1)
+    return int(before - ledger.total)
+
+
+def _asked(lenders: list[Lender], reserving: Any, besides: int, n: int | None, sizes: dict[str, int]) -> list[int]:
+    """The levels to which they go; none where all stays as it is."""
+    levels = [lender.level for lender in lenders]
+    freed = cost = 0
+    best: tuple[float, list[int]] | None = None
+    while True:
+        own = reserving(besides - freed).n_forward(n, **sizes)
+        if own is not None and (best is None or cost + own < best[0]):
+            best = cost + own, list(levels)
+        if own is not None and own == n:
+            break
+        steps = [
+            ((after.n_forward - now.n_forward) / (now.nbytes - after.nbytes), k)
+            for k, (lender, level) in enumerate(zip(lenders, levels, strict=True))
+            for now, after in [lender.levels[level : level + 2]] * (level + 1 < len(lender.levels))
+        ]
+        if not steps:
+            break
+        k = min(steps)[1]
+        now, after = lenders[k].levels[levels[k] : levels[k] + 2]
+        freed, cost = freed + now.nbytes - after.nbytes, cost + after.n_forward - now.n_forward
+        levels[k] += 1
+    found = levels if best is None else best[1]
+    return [] if found == [lender.level for lender in lenders] else found

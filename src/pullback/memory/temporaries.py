@@ -1,0 +1,47 @@
+"""How many arrays an operation makes on the way to its result, and its rule on the way to the cotangents."""
+
+from typing import Any, Final
+
+from pullback.rules.forms import FORMS
+
+ORDINARY: Final = (1.0, 2.0)
+OF: Final = {
+    "absolute": (1, 2.4),
+    "arctan2": (1, 3.1),
+    "determinant": (1, 5.1),
+    "einsum_many": (2, 4.1),
+    "einsum_pair": (1, 2.9),
+    "getitem": (0.1, 2.5),
+    "horner": (2, 3.1),
+    "hypot": (1, 3.2),
+    "interp_between": (1, 5),
+    "interp_to_ends": (1, 5),
+    "least_squares": (1, 4.1),
+    "line_irfft": (1.1, 2.6),
+    "linalg.cholesky": (1, 4.1),
+    "logaddexp": (1, 2.2),
+    "maximum": (1, 3.1),
+    "middle": (2.2, 2),
+    "minimum": (1, 3.1),
+    "order_statistic": (2.2, 2),
+    "partitioned": (3.2, 2),
+    "product_cross": (2.4, 2.4),
+    "product_dot": (1, 3.1),
+    "product_inner": (1, 3.1),
+    "product_matmul": (1, 3.1),
+    "product_vdot": (1, 3.1),
+    "pseudo_inverse": (3.1, 5.1),
+    "qr": (1.2, 4.1),
+    "reduce_std": (1.9, 2.9),
+    "reduce_var": (1.1, 2.1),
+    "sinc": (3.1, 6.2),
+    "slope_along": (2, 2.1),
+    "unwrapped": (5.1, 2),
+}
+"""By name, of the larger of its operands and its result, as ``tracemalloc`` sees it: forward, and back beyond the
+cotangents themselves."""
+
+
+def on_the_way(record: Any) -> tuple[float, float]:
+    """Both for the operation of a record."""
+    return OF.get(FORMS[record[0]].name, ORDINARY)

@@ -1,0 +1,199 @@
+"""What the execution of a step needs beside what it holds: arrays that come and go within it, forward and back.
+
+Nobody books these one by one. They are bounded from one recorded step: each handle tells its bytes when it is made and
+is missed when it goes, and the records say which cotangents live at once.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from pullback.memory.ledger import record_items
+from pullback.memory.temporaries import on_the_way
+from pullback.recording.handles import plain_value, root_of
+from pullback.recording.regions import Region
+from pullback.rules.forms import FORMS
+from pullback.words.specs import buffer_of
+
+RECORD_BYTES = 320
+"""Of Python's own objects, for each record of a tape that is held."""
+STAGING_FACTOR = 4
+"""Making the functions of a step takes at most so many times all that the step computes."""
+
+
+BESIDE = 3
+"""So many arrays as large as the one that is made may be there with it: what enters, and what a rule makes."""
+
+
+@define(eq=False)
+class Lifetimes:
+    """The values of the handles of a step, while it is recorded."""
+
+    sizes: dict[int, int] = field(factory=dict)
+    """Bytes by the id of a value."""
+    events: list[tuple[int, int, int | None]] = field(factory=list)
+    """In order: the ``id`` of a buffer, its bytes where a handle came to it, or less these where one left it, and the
+    id of the value that came."""
+    watched: dict[int, Any] = field(factory=dict)
+    """By ``id`` of a handle that owns its memory: a reference to it."""
+    lies_in: dict[int, tuple[int, int]] = field(factory=dict)
+    """The buffer of each of these, and its bytes."""
+    made: int = 0
+    """All bytes that were made."""
+    asks: Callable[[int], float] | None = None
+    """Who is asked for room where more may be there at once than ``room``; it says how much there is then."""
+    asked: int = 0
+    """At most so much has been there at once."""
+    room: float = -1
+
+    def watch(self, handle: Any) -> None:
+        """A handle was made, or stands for another value now."""
+        value, key = plain_value(handle._value), id(handle)
+        if handle._id is not None:
+            self.sizes[handle._id] = getattr(value, "nbytes", 0)
+        if not isinstance(value, np.ndarray) or root_of(handle) is not handle:
+            self.events.append((0, 0, handle._id))
+            return
+        array = buffer_of(value)
+        buffer, nbytes = id(array), array.nbytes
+        before = self.lies_in.get(key)
+        if before is None:
+            self.watched[key] = ref(handle, partial(self._gone, key))
+        elif before[0] == buffer:
+            return
+        self.events.append((buffer, nbytes, handle._id))
+        if before is not None:
+            self.events.append((before[0], -before[1], None))
+        self.lies_in[key] = buffer, nbytes
+        self.made += nbytes
+        self.asked = max(self.asked, self.made + BESIDE * nbytes)
+        if self.asks is not None and self.asked > self.room:
+            self.room = self.asks(self.asked)
+
+    def _gone(self, key: int, _: Any) -> None:
+        if key in self.lies_in:
+            buffer, nbytes = self.lies_in.pop(key)
+            self.events.append((buffer, -nbytes, None))
+            self.watched.pop(key, None)
+
+    def values_of(self, idents: Collection[int]) -> list[Any]:
+        """The values with these ids whose handles are there."""
+        alive = (handle for handle in map(_call, self.watched.values()) if handle is not None)
+        return [plain_value(handle._value) for handle in alive if handle._id in idents]
+
+    def forward_bytes(self, held: Collection[Hashable], records: Sequence[Any]) -> int:
+        """At most so much lived at once that is not among the buffers ``held``."""
+        live = peak = 0
+        holders: dict[int, int] = {}
+        for buffer, nbytes, ident in self.events:
+            if nbytes and buffer not in held:
+                before = holders.get(buffer, 0)
+                after = holders[buffer] = before + (1 if nbytes > 0 else -1)
+                live += nbytes if not before or not after else 0
+            if ident is not None and (record := records[ident]) is not None:
+                largest = max(self.sizes.get(i, 0) for i in (ident, *_ids(record)))
+                peak = max(peak, live + int(largest * on_the_way(record)[0]))
+            peak = max(peak, live)
+        return peak
+
+    def reverse_bytes(self, records: Sequence[Any], first: int, stop: int, seeds: Collection[int]) -> int:
+        """At most so much do the cotangents of the records ``first .. stop-1`` take at once, and what their rules make
+        on the way; ``seeds`` are the ids of what the step hands on."""
+        sizes, live, peak = self.sizes, dict[int, int](), 0
+        live = {ident: sizes.get(ident, 0) for ident in seeds}
+        for ident in range(stop - 1, first - 1, -1):
+            record = records[ident]
+            if record is None or ident not in live:
+                continue
+            ids = _ids(record)
+            known = [sizes.setdefault(i, live[ident]) for i in ids]
+            new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}
+            added = max(0, len(ids) - len(new) - (len(ids) > 1))  # another lies beside a cotangent first
+            temporary = (on_the_way(record)[1] + added) * max((live[ident], *known))
+            peak = max(peak, sum(live.values()) + sum(new.values()) + int(temporary))
+            del live[ident]
+            live |= new
+        return peak
+
+    def needed(self, records: Sequence[Any], first: int, seeds: Collection[int] | None = None) -> "Needed":
+        """What the steps need that have made the records from ``first`` on; ``seeds`` are the ids of what they hand on,
+        if not those of the handles that are there."""
+        if seeds is None:
+            seeds = {handle._id for handle in map(_call, self.watched.values()) if handle is not None}
+        held = {key for key, _, _ in record_items(records[first:])}
+        forward = self.forward_bytes(held, records)
+        back = self.reverse_bytes(records, first, len(records), {ident for ident in seeds if ident is not None})
+        self.watched.clear()
+        self.lies_in.clear()
+        return Needed(forward, back, self.made, len(records) - first, asked=self.asked)
+
+
+def parts_of_keys(records: Sequence[Any]) -> dict[int, int]:
+    """What records hold as a part of their parameters, as indices: bytes by the ``id`` of a buffer. The ledger books it
+    nowhere."""
+    held = {key for key, _, _ in record_items(records)}
+    found: dict[int, int] = {}
+    for record in records:
+        parts = list(record[1:-1]) if record is not None else []
+        while parts:
+            part = parts.pop()
+            if type(part) is tuple:
+                parts += part
+            elif type(part) is Region:
+                parts.append(part.key)
+            elif isinstance(part, np.ndarray):
+                buffer = buffer_of(part)
+                if id(buffer) not in held:
+                    found[id(buffer)] = buffer.nbytes
+    return found
+
+
+@frozen
+class Needed:
+    """Bytes that steps need beside what they hold."""
+
+    forward: int
+    back: int
+    made: int
+    n_records: int
+    lasting: int = 0
+    """Copies of plain arrays that all tapes share."""
+    of_tape: int = 0
+    """What a tape holds beyond what is booked for it, less what it shares."""
+    asked: int = 0
+    """What there may be at once when they are recorded for the first time."""
+
+    def with_records(self, sizes: Mapping[str, int], n_steps: int = 1) -> dict[str, int]:
+        """The sizes of a state and a tape, with what Python takes for the records of this; these are of so many
+        steps."""
+        besides = RECORD_BYTES * self.n_records // n_steps + self.of_tape
+        return {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] + besides)}
+
+    def computing_again(self, sizes: Iterable[int], records: Iterable[Any]) -> "Needed":
+        """The same where what the pullbacks of the ``records`` read is computed again, all of it at worst, beside
+        cotangents of all: the values' ``sizes`` say what these take."""
+        known = list(sizes)
+        temporaries = max((on_the_way(record)[1] for record in records if record is not None), default=0)
+        return evolve(self, back=self.made + sum(known) + int(temporaries * max(known, default=0)))
+
+    def beside(self, state_bytes: int) -> int:
+        """With the running state, the cotangents of the state, and its result after the loop, which somebody may
+        hold."""
+        return 2 * state_bytes + max(self.forward, self.back)
+
+    @property
+    def staging_bytes(self) -> int:
+        """What it takes beyond that to make functions of a step, and to work with them."""
+        return max(STAGING_FACTOR * self.made, self.forward + self.back)
+
+
+def _ids(record: Any) -> list[int]:
+    return [i for i in FORMS[record[0]].ids(record) if i is not None]
+
+
+def _call(reference: Any) -> Any:
+    return reference()

@@ -1,0 +1,208 @@
+"""What the first steps of a program tell a policy that goes by bytes.
+
+A loop function runs step 0 to know them. Marked steps are run by the user, so the schedule is drawn when two steps have
+been recorded, and catches up with them.
+"""
+
+from functools import partial
+from typing import Any
+
+from pullback.machine.actions import MEMORY
+from pullback.memory.ledger import record_items, value_items
+from pullback.memory.working_bytes import RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.rules.forms import FORMS
+from pullback.words.errors import BudgetError
+
+N_FIRST = 2
+"""Steps that are recorded before the schedule is drawn: what both read from before the loop is no part of a state."""
+FIRST_SHARE = 4
+"""Of the bytes: the part that the first steps may take."""
+MOST_FIRST = 8
+"""Of a program that is cut by itself, whose first steps are often of other kinds than those that follow."""
+
+
+def waits(chain: Any, k: int) -> bool:
+    """Whether the first ``k`` steps do not tell yet what the next ones will be like."""
+    if k < N_FIRST:
+        return True
+    patterns, governor = chain.entries.patterns, chain.tape.governor
+    if governor.unmarked is not chain or k >= MOST_FIRST or patterns[k - 1] is patterns[k - 2]:
+        return False
+    items = record_items(chain.tape.records[chain.cuts[0] :])
+    for snapshot in chain.snapshots.filling.values():
+        items += value_items(list(snapshot.values.values()), "snapshot")
+    held = sum({key: nbytes for key, nbytes, _ in items}.values())
+    room: int | None = chain.policy.room
+    return room is not None and held <= room // FIRST_SHARE
+
+
+def look_again(chain: Any, step: int) -> None:
+    """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
+    pattern = id(chain.entries.patterns[step])
+    if pattern in chain.seen or step <= chain.drawn_at or chain.tape.governor.unmarked is not chain:
+        return
+    chain.seen.add(pattern)
+    found, cuts = dict(chain.sizes), chain.cuts
+    records = chain.tape.records[cuts[step] : cuts[step + 1]]
+    tape = _tape_bytes(records, chain.known)
+    read = chain.snapshots.filling.get(step)
+    values = [] if read is None else [value for ident, value in read.values.items() if ident >= cuts[0]]
+    state = sum(nbytes for _, nbytes, _ in value_items(values, "snapshot"))
+    found["tape_bytes"] = max(found["tape_bytes"], tape + RECORD_BYTES * len(records) * chain.policy.counts_bytes)
+    found["state_bytes"] = max(found["state_bytes"], state)
+    if found != chain.sizes:
+        chain.sizes = found
+        try:
+            chain.schedule.larger(**found)
+        except Exception:
+            chain.ended = True
+            raise
+
+
+def will_draw(chain: Any) -> None:
+    """A :class:`~pullback.plain.plain_chain.PlainChain` begins: its schedule is drawn at once where sizes do not change
+    it. Raises :class:`PolicyError` where the policy refuses that the length is unknown."""
+    policy = chain.governing = chain.policy
+    if policy.looks:
+        chain.schedule = policy.measuring(chain.n, chain.gauge)
+        return
+    if chain.n is None or not policy.needs_sizes:
+        chain.schedule = policy.schedule(chain.n)
+    if policy.needs_sizes:
+        chain.schedule, chain.tape.governor.lifetimes = None, Lifetimes()
+    if policy.room is None:
+        return
+    ledger = chain.ledger
+    ledger.heard = True  # loops that follow have to know what this one holds
+    if ledger.lenders and chain.tape.captures is None:
+        from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+        chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)
+
+
+def anew(chain: Any) -> None:
+    """The schedule of another reverse pass."""
+    looks = chain.policy.looks
+    chain.schedule = (
+        chain.policy.measuring(chain.n, chain.gauge) if looks else chain.governing.schedule(chain.n, **chain.sizes)
+    )
+
+
+def _constant(chain: Any, newest: int) -> set[int]:
+    """The values from before the loop that step ``newest`` reads wherever step 0 has read them. What it reads elsewhere
+    goes from place to place, as the newest two states of a leapfrog do, and others will come in its stead."""
+    if not newest:
+        return set()
+    entries, first, places = chain.entries, chain.cuts[0], [dict[int, set[Any]](), dict[int, set[Any]]()]
+    for step, read in zip((0, newest), places, strict=True):
+        for place, entry in enumerate(entries.patterns[step].entries):
+            for k, a in enumerate(entry.arguments if entry is not None else ()):
+                ident = entries.ident(a, chain.cuts[step]) if type(a) is int else first
+                if ident < first:
+                    read.setdefault(ident, set()).add((place, k))
+    return {ident for ident, found in places[1].items() if found == places[0].get(ident)}
+
+
+def _constants_to_come(chain: Any, newest: int) -> int:
+    """Copies of plain arrays that the steps will hold beside those of today, where each holds its own: as many for each
+    step as the newest holds beyond the one before. Where the length is unknown, only what keys hold today."""
+    cuts, records = chain.cuts, chain.tape.records
+    of_keys = parts_of_keys(records[cuts[0] :])
+    if not newest or chain.n is None:
+        return sum(of_keys.values())
+    held = [
+        {key: nbytes for key, nbytes, reason in record_items(part) if reason == "constant"} | parts_of_keys(part)
+        for part in (records[cuts[newest - 1] : cuts[newest]], records[cuts[newest] : cuts[newest + 1]])
+    ]
+    own = sum(nbytes for key, nbytes in held[1].items() if key not in held[0])
+    to_come: int = max(0, chain.n - newest - 1)
+    return sum(of_keys.values()) + own * to_come
+
+
+def draw(chain: Any) -> None:
+    """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
+    tapes. Functions of steps are made where the policy affords them."""
+    governor, cuts, ledger = chain.tape.governor, chain.cuts, chain.ledger
+    first, newest, records = cuts[0], max(0, len(cuts) - 2), chain.tape.records
+    lifetimes, governor.lifetimes = governor.lifetimes, None
+    read, constant = chain.snapshots.filling[newest].values, _constant(chain, newest)
+    shared = value_items([value for ident, value in read.items() if ident in constant], "snapshot")
+    known = {key for key, _, _ in shared}
+    passing = lifetimes.values_of(range(first, cuts[newest])) if newest else []  # a later step may read them
+    state = value_items([*(value for ident, value in read.items() if ident not in constant), *passing], "snapshot")
+    alone = governor.unmarked is chain  # its steps are of many kinds
+    tapes = [
+        _tape_bytes(records[cuts[step] : cuts[step + 1] if step + 1 < len(cuts) else None], known)
+        for step in range(0 if alone else newest, newest + 1)
+    ]
+    chain.sizes = {
+        "state_bytes": sum(nbytes for key, nbytes, _ in state if key not in known),
+        "tape_bytes": max(tapes),
+    }
+    besides = ledger.total + sum(ledger.plain_bytes(records[:first]).values())
+    seen = besides + sum(nbytes for _, nbytes, _ in record_items(records[first:]))
+    besides += sum(nbytes for key, nbytes, _ in shared if key not in ledger.held)
+    needed = lifetimes.needed(records, first)
+    working = needed.beside(chain.sizes["state_bytes"])
+    ledger.works(working)
+    besides += working + sum(nbytes for _, nbytes, _ in shared)
+    besides += _constants_to_come(chain, newest)
+    if chain.policy.counts_bytes:
+        chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
+    extra = needed.staging_bytes
+    if chain.policy.affords(extra, besides + sum(chain.sizes.values())):
+        besides += extra
+    else:
+        chain.staging = "off"
+    _plan(chain, besides, seen + needed.forward)
+    chain.drawn_at, chain.known = newest, known
+
+
+def _plan(chain: Any, besides: int, seen: int) -> None:
+    """The schedule where ``besides`` bytes are held beside snapshots and tapes, and the first steps have taken
+    ``seen``."""
+    in_a_row = chain.policy.room is not None and chain.tape.captures is None
+    try:
+        if in_a_row and chain.ledger.lenders:
+            from pullback.memory.lending import borrowed  # noqa: PLC0415 - for those who have several loops
+
+            besides -= borrowed(chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable)
+        chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
+        chain.governing = chain.governing.lending(chain.ledger.total) if in_a_row else chain.governing
+        chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
+        _require_room(chain, seen)
+    except BudgetError as error:
+        chain.ended = True  # before it has begun
+        if error.minimum_bytes < seen:
+            _require_room(chain, seen)
+        raise
+    except Exception:
+        chain.ended = True
+        raise
+
+
+def _tape_bytes(records: Any, known: set[Any]) -> int:
+    """What the tape of a step holds, loop functions in it too, beside what is ``known`` and constants."""
+    loops = [record[2] for record in records if record and FORMS[record[0]].wide]
+    own = sum(nbytes for key, nbytes, reason in record_items(records) if key not in known and reason != "constant")
+    kept: int = own + sum(loop.kept_bytes for loop in loops)
+    return kept
+
+
+def _require_room(chain: Any, seen: int) -> None:
+    """Raise :class:`BudgetError` where the first steps, which had to be recorded, have taken more than is allowed."""
+    if chain.policy.room is not None and seen > chain.policy.room:
+        raise BudgetError(
+            f"{chain.policy!r} is too little: the first steps, which are recorded to learn their sizes, and what is "
+            f"held beside them take {seen:,} bytes. Allow at least {seen:,} bytes.",
+            seen,
+        )
+
+
+def lend(chain: Any) -> None:
+    """The steps are over: loops that follow may need what they hold."""
+    lends = getattr(getattr(chain.schedule, "policy", None), "begun", None) is not None
+    if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
+        from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
+
+        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes))

@@ -1,0 +1,75 @@
+"""What recorded steps have held so far, for a policy that decides while they run."""
+
+from typing import Any
+
+from attrs import define, field
+
+from pullback.memory.ledger import Ledger, value_items
+from pullback.recording.tape import Tape
+from pullback.words.call_sites import site_here, site_text
+
+
+@define(eq=False)
+class Gauge:
+    """The :class:`pullback.choosing.auto.Gauge` of one chain of steps of plain code."""
+
+    name: str
+    ledger: Ledger
+    before: int
+    """Bytes that the program saved before the chain."""
+    heard: bool
+    """Whether the ledger was heard before: now it is, for the bytes are needed."""
+    chain: Any = None
+    share: Any = None
+    """What a pool has given; None where it is no pool."""
+    limit: int = 0
+    saves_all: bool = False
+    fits: str = ""
+    """Why all is kept, as far as it is known."""
+    told: bool = field(default=False, init=False)
+
+    def held(self) -> int:
+        """All bytes that are booked now, and what the program saved before."""
+        return self.ledger.total + self.before
+
+    def state_bytes(self, step: int) -> int:
+        """Of the saved state before ``step``, without what was made before the first step."""
+        first, values = self.chain.cuts[0], self.chain.store.found("state", step).values
+        return sum(nbytes for _, nbytes, _ in value_items([values[i] for i in values if i >= first], "snapshot"))
+
+    def tape_bytes(self, step: int) -> int:
+        """Of the tape of ``step``, without what that of the step before holds."""
+        items = self.chain.work_items
+        before = {key for key, _, _ in items.get(step - 1, ())}
+        return sum(nbytes for key, nbytes, _ in items[step] if key not in before)
+
+    def tell(self, choice: Any) -> None:
+        """For the report, once: another reverse pass decides in the same way."""
+        if not self.told:
+            self.told = True
+            if all((known.loop, known.policy) != (choice.loop, choice.policy) for known in self.ledger.choices):
+                self.ledger.choices.append(choice)
+
+    def keep(self, nbytes: int) -> None:
+        """Give back what a pool has given beyond this."""
+        if self.share is not None:
+            self.share.keep(nbytes)
+
+    def ended(self) -> None:
+        """The chain has ended, and all was kept where nothing else was told."""
+        if self.fits:
+            from pullback.choosing.auto import Choice  # noqa: PLC0415 - for those who use it
+            from pullback.policies.save_all import SaveAll  # noqa: PLC0415 - as the above
+
+            self.tell(Choice(self.name, SaveAll(), self.fits))
+
+
+def gauge_of(policy: Any, name: str, ledger: Ledger, tape: Tape) -> Gauge | None:
+    """The gauge of a chain that begins now; None for a policy that asks for none."""
+    if not policy.looks:
+        return None
+    gauge = Gauge(
+        f"{name} at {site_text(site_here())}", ledger, sum(ledger.plain_bytes(tape.records).values()), ledger.heard
+    )
+    ledger.heard = True
+    return gauge

@@ -1,0 +1,65 @@
+"""How a chain of steps ends otherwise than by its schedule: it is held whole, or left by ``break`` before the length
+that its policy has planned for, when that policy cannot be told a length late."""
+
+from typing import Any
+
+from pullback.machine.actions import MEMORY, EndForward, Save
+from pullback.machine.machine import Machine
+from pullback.memory.executor import run_forward
+from pullback.plain.first_steps import anew
+from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
+from pullback.policies.save_all import SaveAll
+from pullback.replay.replayer import Replayer
+
+
+def hold_whole(chain: Any) -> None:
+    """Every record of a :class:`~pullback.plain.plain_chain.PlainChain` gets back the values that it holds."""
+    if chain.schedule is not None:
+        chain.finish()
+    chain.ended, chain.tape.governor.lifetimes = True, None
+    all_taken_back(chain)
+    for step in chain.work_items:
+        chain.put_back(step)
+    dropped = [k for k in range(len(chain.cuts) - 1) if k not in chain.work_items]
+    if dropped and chain.schedule is not None:
+        start = chain.store.found("state", 0) or chain.snapshots.initial
+        assert start is not None  # every policy that drops step 0 keeps its initial state
+        replayer = Replayer(chain.entries, chain.needs, dict(start.values))
+        for k in range(dropped[-1] + 1):
+            replayer.run(k, chain.tape.records if k in dropped else None)
+    chain.close(held=True)
+
+
+def planned_again(chain: Any, n: int) -> bool:
+    """Whether the ``n`` steps of a chain can be reversed after all: all of them are kept, or the policy plans for
+    ``n`` steps, which are executed again from the initial state."""
+    start = chain.store.found("state", 0) or chain.snapshots.initial
+    chain.n, chain.pending = n, None
+    if len(chain.work_items) == n:
+        _keep_all(chain, n)
+        return True
+    if start is None:
+        return False
+    values = dict(start.values)
+    release_tapes(chain)
+    chain.snapshots.begin_again()
+    for step in list(chain.work_items):
+        chain.drop(step)
+    chain.work, chain.machine = None, Machine(n)
+    chain.replayer = Replayer(chain.entries, chain.needs, values, 0, chain.staged)
+    anew(chain)
+    run_forward(chain.schedule, chain.machine, chain)
+    return True
+
+
+def _keep_all(chain: Any, n: int) -> None:
+    """The records of every step hold their values: as save-all leaves them."""
+    chain.snapshots.begin_again()
+    chain.schedule, chain.machine = SaveAll().schedule(n), Machine(n)
+    for action in chain.schedule:
+        chain.machine.apply(action)
+        if type(action) is Save:
+            chain.store.put("tape", action.step, MEMORY, TapeInPlace(action.step))
+        elif type(action) is EndForward:
+            break
+    chain.work = n - 1

@@ -1,0 +1,72 @@
+"""What an advice says, and which of several plans it takes."""
+
+from typing import Final
+
+from attrs import field, fields, frozen
+
+from pullback.inspect.plan_forecast import Plan
+from pullback.memory.ledger import mib
+from pullback.words.errors import BudgetError
+
+AS_FAST: Final = 1.02
+"""Of the policies that take at most so many times the least seconds the first in the list is named: a measured step
+tells no more than that."""
+
+
+@frozen
+class Advice(Plan):
+    """The fastest policy within ``budget`` bytes: its plan, and those beside it. Prints as a table."""
+
+    budget: int = field(kw_only=True)
+    cheaper: Plan | None = field(kw_only=True)
+    """The fastest of those that hold half as much or less, or else the least there is."""
+    dearer: Plan | None = field(kw_only=True)
+    """Faster, with twice the memory or what save-all takes; None where nothing is faster."""
+    others: tuple[Plan, ...] = field(kw_only=True)
+    """What else was tried within the budget, the fastest first; where plain code comes before the loops, without what
+    a policy holds of that."""
+
+    def __str__(self) -> str:
+        rows = [("cheaper", self.cheaper), ("take", self), ("dearer", self.dearer)]
+        found = [(name, plan) for name, plan in rows if plan is not None]
+        cells = [("", "policy", "peak", "forward steps", "seconds")]
+        cells += [
+            (name, repr(plan.policy), mib(plan.peak_bytes), f"{plan.n_forward}", f"{plan.seconds or 0.0:.3g}")
+            for name, plan in found
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [f"within {mib(self.budget)}"]
+        for row in cells:
+            left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+            right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+            lines.append("  ".join((*left, *right)).rstrip())
+        if self.others:
+            lines.append("slower, or as fast: " + ", ".join(repr(plan.policy) for plan in self.others))
+        return "\n".join(lines)
+
+
+def best_of(plans: list[Plan]) -> tuple[Plan, list[Plan]]:
+    """The first of those that are about as fast as the fastest, and the others by their seconds."""
+    least = min(map(seconds_of_plan, plans))
+    best = next(plan for plan in plans if seconds_of_plan(plan) <= AS_FAST * least)
+    return best, sorted((plan for plan in plans if plan is not best), key=seconds_of_plan)
+
+
+def advice_of(best: Plan, budget: int, cheaper: Plan | None, dearer: Plan | None, rest: list[Plan]) -> Advice:
+    """The advice to take ``best``, with what stands beside it."""
+    known = {part.name: getattr(best, part.name) for part in fields(Plan)}
+    return Advice(**known, budget=budget, cheaper=cheaper, dearer=dearer, others=tuple(rest))
+
+
+def seconds_of_plan(plan: Plan) -> float:
+    """Of a plan, 0 where nobody has measured."""
+    return plan.seconds or 0.0
+
+
+def too_little(budget: int, least: int) -> BudgetError:
+    """The error where nothing fits, and the ``least`` bytes are enough."""
+    return BudgetError(
+        f"budget={budget:,} bytes is too little for this program: none that was tried holds less than {least:,}. Allow "
+        f"at least {least:,} bytes.",
+        least,
+    )

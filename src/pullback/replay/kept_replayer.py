@@ -1,0 +1,210 @@
+"""In which order the values of a step that are not kept are computed again, each once, as late as it can be: just
+before the first record is reversed that needs it, and until the last that does.
+
+Time runs against the records. At the time of record ``i`` what it needs is executed first, in the order of the program,
+``(-i, 0, id)``; then it is reversed, ``(-i, 1, 0)``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.recording.handles import plain_value
+from pullback.replay.replayer import Replayer
+from pullback.replay.step_entries import Entry, StepEntries
+from pullback.rules.rule_names import positions
+from pullback.words.call_sites import site_text
+from pullback.words.digests import short_digest
+from pullback.words.errors import ReplayError, say_where
+
+Time = tuple[int, int, int]
+
+
+def bits_of(value: Any) -> int:
+    """A digest of the values alone: what a record holds of a slice may be a copy."""
+    plain = plain_value(value)
+    return short_digest(np.ascontiguousarray(plain) if isinstance(plain, np.ndarray) else plain)
+
+
+class Order:
+    """What of a step is computed again, and when."""
+
+    def __init__(self, entries: StepEntries, step: int, kept: Mapping[Any, Any], *, at_once: bool = False) -> None:
+        self.entries, self.step, self.start = entries, step, entries.cuts[step]
+        self.due: dict[int, int] = {}
+        """Id of what is executed to the record at whose time it is."""
+        self.last: dict[Any, Time] = {}
+        """Id to the last time at which the value is read."""
+        self.read: set[Any] = set()
+        """What is read of what is kept."""
+        self.last_of: dict[int, Time] = {}
+        """By the id of what is no view: the last time at which it, or a view of it, is read."""
+        self._find(kept, entries.cuts[step + 1] - 1 if at_once else None)
+        for ident, time in self.last.items():
+            if type(ident) is int:
+                root = self.root(ident)
+                self.last_of[root] = max(time, self.last_of.get(root, time))
+        self.groups = {self.root(key) for key in self.read if type(key) is int}
+
+    def entry(self, ident: int) -> Entry | None:
+        """What executes a record of the step again."""
+        entries, place = self.entries.patterns[self.step].entries, ident - self.start
+        return entries[place] if 0 <= place < len(entries) else None
+
+    def ids(self, entry: Entry) -> list[int]:
+        """What an entry reads."""
+        return [self.entries.ident(a, self.start) for a in entry.arguments if type(a) is int]
+
+    def root(self, ident: int) -> int:
+        """What a view looks at, as far as can be told without values."""
+        while True:
+            entry = self.entry(ident)
+            if entry is None or not entry.form.primitive.view or type(entry.arguments[0]) is not int:
+                return ident
+            ident = self.entries.ident(entry.arguments[0], self.start)
+
+    def _find(self, kept: Mapping[Any, Any], always: int | None) -> None:
+        last, due = self.last, self.due
+
+        def need(ident: int, time: Time, at: int) -> None:
+            last[ident] = max(time, last.get(ident, time))
+            if ident in kept:
+                self.read.add(ident)
+            else:
+                due[ident] = max(at, due.get(ident, at))
+
+        for ident in range(self.entries.cuts[self.step + 1] - 1, self.start - 1, -1):
+            entry = self.entry(ident)
+            if entry is None:
+                continue
+            at = ident if always is None else always
+            for key in self._held(ident, entry):
+                if type(key) is int:
+                    need(key, (-ident, 1, 0), at)
+                elif key in kept:
+                    self.read.add(key)
+                    last[key] = (-ident, 1, 0)
+                else:  # what returns it is executed, kept or not
+                    last[ident] = max((-ident, 1, 0), last.get(ident, (-ident, 1, 0)))
+                    due[ident] = max(at, due.get(ident, at))
+            at = due.get(ident, -1)
+            if at >= 0:
+                for other in self.ids(entry):
+                    need(other, (-at, 0, ident), at)
+        self.batches: dict[int, list[int]] = {}
+        for ident in sorted(due):
+            self.batches.setdefault(due[ident], []).append(ident)
+
+    def _held(self, ident: int, entry: Entry) -> Iterator[Any]:
+        """What a record holds: ids, and (id, name) of what is no value of the tape."""
+        form, arity = entry.form, len(entry.arguments)
+        for name in form.saved:
+            places = positions(form.primitive, name, arity)
+            for k in places:
+                if type(entry.arguments[k]) is int:
+                    yield self.entries.ident(entry.arguments[k], self.start)
+            if not places:
+                yield ident if name == "out" and not form.primitive.outputs else (ident, name)
+
+    def stretches(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The last and the first record of each stretch that is reversed at once, the last stretch first: what is
+        executed is due at its last record."""
+        tops = sorted({stop - 1, *self.batches}, reverse=True) if stop > start else []
+        for top, below in zip(tops, [*tops[1:], start - 1], strict=False):
+            yield top, below + 1
+
+    def over(self, key: Any, low: int) -> bool:
+        """Whether something is read no more, once the records from ``low`` on have been made."""
+        return self.last.get(key, (-low, 1, 0)) <= (-low, 1, 0)
+
+
+@define(eq=False)
+class KeptReplayer(Replayer):
+    """Executes the entries of one step in such an order."""
+
+    needs: Any = field(init=False, default=None)
+    order: Order = field(kw_only=True)
+    value: Callable[[Any], Any] = field(kw_only=True)
+    """Hands out what is kept."""
+    wanted: Mapping[int, int] = field(kw_only=True)
+    """The digests of what the pullbacks would have read."""
+    now: Time = (0, 0, 0)
+
+    def __attrs_post_init__(self) -> None:
+        self.start, self.operands = self.order.start, self.entries.operands_of(self.order.step)
+        self.at = self.order.step
+
+    def execute(self, at: int) -> None:
+        """Execute what is due at the time of record ``at``."""
+        order = self.order
+        with np.errstate(all="ignore"):  # the first run has warned where the user's own let it
+            for ident in order.batches.get(at, ()):
+                entry = order.entry(ident)
+                assert entry is not None  # what has none is kept
+                self.now = (-at, 0, ident)
+                arguments = self._arguments(entry)
+                try:
+                    self._execute(ident, entry, arguments)
+                except Exception as error:
+                    place = site_text(entry.skeleton[-1])
+                    say_where(error, f"as {entry.form.name}, called at {place}, was executed again")
+                    raise
+                self._require_same(ident, entry)
+                for used in {ident, *(a for a in arguments if type(a) is int)}:
+                    if order.last.get(used, self.now) <= self.now:
+                        self._release(used)
+
+    def record(self, ident: int, records: list[Any]) -> bool:
+        """Put a record in its place, with the values that it holds; whether there is one that is made again."""
+        entry = self.order.entry(ident)
+        if entry is None:
+            return False
+        records[ident] = self._record(ident, entry, self._arguments(entry, held=True))
+        self.residuals.pop(ident, None)
+        return True
+
+    def forget(self, low: int) -> None:
+        """Let go of what no record before ``low`` needs."""
+        for ident in [ident for ident in self.env if self.order.over(ident, low)]:
+            self._release(ident)
+
+    def _release(self, ident: int) -> None:
+        self.env.pop(ident, None)
+        self.base.pop(ident, None)
+
+    def _arguments(self, entry: Entry, *, held: bool = False) -> list[Any]:
+        """As in every replay; those that are kept are fetched, of a record (``held``) the ones that it holds."""
+        arguments = super()._arguments(entry)
+        form = entry.form
+        places: Any = range(len(arguments))
+        if held:
+            places = [k for name in form.saved for k in positions(form.primitive, name, len(arguments))]
+        for k in places:
+            ident = arguments[k]
+            if type(ident) is int and ident not in self.env:
+                self.env[ident] = self.value(ident)
+        return arguments
+
+    def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
+        form = entry.form
+        if not positions(form.primitive, name, len(arguments)):
+            key: Any = ident if name == "out" and not form.primitive.outputs else (ident, name)
+            if key in self.order.read:
+                self.pinned.add(ident)
+                return self.value(key)
+        return super()._saved(name, ident, entry, arguments)
+
+    def _require_same(self, ident: int, entry: Entry) -> None:
+        """Raise :class:`ReplayError` where a value is another than the pullbacks would have read."""
+        wanted = self.wanted.get(ident)
+        if wanted is not None and bits_of(self.env[ident]) != wanted:
+            raise ReplayError(
+                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])}, gave other bytes when it was executed "
+                "again. The forward of a primitive must depend on nothing but its operands and parameters; what else "
+                "it reads must be one of them"
+            )
+
+    def _read_later(self, root: int, ident: int) -> bool:  # noqa: ARG002 - the order says at what time this is
+        return self.order.last_of.get(self.order.root(root), self.now) > self.now

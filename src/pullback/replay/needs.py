@@ -1,0 +1,119 @@
+"""Which values a replay must compute, and until when: ancestors of what the pullbacks read, no more.
+
+Steps that do the same, and after which the same is needed, share one :class:`StepNeeds`.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from pullback.replay.step_entries import FAR, HORIZON, Pattern, StepEntries
+
+LATER: Final = 1 << 62
+"""The place of a use that comes after the step."""
+
+
+@frozen(eq=False)
+class StepNeeds:
+    """The needs of one step; ids count from its first record."""
+
+    pattern: Pattern = field(repr=False)
+    after: frozenset[int]
+    """The values of the step, or from before it, that later steps read."""
+    values: frozenset[int]
+    """The places of what is computed."""
+    last_use: dict[int, int]
+    """Id to the place of the last entry that computes or saves with it."""
+    dropped: tuple[tuple[int, ...], ...]
+    """By place: the ids that nothing reads any more."""
+    before: frozenset[int]
+    """What is read, here or later, of the values that the steps before have made, but for the far ones."""
+    far: tuple[tuple[int, int], ...]
+    """The far values that are read here, each with the place of its last use."""
+
+
+@define(eq=False)
+class Needs:
+    """The needs of all steps of a chain."""
+
+    steps: list[StepNeeds] = field(factory=list)
+    far: dict[int, tuple[int, int]] = field(factory=dict)
+    """Values that are read from far: id to the step and place of the last entry that does."""
+
+    @classmethod
+    def of(cls, entries: StepEntries) -> "Needs":
+        """The needs of the steps that are over."""
+        needs = cls()
+        known: dict[Any, StepNeeds] = {}
+        after: frozenset[int] = frozenset()
+        still_near: dict[int, set[int]] = {}
+        for step in range(len(entries.cuts) - 2, -1, -1):  # an interrupt may have come before the last cut
+            pattern, start = entries.patterns[step], entries.cuts[step]
+            length = entries.cuts[step + 1] - start
+            read = {k + length for k in after}
+            read |= {k - start for k in still_near.pop(step, ())}
+            key = pattern, frozenset(read)
+            found = known.get(key) or pattern.kept.get(key[1])
+            if found is None:
+                found = known[key] = _of_step(pattern, key[1])
+                if entries.calls is not None:
+                    pattern.kept[key[1]] = found
+            needs.steps.append(found)
+            needs._read_far(entries, step, found, still_near)
+            after = found.before
+        needs.steps.reverse()
+        return needs
+
+    def _read_far(self, entries: StepEntries, step: int, found: StepNeeds, still_near: dict[int, set[int]]) -> None:
+        """Enter the far values that a step reads; ``still_near`` gets each at the last step from which it is not
+        far."""
+        for coded, place in found.far:
+            ident = entries.ident(coded, 0)
+            if ident not in self.far:
+                self.far[ident] = step, place
+                if ident >= entries.cuts[0]:
+                    still_near.setdefault(entries.step_of(ident) + HORIZON, set()).add(ident)
+
+    def reads_from(self, step: int, ident: int, entries: StepEntries) -> bool:
+        """Whether a step from ``step`` on reads a value."""
+        if step < len(self.steps) and ident >= entries.floor(step):
+            return ident - entries.cuts[step] in self.steps[step].before
+        return self.far.get(ident, (-1, -1))[0] >= step
+
+    def last_use(self, step: int, ident: int, entries: StepEntries) -> int:
+        """The place in ``step`` of the last use of a value, -1 where that was before."""
+        if ident >= entries.floor(step):
+            return self.steps[step].last_use.get(ident - entries.cuts[step], -1)
+        at, place = self.far.get(ident, (-1, -1))
+        return LATER if at > step else place if at == step else -1
+
+
+def _of_step(pattern: Pattern, after: frozenset[int]) -> StepNeeds:
+    """The needs of a step, where the values ``after`` are read later."""
+    values, last_use = set(after), dict.fromkeys(after, LATER)
+    for place in range(len(pattern.entries) - 1, -1, -1):
+        entry = pattern.entries[place]
+        if entry is None:
+            continue
+        saved = entry.saved_ids(place)
+        values |= saved
+        used: Iterable[int] = saved
+        if place in values:
+            used = (*saved, *entry.ids())
+            values.update(entry.ids())
+        for value in used:
+            last_use.setdefault(value, place)
+    dropped = (
+        () if entry is None else tuple(k for k in {*entry.ids(), place} if k >= FAR and last_use.get(k, -1) <= place)
+        for place, entry in enumerate(pattern.entries)
+    )
+    return StepNeeds(
+        pattern=pattern,
+        after=after,
+        values=frozenset(k for k in values if k >= 0),
+        last_use=last_use,
+        dropped=tuple(dropped),
+        before=frozenset(k for k in last_use if FAR <= k < 0),
+        far=tuple((k, place) for k, place in last_use.items() if k < FAR),
+    )

@@ -1,0 +1,358 @@
+"""What re-executes the steps of a recorded program: entries, one for each record, shared between the steps that do the
+same.
+
+An id in an entry counts from the first record of its step, or, of a value made more than ``HORIZON`` steps before,
+stands as :data:`AROUND` below its own. So the entries of two steps that do the same are equal, and the same: a step
+beyond the first costs its cut, a pattern by reference, and the plain operands that differ from those of the pattern.
+Where a chain is one call of a function, values of the program around are numbered as they are met, in the place of
+their ids: then the entries of the next call are the same, too.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import starmap
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.rules.forms import FORMS, Form
+from pullback.rules.rule_names import positions
+from pullback.words.call_sites import site_text
+from pullback.words.sameness import same_content, same_parts
+
+AROUND: Final = 1 << 62
+"""Taken from an id that does not count from the step."""
+FAR: Final = -(1 << 61)
+"""What is below this is such an id."""
+HORIZON: Final = 16
+"""How many steps back ids count from the step that reads them."""
+MOST_PATTERNS: Final = 8
+"""How many of the newest patterns a step is compared with."""
+MOST_CALLED: Final = 24
+"""With how many a call is."""
+MOST_NEW: Final = 72
+"""After so many calls in a row that did each another thing, no more are compared."""
+
+
+@frozen(eq=False)
+class Operand:
+    """In the arguments of an entry: the plain operand ``place`` of its step."""
+
+    place: int
+
+
+_OPERANDS: dict[int, Operand] = {}
+
+
+def _operand(place: int) -> Operand:
+    """One for each place, for all threads: entries compare them by identity."""
+    found = _OPERANDS.get(place)
+    return _OPERANDS.setdefault(place, Operand(place)) if found is None else found
+
+
+@define(eq=False)
+class Entry:
+    """What re-executes one record, and what it needs to become a record again."""
+
+    skeleton: tuple[Any, ...]
+    """The record without the values it holds."""
+    arguments: tuple[Any, ...]
+    """Ids, and an :class:`Operand` for what is no value of the tape."""
+    params: Mapping[str, Any]
+    rerun: Any = None
+    """For a loop: the function that runs it again on the values of what entered."""
+    rest: tuple[Any, ...] | None = field(init=False)
+    """Of the record: what is neither an id nor a value that it holds; None for a loop."""
+    short: bool = field(init=False)
+    """Whether that is the call site alone."""
+
+    def __attrs_post_init__(self) -> None:
+        self.rest = _rest(self.skeleton)
+        self.short = self.rest is not None and len(self.rest) == 1
+
+    def says(self, record: tuple[Any, ...], arguments: Any, params: Any) -> bool:
+        """Whether this is the entry of a record with these arguments. The ids in it are those of the arguments, and
+        what it holds of the parameters need not be compared twice."""
+        return (
+            self.arguments == arguments
+            and self.skeleton[0] == record[0]
+            and (self.skeleton[-1] == record[-1] if self.short else self._says_the_rest(record))
+            and (not params or self.rest_holds_params or same_content(self.params, params))
+        )
+
+    def _says_the_rest(self, record: tuple[Any, ...]) -> bool:
+        return self.rest is not None and same_parts(self.rest, _rest(record) or ())
+
+    @property
+    def rest_holds_params(self) -> bool:
+        """Whether the rest of the record tells the parameters."""
+        return self.form.has_params or self.skeleton[0] in WRITE_OPCODES
+
+    @property
+    def form(self) -> Form:
+        """The form of the record."""
+        form: Form = FORMS[self.skeleton[0]]
+        return form
+
+    def ids(self) -> list[int]:
+        """The ids this entry reads."""
+        return [a for a in self.arguments if type(a) is int]
+
+    def saved_ids(self, place: int) -> set[int]:
+        """The ids whose values the record holds, its own, ``place``, for its output or a residual."""
+        if self.rerun is not None:
+            return {place}
+        form, arity = self.form, len(self.arguments)
+        found: set[int] = set()
+        for name in form.saved:
+            if name in form.primitive.operand_names:
+                given = map(self.arguments.__getitem__, positions(form.primitive, name, arity))
+                found |= {a for a in given if type(a) is int}
+            else:
+                found.add(place)
+        return found
+
+
+@define(eq=False)
+class Pattern:
+    """What steps have in common."""
+
+    entries: tuple[Entry | None, ...]
+    """By place in the step; None for a record that nothing re-executes."""
+    operands: tuple[Any, ...]
+    """The plain operands of the first of these steps; of a call, nothing in the place of each."""
+    kept: dict[Any, Any] = field(factory=dict)
+    """Of calls that do this, by what is read after them: what a replay needs, and what is known of them."""
+    n: int = 1
+    """How many calls have done this."""
+
+
+@define(eq=False)
+class Calls:
+    """What the calls of one function have in common."""
+
+    n: int = 0
+    """How many there were."""
+    patterns: tuple[Pattern, ...] = ()
+    """The newest."""
+    n_new: int = 0
+    """How many in a row did what none of these had done."""
+    may_miss: bool = False
+    """Whether calls count in which nothing re-executes some of the records."""
+
+    @property
+    def repeat(self) -> bool:
+        """Whether they do what others have done."""
+        return self.n_new < MOST_NEW
+
+
+NOTHING: Final = object()
+
+
+@define(eq=False)
+class StepEntries:
+    """The entries of one chain, step by step; those of the step under way are ``open``."""
+
+    cuts: "array[int]" = field(factory=lambda: array("q"))
+    """The first record of each step; behind the last, where the chain ends."""
+    patterns: list[Pattern] = field(factory=list)
+    """Of each step that is over."""
+    others: list[tuple[Any, ...] | None] = field(factory=list)
+    """Of each step: the places of the plain operands that are not those of the pattern, as one tuple, and these."""
+    open: list[Entry | None] = field(factory=list)
+    operands: list[Any] = field(factory=list)
+    """The plain operands of the step under way."""
+    start: int = 0
+    """Its first record."""
+    near: int = 0
+    """The first record of those whose ids count from it."""
+    followed: Pattern | None = None
+    """What the step under way is compared with."""
+    recent: list[Pattern] = field(factory=list)
+    places: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
+    calls: Calls | None = None
+    """Of a chain that is one call of a function."""
+    numbers: dict[int, int] = field(factory=dict)
+    """There: the number of each value of the program around, by its id."""
+    around: list[int] = field(factory=list)
+    """The ids of these."""
+
+    def first_line(self) -> str:
+        """The user's line of the first operation."""
+        first = next((entry for pattern in self.patterns for entry in pattern.entries if entry), None)
+        return "an unknown line" if first is None else site_text(first.skeleton[-1])
+
+    def begin(self, ident: int) -> None:
+        """The first step starts at record ``ident``."""
+        self.cuts.append(ident)
+        self.start = self.near = ident
+        if self.calls is not None and self.calls.patterns:
+            self.recent = [*self.calls.patterns]
+            self.followed = self.recent[0]
+
+    def cut(self, ident: int) -> None:
+        """The step under way is over, and another starts."""
+        pattern = self._pattern()
+        others = self._others(pattern)
+        self.patterns.append(pattern)
+        self.others.append(others)
+        self.cuts.append(ident)
+        self.open, self.operands, self.followed = [], [], pattern
+        self.start, self.near = ident, self.floor(len(self.patterns))
+
+    def _pattern(self) -> Pattern:
+        mine = self.open
+        for pattern in (self.followed, *self.recent):
+            if pattern is not None and len(pattern.entries) == len(mine) and _are(pattern.entries, mine):
+                if self.calls is not None:
+                    self.calls.n_new, pattern.n = 0, pattern.n + 1
+                return pattern
+        operands = self.operands if self.calls is None else [NOTHING] * len(self.operands)
+        made = Pattern(tuple(mine), tuple(operands))
+        self.recent = [made, *self.recent[: MOST_PATTERNS - 1]]
+        if self.calls is not None:
+            self.calls.n_new += 1
+            if all(entry.rerun is None if entry is not None else self.calls.may_miss for entry in mine):
+                self.calls.patterns = (made, *self.calls.patterns[: MOST_CALLED - 1])
+        return made
+
+    def _others(self, pattern: Pattern) -> tuple[Any, ...] | None:
+        differ = tuple(
+            k
+            for k, (a, b) in enumerate(zip(pattern.operands, self.operands, strict=True))
+            if a is not b and not same_content(a, b)
+        )
+        if not differ:
+            return None
+        return self.places.setdefault(differ, differ), *map(self.operands.__getitem__, differ)
+
+    # The step under way.
+    def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
+        """``record`` is made. ``arguments`` are its operands, as :meth:`coded` and :meth:`operand` give them."""
+        mine, place = self.open, ident - self.start
+        while len(mine) < place:
+            mine.append(None)
+        entry, followed = None, self.followed
+        if rerun is None:
+            if followed is not None and place < len(followed.entries):
+                entry = followed.entries[place]
+                if entry is not None and not entry.says(record, arguments, params):
+                    entry = None
+            if entry is None:
+                entry = self._other(place, record, arguments, params)
+        if entry is None:
+            entry = Entry(self._skeleton(record), arguments, params, rerun)
+        mine.append(entry)
+
+    def coded(self, ident: int) -> int:
+        """How a value stands in the entries of the step under way."""
+        if ident >= self.near:
+            return ident - self.start
+        if self.calls is None:
+            return ident - AROUND
+        number = self.numbers.get(ident)
+        if number is None:
+            number = self.numbers[ident] = len(self.around)
+            self.around.append(ident)
+        return number - AROUND
+
+    def ident(self, coded: int, start: int) -> int:
+        """The id that stands for a value in an entry of the step that starts at ``start``."""
+        if coded >= FAR:
+            return coded + start
+        return coded + AROUND if self.calls is None else self.around[coded + AROUND]
+
+    def _skeleton(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A record with its ids as they stand in entries, and without the values it holds."""
+        form = FORMS[record[0]]
+        first, saved = 1 + len(form.active), len(form.saved)
+        if form.wide:
+            return (record[0], tuple(map(self.coded, record[1])), *record[2:])
+        made = (record[0], *map(self.coded, record[1:first]), *(None,) * saved, *record[first + saved :])
+        if record[0] in WRITE_OPCODES:  # they hold their own id
+            return (*made[:-2], record[-2] - self.start, record[-1])
+        return made
+
+    def operand(self, value: Any) -> Operand:
+        """A plain operand is met."""
+        self.operands.append(value)
+        return _operand(len(self.operands) - 1)
+
+    def _other(self, place: int, record: Any, arguments: Any, params: Any) -> Entry | None:
+        """The entry of another pattern that begins as the step does, where it is this; that is followed then."""
+        for other in self.recent:
+            if other is not self.followed and place < len(other.entries):
+                entry = other.entries[place]
+                if entry is not None and entry.says(record, arguments, params) and _are(other.entries, self.open):
+                    self.followed = other
+                    return entry
+        return None
+
+    # The steps that are over.
+    def floor(self, step: int) -> int:
+        """The first record of those whose ids count from ``step``."""
+        return self.cuts[max(step - HORIZON, 0)]
+
+    def operands_of(self, step: int) -> tuple[Any, ...]:
+        """The plain operands of a step."""
+        operands, others = self.patterns[step].operands, self.others[step]
+        if others is None:
+            return operands
+        mixed = list(operands)
+        for place, value in zip(others[0], others[1:], strict=True):
+            mixed[place] = value
+        return tuple(mixed)
+
+    def step_of(self, ident: int) -> int:
+        """The step that a record is of."""
+        return bisect_right(self.cuts, ident) - 1
+
+    def get(self, ident: int) -> Entry | None:
+        """The entry of a record; None where nothing re-executes it."""
+        if not self.cuts or not self.cuts[0] <= ident:
+            return None
+        step = self.step_of(ident)
+        entries = self.patterns[step].entries if step < len(self.patterns) else self.open
+        place = ident - self.cuts[step]
+        return entries[place] if place < len(entries) else None
+
+    def record_of(self, ident: int) -> tuple[Any, ...] | None:
+        """The record ``ident`` without the values it holds."""
+        entry = self.get(ident)
+        return None if entry is None else self.recorded(entry, self.cuts[self.step_of(ident)])
+
+    def recorded(self, entry: Entry, start: int) -> tuple[Any, ...]:
+        """The skeleton of an entry with its own ids, in the step that starts at ``start``."""
+        skeleton, form = entry.skeleton, entry.form
+        if form.wide:
+            return (skeleton[0], tuple(self.ident(a, start) for a in skeleton[1]), *skeleton[2:])
+        last = 1 + len(form.active)
+        record = (skeleton[0], *(self.ident(a, start) for a in skeleton[1:last]), *skeleton[last:])
+        return (*record[:-2], start + record[-2], record[-1]) if record[0] in WRITE_OPCODES else record
+
+    def __iter__(self) -> Iterator[int]:
+        """The ids of all records that are re-executed."""
+        for step, start in enumerate(self.cuts):
+            entries = self.patterns[step].entries if step < len(self.patterns) else self.open
+            yield from (start + place for place, entry in enumerate(entries) if entry is not None)
+
+
+def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What a record tells beside ids and held values, of a write without its own id; None for a loop, which tells it in
+    objects."""
+    form = FORMS[record[0]]
+    if form.wide:
+        return None
+    rest = record[1 + len(form.active) + len(form.saved) :]
+    return (*rest[:-2], rest[-1]) if record[0] in WRITE_OPCODES else rest
+
+
+def _are(entries: Any, others: Any) -> bool:
+    """Whether the entries begin with these others."""
+    return all(starmap(_is, zip(entries, others, strict=False)))
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b

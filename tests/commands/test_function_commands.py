@@ -1,0 +1,92 @@
+"""``pullback profile``, ``plan``, ``saved`` and ``draw``."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from tests.commands.running import FUNCTION, run
+
+from pullback.commands.command_line_inputs import load_function
+
+PROFILE = ("profile", "model.py:misfit", "--arg", "c=c.npy", "--arg", "data=data.npy", "--repeat", "1")
+
+
+def test_profile_prints_the_table_for_a_function_of_ones_own(folder):
+    result = run(*PROFILE, "--policy", "SaveAll", "--policy", "Binomial(snapshots=3)", "--taylor", "--dot-product")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "gradient of misfit, by memory policy"
+    cells = [line.split()[:3] for line in lines if line.startswith(("SaveAll", "Binomial"))]
+    assert cells == [["SaveAll()", "0", "12"], ["Binomial(3)", "3", "33"]]
+    assert "predicted = measured to the byte, for every policy" in result.stdout
+    assert "[0/8] one plain forward run" in result.stderr
+
+
+def test_profile_as_json_with_a_number_and_another_parameter(folder):
+    result = run(*PROFILE, "--arg", "n=5", "--wrt", "data", "--policy", "SaveAll", "--json", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    (row,) = json.loads(result.stdout)["rows"]
+    assert row["same_bits"] is True
+
+
+def test_profile_takes_the_default_policies(folder):
+    result = run(*PROFILE, "--quiet")
+    assert [line.split()[0] for line in result.stdout.splitlines()[5:9]] == [
+        "SaveAll()",
+        "Recompute()",
+        "Binomial(10)",
+        "Binomial(30)",
+    ]
+
+
+def test_the_file_finds_its_neighbours(folder):
+    Path("neighbour.py").write_text("factor = 3.0\n", "utf-8")
+    Path("uses.py").write_text("from neighbour import factor\ndef f(x):\n    return (factor * x * x).sum()\n", "utf-8")
+    before = list(sys.path)
+    assert load_function("uses.py:f")(np.ones(2)) == 6.0
+    assert sys.path == before
+
+
+def test_plan_tells_what_a_policy_holds_and_which_to_take(folder):
+    text = run("plan", *FUNCTION, "--policy", "Binomial(3)").output
+    assert text.startswith("Binomial(3): peak ")
+    found = json.loads(run("plan", *FUNCTION, "--policy", "Binomial(3)", "--json").output)
+    assert found["policy"] == "Binomial(3)"
+    assert found["peak_bytes"] == sum(found["bytes_by_reason"].values())
+    advice = json.loads(run("plan", *FUNCTION, "--budget", "1 MB", "--json").output)
+    assert advice["peak_bytes"] <= advice["budget"] == 1_000_000
+    assert "take" in run("plan", *FUNCTION, "--budget", "1 MB").output
+    refused = run("plan", *FUNCTION, "--budget", "10 B")
+    assert refused.exit_code == 1
+    assert "too little for this program" in refused.output
+
+
+def test_saved_lists_what_is_held(folder):
+    assert "misfit holds" in run("saved", *FUNCTION).output
+    assert "... and " in run("saved", *FUNCTION, "--top", "1").output
+    sums = json.loads(run("saved", *FUNCTION, "--by", "line", "--json").output)
+    assert sum(group["nbytes"] for group in sums) == json.loads(run("saved", *FUNCTION, "--json").output)["total_bytes"]
+    assert "under Binomial(2) holds" in run("saved", *FUNCTION, "--policy", "Binomial(2)").output
+    refused = run("saved", *FUNCTION, "--by", "colour")
+    assert refused.exit_code == 1
+    assert "'colour'" in refused.output
+
+
+def test_draw_writes_schedules_and_graphs(folder):
+    assert "S state saved" in run("draw", "--policy", "Binomial(2)", "--steps", "6").output
+    assert "picture: s.svg" in run("draw", "--steps", "600", "--policy", "Binomial(2)", "--out", "s.svg").output
+    assert Path("s.svg").read_text("utf-8").startswith("<svg")
+    assert "fori_loop" in run("draw", *FUNCTION).output
+    run("draw", *FUNCTION, "--out", "graph.dot")
+    assert Path("graph.dot").read_text("utf-8").startswith("digraph")
+    for words, said in (
+        ((*FUNCTION, "--out", "graph.png"), "ends in .dot"),
+        ((*FUNCTION, "--out", "no/graph.dot"), "name a file in a folder that exists"),
+        ((), "give one of the two"),
+        ((*FUNCTION, "--steps", "3"), "give one of the two"),
+    ):
+        refused = run("draw", *words)
+        assert refused.exit_code == 2
+        assert said in refused.output

@@ -1,0 +1,71 @@
+"""The least cost where first computations and pullbacks keep their order, against the column opt_fixed of dag.json."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pullback.exact.on_demand import on_demand
+from pullback.graphs.fixed_order import COMPUTE, EVENT, KINDS, Event, FixedOrder, best_of_order
+from pullback.graphs.graph_machine import Operations
+
+ORACLE = json.loads((Path(__file__).parents[1] / "policies" / "oracles" / "dag.json").read_text("utf-8"))
+LISTS = ("isz", "sz", "fc", "bc", "pi", "po", "si", "so")
+ROWS = [(g, dict(zip(ORACLE["row_columns"], row, strict=True))) for g in ORACLE["graphs"] for row in g["rows"]]
+
+
+def mask(values):
+    return sum(1 << v for v in values)
+
+
+def problem(given, budget):
+    """First computations, the seed, pullbacks; what is computed at least once is paid, too."""
+    graph = Operations(**{name: given[name] for name in LISTS})
+    inputs, pulled = sum(graph.isz), 0
+    events = [Event(mask(reads), 1 << v, 0, inputs, inputs) for v, reads in enumerate(graph.po)]
+    events.append(Event(1 << graph.n - 1, 0, 0, inputs, inputs + graph.cotangent_bytes(0, seeded=True)))
+    for v in reversed(range(graph.n)):
+        before, pulled = inputs + graph.cotangent_bytes(pulled, seeded=True), pulled | 1 << v
+        during = inputs + graph.cotangent_bytes(pulled, seeded=True) + graph.sz[v]
+        events.append(Event(mask(graph.so[v]), 0, 0, before, during))
+    reads = [mask(row) for row in graph.po]
+    return FixedOrder(list(graph.sz), list(graph.fc), reads, [0] * graph.n, events, budget), graph.least_cost
+
+
+def test_every_row_has_the_least_cost():
+    for graph, row in ROWS:
+        order, once = problem(graph, row["budget"])
+        found = best_of_order(order, 0, float("inf"))
+        assert (-1 if found.done is None else found.cost + once) == row["opt_fixed"], (graph, row)
+        if found.done is not None:
+            way = [step for move in found.done for step in move]
+            assert order.cost_of(way) == found.cost
+            assert [step // KINDS for step in way if step % KINDS == EVENT] == list(range(len(order.events)))
+
+
+def test_on_demand_is_near_it():
+    ratios, missed = [], 0
+    for graph, row in ROWS:
+        if row["opt_fixed"] > 0:
+            order, once = problem(graph, row["budget"])
+            costs = [cost for cost, _ in on_demand(order, 0)]
+            missed += not costs
+            ratios += [(min(costs) + once) / row["opt_fixed"]] if costs else []
+    assert missed <= 1
+    assert min(ratios) >= 1
+    assert sum(ratios) / len(ratios) < 1.005
+    assert max(ratios) < 1.1
+
+
+def test_nothing_below_what_is_known():
+    order, _ = problem(*next((g, r["budget"]) for g, r in ROWS if r["opt_fixed"] > 0))
+    best = best_of_order(order, 0, float("inf"))
+    none = best_of_order(order, 0, float("inf"), best.cost)
+    assert (none.done, none.complete) == (None, True)
+    assert COMPUTE == 0
+
+
+@pytest.mark.parametrize("most_met", [0, 1])
+def test_a_search_that_ends_early_says_so(most_met):
+    order, _ = problem(*next((g, r["budget"]) for g, r in ROWS if r["opt_fixed"] > 0))
+    assert not best_of_order(order, 0, most_met).complete

@@ -1,0 +1,69 @@
+"""``pareto``: every point is what its policy gives when it is passed again; the frontier and the best by definition."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.commands.command_line_inputs import parse_policy
+from pullback.commands.shown import known_policies
+
+X = np.linspace(0.1, 1.0, 400)
+
+
+def loop(x):
+    return np.sum(pb.fori_loop(0, 60, lambda k, u: u + 0.1 * np.sin(u) * u, x))
+
+
+def plain(x):
+    for _ in range(12):
+        x = x + 0.1 * np.sin(x) * x
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("f", [loop, plain])
+def test_a_point_is_what_its_expression_gives(f):
+    curve = pb.pareto(f, X)
+    assert len(curve.points) >= 4
+    for point in curve.points:
+        policy = parse_policy(repr(point.policy), known_policies())
+        _, pull = pb.vjp(f, X, policy=policy)
+        pull(1.0)
+        assert pull.report.peak_bytes == point.peak_bytes == point.predicted_bytes
+        assert pull.report.n_forward == point.n_forward
+        assert point.seconds > 0
+        pull.close()
+    assert json.loads(json.dumps(curve.to_dict()))["points"][0]["policy"] == repr(curve.points[0].policy)
+
+
+def test_the_frontier_and_the_best():
+    curve = pb.pareto(loop, X, budgets=["60 kB", 100_000, "10 B"], policies=[pb.Binomial(4), "auto"], repeat=2)
+    assert len(curve.points) == 4, "a budget that is too little is left out"
+    assert [p.peak_bytes for p in curve.points] == sorted(p.peak_bytes for p in curve.points)
+    for point in curve.points:
+        beaten = any(p.peak_bytes <= point.peak_bytes and p.seconds < point.seconds for p in curve.points)
+        assert (point in curve.frontier) == (not beaten)
+    best = curve.best(100_000)
+    assert best.seconds == min(p.seconds for p in curve.points if p.peak_bytes <= 100_000)
+    with pytest.raises(pb.BudgetError, match="no policy of this curve holds 10 bytes or less; the least is") as caught:
+        curve.best(10)
+    assert caught.value.minimum_bytes == curve.points[0].peak_bytes
+    assert "Binomial(4)" in str(curve)
+    assert "Binomial(4)" in curve._repr_html_()
+
+
+def test_the_picture(tmp_path):
+    curve = pb.pareto(loop, X, budgets=["100 kB"])
+    curve.plot(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="repeat >= 1, got 0"):
+        pb.pareto(loop, X, repeat=0)
+    with pytest.raises(ValueError, match=r"budgets='some'; pass 'auto' or a list"):
+        pb.pareto(loop, X, budgets="some")
+    with pytest.raises(pb.PolicyError, match="needs a known length"):
+        pb.pareto(lambda x: np.sum(pb.while_loop(lambda u: pb.value(u[0]) < 4, lambda u: u * 1.5, x)), X,
+                  budgets=[], policies=[pb.Mixed(3)])  # fmt: skip

@@ -1,0 +1,133 @@
+"""One ``Budget`` over loops that follow one another: each that needs more than is free is told a figure once, which is
+enough for it; ``tracemalloc``'s peak stays within the bytes, and what is planned is what is booked."""
+
+import gc
+import tracemalloc
+import warnings
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.promises.test_budgets_bind import PARTS, SLACK, C, X, body_of
+
+import pullback as pb
+
+body = lru_cache(None)(body_of)
+FORMS = ("fori", "scan", "while", "steps")
+
+
+def looped(form, n, step, u, v):
+    if form == "fori":
+        return pb.fori_loop(0, n, lambda k, s: step(*s), (u, v))
+    if form == "scan":
+        (u, v), ys = pb.scan(lambda s, k: (step(*s), s[0][:3]), (u, v), np.arange(n))
+        return u + np.sum(ys), v
+    if form == "while":
+        return pb.while_loop(lambda s: pb.value(s[2]) < n, lambda s: (*step(*s[:2]), s[2] + 1), (u, v, 0))[:2]
+    for _ in pb.steps(n):
+        u, v = step(u, v)
+    return u, v
+
+
+def program(loops):
+    def f(x, c):
+        u, v = x * 1.5, np.cos(x)
+        for form, n, parts in loops:
+            u, v = looped(form, n, lambda u, v, parts=parts: body(parts)(u, v, c), u, v)
+        return np.sum(u * v)
+
+    return f
+
+
+def gradient(f, policy, x=X, *, heard):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)  # marked steps hold the constants that each of them reads
+        if not heard:
+            return pb.grad(f, policy=policy)(x, C), None
+        _, pull = pb.vjp(f, x, C, policy=policy)
+        return pull(1.0)[0], pull.report
+
+
+def enough(loops, nbytes, *, heard):
+    """These bytes, or those that are enough for every loop; each tells its own at most once."""
+    f = program(loops)
+    for _ in range(len(loops)):
+        try:
+            gradient(f, pb.Budget(nbytes), heard=heard)
+        except pb.BudgetError as error:
+            nbytes = error.minimum_bytes
+    gradient(f, pb.Budget(nbytes), heard=heard)
+    return nbytes
+
+
+def assert_binds(loops, arrays, heard):
+    f, budget = program(loops), enough(loops, arrays * X.nbytes, heard=heard)
+    for x in (X, X[::-1].copy()):
+        wanted, _ = gradient(f, pb.SaveAll(), x, heard=heard)
+        gc.collect()
+        tracemalloc.start()
+        found, _ = gradient(f, pb.Budget(budget), x, heard=heard)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert np.array_equal(found, wanted, equal_nan=True)
+        assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
+
+
+def assert_planned(loops, arrays):
+    f, policy = program(loops), pb.Budget(enough(loops, arrays * X.nbytes, heard=True))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        plan = pb.plan(f, X, C, policy=policy)
+    _, report = gradient(f, policy, heard=True)
+    assert (plan.n_forward, plan.bytes_by_reason) == (report.n_forward, report.bytes_by_reason)
+
+
+parts = st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=3).map(tuple)
+loops = st.lists(st.tuples(st.sampled_from(FORMS), st.integers(1, 30), parts), min_size=2, max_size=3)
+checked = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def heard_without_steps(loops, heard):
+    """What marked steps begin with is not known beforehand, and is held for another reverse pass."""
+    return heard and all(form != "steps" for form, _, _ in loops)
+
+
+@given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
+@example(loops=[("fori", 20, (3,)), ("fori", 10, (0, 3, 10))], arrays=40, heard=False)
+@example(loops=[("while", 12, (0,)), ("steps", 9, (3,)), ("scan", 9, (2, 0))], arrays=8, heard=False)
+@settings(checked, max_examples=2)
+def test_drawn_rows_bind(loops, arrays, heard):
+    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+
+
+@pytest.mark.slow
+@given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
+@settings(checked, max_examples=100)
+def test_many_drawn_rows_bind(loops, arrays, heard):
+    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+
+
+@given(loops=loops, arrays=st.integers(8, 200))
+@example(loops=[("fori", 20, (3,)), ("while", 10, (0, 3, 10)), ("fori", 20, (3,))], arrays=40)
+@settings(checked, max_examples=1)
+def test_drawn_rows_are_planned(loops, arrays):
+    assert_planned(loops, arrays)
+
+
+@pytest.mark.slow
+@given(loops=loops, arrays=st.integers(8, 200))
+@settings(checked, max_examples=100)
+def test_many_drawn_rows_are_planned(loops, arrays):
+    assert_planned(loops, arrays)
+
+
+def test_ample_bytes_cost_nothing_and_fewer_are_shared():
+    loops = [("fori", 30, (3,)), ("fori", 30, (3,))]
+    f = program(loops)
+    _, ample = gradient(f, pb.Budget("100 MB"), heard=True)
+    assert ample.n_forward == 60
+    steps = [gradient(f, pb.Budget(int(k * X.nbytes)), heard=True)[1].n_forward for k in (30, 50, 80, 120)]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[1] <= 140
