@@ -2,5 +2,5 @@
 
 May import: words, rules, machine, policies, recording, primitives.shaping, primitives.elementwise,
 primitives.selecting, memory, tracing, loops, transforms, sparsity, testing.comparing, testing.gradients.
-May be imported by: planning, demos, commands, the public faces.
+May be imported by: planning, reports, demos, commands, the public faces.
 """

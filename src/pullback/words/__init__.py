@@ -5,5 +5,5 @@ May be imported by: backends, rules, optima, graphs, machine, policies, choosing
 primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
 primitives.curves, memory, tracing, bodies, replay, exact, shadow, staging, plain, calls, loops, resuming, transforms,
 sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies, inspect, planning,
-demos, commands, the public faces.
+reports, demos, commands, the public faces.
 """
