@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -18,6 +19,14 @@ FLAGS = (
 ).split()
 PATIENCE = 30.0
 """Seconds for an answer."""
+AT_THE_PLACE = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for end, place in zip(ends, (3, 4)):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The browser looks for its pipe at the descriptors 3 and 4."""
 
 
 def chromium():
@@ -133,16 +142,8 @@ def browsing():
     reads, send = os.pipe()
     receive, writes = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        # The pipe is to be at the descriptors 3 and 4, where the browser looks for it.
-        command = [
-            "sh",
-            "-c",
-            f'exec "$@" 3<&{reads} 4>&{writes}',
-            "sh",
-            chromium(),
-            *FLAGS,
-            f"--user-data-dir={folder}",
-        ]
+        command = [sys.executable, "-c", AT_THE_PLACE, str(reads), str(writes)]
+        command += [chromium(), *FLAGS, f"--user-data-dir={folder}"]
         process = subprocess.Popen(
             [*command, "about:blank"], pass_fds=(reads, writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -1,5 +1,6 @@
 """What a report shows, measured: plain values, ready to be written into the page."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,8 @@ from pullback.words.specs import spec_of
 
 LARGEST_PICTURE = 400_000
 """Characters of a schedule's picture; a larger one is left out, and the page says so."""
+MOST_ROWS = 200
+"""Rows of the table of saved values; of more, those that are alike become one, and the page says so."""
 PARTS = "profile", "curve", "timelines", "saved", "sources"
 
 
@@ -167,12 +170,32 @@ def _picture(policy: MemoryPolicy) -> str:
 
 
 def _saved(table: Saved, under: str) -> dict[str, Any]:
-    """The table, with the place of each row as it is shown."""
-    rows = [row | {"where": each.where} for row, each in zip(table.to_dict()["rows"], table.rows, strict=True)]
+    """The table, with the place of each row as it is shown, and in how many buffers it is. Rows that differ in the
+    number of a node alone are one where there are too many."""
+    rows = [
+        row | {"where": each.where, "buffers": each.steps}
+        for row, each in zip(table.to_dict()["rows"], table.rows, strict=True)
+    ]
+    folded = _folded(rows) if len(rows) > MOST_ROWS else rows
     return {
         "total_bytes": table.total_bytes,
         "argument_bytes": table.argument_bytes,
         "policy": under,
-        "rows": rows,
+        "rows": folded,
+        "n_rows": len(rows),
         "choices": [str(choice) for choice in table.choices],
     }
+
+
+def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for all of the same line, operation, slot, reason and spec."""
+    found: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("where", "primitive", "name", "reason", "spec", "loop", "is_argument"))
+        before = found.get(key)
+        if before is None:
+            found[key] = row | {"origin": re.sub(r"^%\d+ ", "", row["origin"])}
+        else:
+            before["nbytes"] += row["nbytes"]
+            before["buffers"] += row["buffers"]
+    return list(found.values())

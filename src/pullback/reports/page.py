@@ -1,6 +1,7 @@
 """The page itself: one file with style, program, charting library and data, which asks the network for nothing."""
 
 import json
+import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,8 @@ ROOM: Final = files("pullback.reports")
 def page_of(contents: dict[str, Any], version: str) -> str:
     """The page as text, of what ``Contents.to_dict`` gives.
 
-    The charts are uPlot's (https://github.com/leeoniya/uPlot, MIT licence), whose file is part of the page.
+    The charts are uPlot's (https://github.com/leeoniya/uPlot, MIT licence): ``uplot/`` holds the files of the npm
+    package uplot 1.6.32 as they are, and the page has them in it.
     """
     data = json.dumps(contents, separators=(",", ":"))
     parts = {
@@ -27,10 +29,8 @@ def page_of(contents: dict[str, Any], version: str) -> str:
         # Within a script nothing is escaped, and "</script" or "<!--" in a text of the user's would end it.
         "DATA": data.replace("<", "\\u003c"),
     }
-    text = _read("page.html")
-    for name, part in parts.items():
-        text = text.replace(f"@@{name}@@", part, 1)
-    return text
+    # In one pass: a part may hold what looks like the name of another.
+    return re.sub("@@([A-Z_]+)@@", lambda found: parts[found[1]], _read("page.html"))
 
 
 def require_writable(path: Path) -> None:
