@@ -105,10 +105,14 @@ def test_draw_writes_schedules_and_graphs(folder):
     assert "picture: s.svg" in run("draw", "--steps", "600", "--policy", "Binomial(2)", "--out", "s.svg").output
     assert Path("s.svg").read_text("utf-8").startswith("<svg")
     assert "fori_loop" in run("draw", *FUNCTION).output
-    run("draw", *FUNCTION, "--out", "graph.dot")
-    assert Path("graph.dot").read_text("utf-8").startswith("digraph")
+    for name, begin in (("g.dot", "digraph"), ("g.mmd", "flowchart TB"), ("g.svg", "<svg"), ("g.txt", "misfit: ")):
+        assert f"picture: {name}" in run("draw", *FUNCTION, "--out", name, "--cotangents").output
+        assert Path(name).read_text("utf-8").startswith(begin)
+        assert "|ct| " in Path(name).read_text("utf-8")
+    assert "operations of a function are drawn as one" in run("draw", *FUNCTION, "--fold", "functions").output
     for words, said in (
-        ((*FUNCTION, "--out", "graph.png"), "ends in .dot"),
+        ((*FUNCTION, "--out", "graph.png"), "ends in .svg, .mmd, .dot, .txt"),
+        (("--steps", "3", "--out", "schedule.dot"), "ends in .svg"),
         ((*FUNCTION, "--out", "no/graph.dot"), "name a file in a folder that exists"),
         ((), "give one of the two"),
         ((*FUNCTION, "--steps", "3"), "give one of the two"),

@@ -25,6 +25,8 @@ from pullback.commands.shown import (
 from pullback.inspect.graph_of_tape import record
 from pullback.inspect.profile_table import Profile, profile
 from pullback.inspect.saved_values import saved
+from pullback.pictures.folded_graph import FOLDS
+from pullback.pictures.graph_drawing import SUFFIXES
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
 from pullback.reports.contents import contents_of
@@ -152,41 +154,50 @@ def saved_command(
 @ARGUMENTS
 @POLICY
 @click.option("--steps", type=click.IntRange(min=0), help="Draw the schedule of the policy over so many steps.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write: .svg, or .dot.")
+@click.option("--fold", type=click.Choice(FOLDS), default="auto", help="What becomes one box in a large graph.")
+@click.option("--cotangents", is_flag=True, help="Say how much each value influences the output.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write: .svg; of a graph also .mmd, .dot.",
+)
 def draw_command(
-    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, out: Path | None
-) -> None:
+    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, fold: str,
+    cotangents: bool, out: Path | None,
+) -> None:  # fmt: skip
     """The schedule of a policy, or the graph of a function, as text or as a picture.
+
+    A large graph is folded, and says so: the steps of a loop onto one, then the operations of each function. Its form
+    is that of the file's name: SVG (which needs the extra plot), Mermaid (.mmd), Graphviz (.dot) or text (.txt).
 
     \b
     pullback draw --policy 'Binomial(3)' --steps 20
     pullback draw --policy 'Binomial(20)' --steps 4000 --out schedule.svg
-    pullback draw model.py:misfit --arg c=velocity.npy --out graph.dot
+    pullback draw model.py:misfit --arg c=velocity.npy --cotangents --out graph.svg
     """  # noqa: D301  see plan_command
     if (function is None) == (steps is None):
         raise BadInputError("draw takes FILE.py:FUNCTION for its graph, or --steps for a schedule; give one of the two")
     with one_line_errors():
         if out is not None:
+            require_suffix(out, SUFFIXES if steps is None else (".svg",))
             require_writable(out)
+        drawing: Any
         if steps is not None:
             drawing = (parsed(policy) or known_policies()["SaveAll"]()).schedule(steps).draw()
-            text, picture, suffix = drawing.text, drawing.svg, ".svg"
         else:
             f, args = loaded(str(function), arguments)
-            graph = record(f, *args)
-            text, picture, suffix = str(graph), graph.to_dot(), ".dot"
+            drawing = record(f, *args, cotangents=cotangents).draw(fold=fold)
         if out is None:
-            click.echo(text)
+            click.echo(str(drawing))
         else:
-            written(picture, out, suffix)
+            click.echo(f"picture: {drawing.save(out)}")
 
 
-def written(text: str, path: Path, suffix: str) -> None:
-    """Write a picture to a file of its kind, and say where."""
-    if path.suffix != suffix:
-        raise InputFileError(f"{path} is to hold a picture in the form {suffix}; name a file that ends in {suffix}")
-    path.write_text(text, "utf-8")
-    click.echo(f"picture: {path}")
+def require_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Raise :class:`InputFileError` where the name of a picture does not say a form that it can have."""
+    if path.suffix not in suffixes:
+        forms = ", ".join(suffixes)
+        raise InputFileError(f"{path} is to hold a picture; name a file that ends in {forms}")
 
 
 def loaded(function: str, arguments: Sequence[str]) -> tuple[FileFunction, tuple[Any, ...]]:

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_functions import LOOP
 from pullback.loops.loop_record import LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
+from pullback.pictures.adjoint_norms import adjoint_norms
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.recorder import INPUT
@@ -38,15 +40,21 @@ Record = tuple[Any, ...]
 
 
 @public
-def record(f: Callable[..., Any], *args: Any) -> Graph:
+def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph:
     """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
     arguments reaches, in order.
 
     It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
-    save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
+    save-all. A loop function is one node with its number of steps. With ``cotangents`` it is reversed, too, from a
+    cotangent of ones, and the graph has the norm of each value's cotangent: which values influence the output, and by
+    how much. Raises what ``f`` raises; ``PullbackError`` for cotangents within a ``checkpoint``.
     """
     with traced_once(f, args) as (traced, _):
-        return graph_of(traced, f)
+        graph = graph_of(traced, f)
+        if not cotangents:
+            return graph
+        outs = [handle for _, handle in _outputs(traced) if handle is not None]
+        return evolve(graph, adjoints=adjoint_norms(traced, outs))
 
 
 @contextmanager

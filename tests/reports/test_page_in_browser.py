@@ -149,7 +149,7 @@ def test_a_line_of_the_source_filters_the_table(browser, page):
     browser.open(page, 420)
     browser.click("#source div.held .number")
     number = text(browser, "#source div.held .number")
-    assert browser.run("document.querySelector('#saved input').value") == f"test_browser.py:{number}"
+    assert browser.run("document.querySelector('#saved input').value") == f"test_page_in_browser.py:{number}"
     assert column(browser, 4)
 
 
