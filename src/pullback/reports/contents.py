@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from attrs import asdict, define, field
+from attrs import define, field
 
 from pullback.inspect.profile_measurements import Program, Watched, make_program, seed_of
 from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
@@ -27,6 +27,11 @@ LARGEST_PICTURE = 400_000
 """Characters of a schedule's picture; a larger one is left out, and the page says so."""
 MOST_ROWS = 200
 """Rows of the table of saved values; of more, those that are alike become one, and the page says so."""
+SHOWN = (
+    "policy snapshots n_forward recompute_factor predicted_bytes peak_bytes rss_bytes seconds cpu_seconds ratio "
+    "taylor_rate dot_product_error same_bits"
+).split()
+"""What the page shows of a row of the profile."""
 PARTS = "profile", "curve", "timelines", "saved", "sources"
 
 
@@ -98,7 +103,11 @@ def contents_of(
             measured = profile(
                 f, *args, policies=compared, argnums=tuple(argnums), repeat=repeat, progress=progress, **options
             )
-            found.parts["profile"] = asdict(measured) | {"notes": measured.table().notes}
+            found.parts["profile"] = {
+                "rows": [{name: getattr(row, name) for name in SHOWN} for row in measured.rows],
+                "forward_seconds": measured.forward_seconds,
+                "notes": measured.table().notes,
+            }
         with _part(found, "curve"):
             tell("the curve of memory against time", 0, len(compared) + 3)
             budgets = pareto(program.call, *program.active, policies=(), argnums=tuple(range(len(program.active))))
