@@ -194,10 +194,12 @@ def test_too_large_a_graph_says_so():
     n = 700
     nodes = [Node(0, "input"), *(Node(k, f"op{k}", (k - 1,)) for k in range(1, n))]
     graph = graph_from("long", nodes, [None] * n, 1, ())
+    unfolded = graph.draw(fold="off")
     with pytest.raises(
-        pb.PullbackError, match=r"long has 700 boxes, more than the 600 .*; fold it: draw\(fold='auto'\)"
+        pb.PullbackError, match=r"long: .* has 700 boxes, more than the 600 .*; fold it, draw\(fold='auto'"
     ):
-        graph.draw(fold="off")
+        _ = unfolded.svg
+    assert unfolded.dot.count("->") == n - 1
     assert len(graph.draw().picture.boxes) == 2
 
 

@@ -212,8 +212,8 @@ class Graph:
         of these: ``"steps"``, ``"functions"``, or ``"off"``. With ``cotangents`` (default: where they were recorded)
         every box tells the norm of its cotangent, by which it influences the output.
 
-        Raises ``PullbackError`` where more than 600 boxes are left, where cotangents are asked for that were not
-        recorded, and, when the SVG is asked for, where the layout library (extra ``plot``) is missing.
+        Raises ``PullbackError`` where cotangents are asked for that were not recorded, and, when the SVG is asked for,
+        where more than 600 boxes are left or the layout library (extra ``plot``) is missing.
         """
         if cotangents and self.adjoints is None:
             raise PullbackError(

@@ -16,8 +16,6 @@ from pullback.words.errors import PullbackError
 
 MOST: Final = 60
 """Boxes that are read at a glance; a graph of more is folded."""
-TOO_MANY: Final = 600
-"""Boxes that no layout makes readable."""
 FOLDS: Final = ("auto", "off", "steps", "functions")
 
 
@@ -59,8 +57,7 @@ class Picture:
 
 
 def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
-    """The :class:`Picture` of a graph. Raises ``PullbackError`` for another word than those of ``FOLDS``, and where
-    unfolded it has too many boxes."""
+    """The :class:`Picture` of a graph. Raises ``PullbackError`` for another word than those of ``FOLDS``."""
     if fold not in FOLDS:
         raise PullbackError(f"draw(fold={fold!r}) takes one of {', '.join(map(repr, FOLDS))}")
     n, notes = len(graph.nodes), list[str]()
@@ -74,12 +71,6 @@ def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
     if fold == "functions" or (fold == "auto" and len(groups) > MOST):
         stretches, groups = [], _grouped(n, _by_function(graph))
         notes = [f"folded: of {n} nodes, the operations of a function are drawn as one"]
-    if len(groups) > TOO_MANY:
-        remedy = "fold it: draw(fold='auto')" if fold == "off" else "record a smaller part of the program"
-        raise PullbackError(
-            f"the graph of {graph.name} has {len(groups)} boxes, more than the {TOO_MANY} that can be laid out; "
-            f"{remedy}"
-        )
     boxes = tuple(_box(graph, number, group, stretches, adjoints) for number, group in enumerate(groups.items()))
     return Picture(
         graph.title, boxes, tuple(_arrows(graph, groups)), tuple(_step_text(graph, each) for each in stretches),

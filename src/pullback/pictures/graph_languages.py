@@ -7,9 +7,12 @@ from xml.sax.saxutils import escape
 
 from pullback.pictures.folded_graph import Box, Picture
 from pullback.pictures.graph_layout import Layout, Point, laid_out
+from pullback.words.errors import PullbackError
 
 CHARACTER, LINE, PADDING, TOP = 7.5, 15.0, 9.0, 34.0
 """Pixels: of a character and a line of the text, around it in a box, and above the boxes for the title."""
+TOO_MANY: Final = 600
+"""Boxes that no layout makes readable."""
 STYLE: Final = """
 text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #24292f } .title { font-weight: 600 }
 .paper { fill: #ffffff } .box { fill: #eef3f8; stroke: #57606a } .input { fill: #e3f3e6 } .loop { fill: #fdf0d5 }
@@ -31,7 +34,15 @@ HEAD: Final = (
 
 def svg_of(picture: Picture) -> str:
     """The picture as SVG. A blue border marks what saves something, a dashed one an output, a dashed arrow a value
-    that goes to the next step; a red bar is as long as the cotangent is large, on a logarithmic scale."""
+    that goes to the next step; a red bar is as long as the cotangent is large, on a logarithmic scale.
+
+    Raises ``PullbackError`` for more than 600 boxes, and where the layout library is missing.
+    """
+    if len(picture.boxes) > TOO_MANY:
+        raise PullbackError(
+            f"the picture of {picture.title} has {len(picture.boxes)} boxes, more than the {TOO_MANY} that can be laid "
+            "out; fold it, draw(fold='auto') or draw(fold='functions'), or take its .dot for Graphviz"
+        )
     sizes = {box.key: _size(box) for box in picture.boxes}
     layout = laid_out(sizes, picture.arrows)
     carried = [arrow for arrow in picture.arrows if arrow.carried]
