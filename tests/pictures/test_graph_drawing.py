@@ -231,6 +231,52 @@ def test_stretches_that_repeat(entries, found):
     assert [tuple(stretch) for stretch in repeated_stretches(entries)] == found
 
 
+def test_a_loop_function_shows_one_of_its_steps():
+    def f(x):
+        c = x * x
+
+        def body(k, state):
+            u, total = state
+            v = u + 0.1 * np.sin(c * u)
+            return v, total + np.sum(v)
+
+        return pb.fori_loop(0, 10, body, (x, 0.0))[1]
+
+    graph = pb.record(f, X, cotangents=True)
+    drawing, n = graph.draw(), line_of(f)
+    (text,) = drawing.picture.steps
+    assert text == f"one of 10 steps of fori_loop at test_graph_drawing.py:{n + 7}, at a cut 64 B live"
+    listed = drawing.text.split(f"--- {text} ---\n")[1].splitlines()
+    assert [line.split()[1] for line in listed] == [
+        "input", "input", "captured", "multiply(%2,", "sin(%3)", "multiply(_,", "add(%0,", "reduce_sum(%6)", "add(%1,"
+    ]  # fmt: skip
+    assert listed[2] == f"%2  captured %1       float64[8]{' ' * 24}test_graph_drawing.py:{n + 4}"
+    inside = [box for box in drawing.picture.boxes if box.step == 0]
+    assert [box.kind for box in inside[:3]] == ["input", "input", "operation"]
+    carried = [(a.source - inside[0].key, a.target - inside[0].key) for a in drawing.picture.arrows if a.carried]
+    assert carried == [(6, 0), (8, 1)]
+    assert 'class="none"' in drawing.svg  # of the state that is not returned, and of nothing in the body
+    assert drawing.svg.count('class="none"') == 1
+    assert f'subgraph steps0["{text}"]' in drawing.mermaid
+
+
+@pytest.mark.parametrize(
+    ("f", "labels"),
+    [
+        (lambda x: np.sum(pb.scan(lambda c, r: (c * r, c + r), x[0], x)[1]), ["state[0]", "xs"]),
+        (lambda x: np.sum(pb.while_loop(lambda u: np.sum(pb.value(u)) < 99, lambda u: u * 1.5, x)), ["state[0]"]),
+        (lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: pb.fori_loop(0, 2, lambda j, v: v * v, u), x)), ["state[0]"]),
+        (lambda x: np.sum(pb.fori_loop(0, 60, lambda k, u: u + 0.1 * np.sin(u), x)), ["state[0]"]),
+        (lambda x: pb.fori_loop(0, 3, lambda k, u: (u[1], u[0]), (1.0, x[0]))[0], ["state[0]", "state[1]"]),
+    ],
+)
+def test_every_loop_function_shows_its_state(f, labels):
+    (loop,) = (node for node in pb.record(f, X) if node.steps is not None)
+    assert [node.detail for node in loop.body.graph.inputs] == labels
+    assert all(value.spec is not None for value in loop.body.graph.values[: len(labels)])
+    assert pb.record(f, X).draw().svg
+
+
 def test_the_function_of_a_line_is_the_innermost():
     assert function_at(__file__, line_of(squares)) == "squares in test_graph_drawing.py"
     assert function_at(__file__, 1) == "test_graph_drawing.py"

@@ -63,6 +63,8 @@ class Node:
     steps: Steps | None = None
     n_outputs: int = 1
     """More than one: the value is a tuple, and the components that are used are nodes of their own."""
+    body: "Body | None" = None
+    """One step of a loop function."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -286,6 +288,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph of {self.title}>"
+
+
+@frozen
+class Body:
+    """One step of a loop function as a graph of its own, and which of its values the next step begins with: pairs of
+    the value and the input that it becomes."""
+
+    graph: Graph
+    carried: tuple[tuple[int, int], ...]
 
 
 def place_text(file: str, line: int) -> str:

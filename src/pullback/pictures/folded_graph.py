@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pullback.memory.ledger import mib
 from pullback.pictures.repeated_stretches import Stretch, repeated_stretches
@@ -16,6 +16,8 @@ from pullback.words.errors import PullbackError
 
 MOST: Final = 60
 """Boxes that are read at a glance; a graph of more is folded."""
+NO_INFLUENCE: Final = "no influence"
+"""What is said of a value on which no output depends."""
 FOLDS: Final = ("auto", "off", "steps", "functions")
 
 
@@ -71,11 +73,25 @@ def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
     if fold == "functions" or (fold == "auto" and len(groups) > MOST):
         stretches, groups = [], _grouped(n, _by_function(graph))
         notes = [f"folded: of {n} nodes, the operations of a function are drawn as one"]
-    boxes = tuple(_box(graph, number, group, stretches, adjoints) for number, group in enumerate(groups.items()))
-    return Picture(
-        graph.title, boxes, tuple(_arrows(graph, groups)), tuple(_step_text(graph, each) for each in stretches),
-        tuple(notes),
-    )  # fmt: skip
+    boxes = [_box(graph, number, group, stretches, adjoints) for number, group in enumerate(groups.items())]
+    arrows, texts = _arrows(graph, groups), [_step_text(graph, each) for each in stretches]
+    for number, members in enumerate(groups.values()):
+        node = graph.nodes[members[0]]
+        if len(members) == 1 and node.body is not None and len(node.body.graph) <= MOST:
+            texts.append(f"one of {node.steps.n} steps of {boxes[number].title} at {node.where}, "
+                         f"at a cut {mib(node.steps.state_bytes)} live")  # fmt: skip
+            _add_body(node.body, number, len(texts) - 1, boxes, arrows)
+    return Picture(graph.title, tuple(boxes), tuple(arrows), tuple(texts), tuple(notes))
+
+
+def _add_body(body: Any, loop: int, step: int, boxes: list[Box], arrows: list[Arrow]) -> None:
+    """The operations of a step of a loop function, below the box of the loop."""
+    first, graph = len(boxes), body.graph
+    boxes += [evolve(_box(graph, first + k, (k, [k]), [], None), step=step) for k in range(len(graph))]
+    for node in graph:
+        arrows += [Arrow(loop, first + node.ident, False)] * (not node.reads)
+        arrows += [Arrow(first + k, first + node.ident, False) for k in dict.fromkeys(node.reads)]
+    arrows += [Arrow(first + last, first + entered, True) for last, entered in body.carried]
 
 
 def steps_of(graph: Any) -> list[Stretch]:
@@ -131,7 +147,7 @@ def _box(graph: Any, number: int, group: tuple[Any, list[int]], stretches: list[
     if held:
         lines.append(f"saves {mib(held)}")
     if adjoints is not None:
-        lines.append(f"|ct| {max(known):.3g}" if known else "no influence")
+        lines.append(f"|ct| {max(known):.3g}" if known else NO_INFLUENCE)
     lines += [first.where] if first.where else []
     step = next((k for k, each in enumerate(stretches) if each.start <= members[0] < each.stop), None)
     is_output = any(graph.values[k].is_output for k in members)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from pullback.pictures.folded_graph import Picture, folded, steps_of
+from pullback.pictures.folded_graph import MOST, NO_INFLUENCE, Picture, folded, steps_of
 from pullback.pictures.graph_languages import dot_of, mermaid_of, svg_of
 from pullback.words.errors import InputFileError, PullbackError
 
@@ -80,17 +80,20 @@ def draw_graph(graph: Any, fold: str, adjoints: Any) -> GraphDrawing:
 
 def _text(graph: Any, picture: Picture, adjoints: Any) -> str:
     """The listing, with the cuts between the steps of a Python loop; of a folded graph a line for each box."""
-    if len(picture.boxes) == len(graph.nodes):
+    if not picture.notes:
         lines = graph.listing(None).split("\n")
         if adjoints is not None:
             width = max(map(len, lines[1:-1]), default=0)
-            sizes = ["no influence" if size is None else f"|ct| {size:.3g}" for size in adjoints]
+            sizes = [NO_INFLUENCE if size is None else f"|ct| {size:.3g}" for size in adjoints]
             lines[1:-1] = [f"{line.ljust(width)}  {size}" for line, size in zip(lines[1:-1], sizes, strict=True)]
         live = graph.live_bytes()
         for stretch in reversed(steps_of(graph)):
             for step in range(stretch.n_steps - 1, 0, -1):
                 at = stretch.start + step * stretch.period
                 lines.insert(1 + at, f"--- cut before step {step}: {live[at - 1]:,} B live ---")
+        bodies = [node.body.graph for node in graph if node.body is not None and len(node.body.graph) <= MOST]
+        for text, body in zip(picture.steps, bodies, strict=True):
+            lines += [f"--- {text} ---", *body.listing(None).split("\n")[1:-1]]
         return "\n".join(lines)
     reads: dict[int, list[str]] = {}
     for arrow in picture.arrows:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape
 
-from pullback.pictures.folded_graph import Box, Picture
+from pullback.pictures.folded_graph import NO_INFLUENCE, Box, Picture
 from pullback.pictures.graph_layout import Layout, Point, laid_out
 from pullback.words.errors import PullbackError
 
@@ -96,7 +96,7 @@ def _boxes(picture: Picture, layout: Layout, sizes: dict[int, Point]) -> Iterato
         (x, y), (width, height) = layout.places[box.key], sizes[box.key]
         left, top, texts = x - width / 2, y - height / 2, (box.title, *box.lines)
         marks = " ".join(["box", box.kind, *(["saves"] * bool(box.saved_bytes)), *(["output"] * box.is_output)])
-        faint = ' class="none"' if shares and box.key not in shares else ""
+        faint = ' class="none"' if NO_INFLUENCE in box.lines else ""
         yield f"<g{faint}><title>{escape(', '.join(texts))}</title>"
         yield _rectangle(marks, left, top, width, height)
         if box.key in shares:
