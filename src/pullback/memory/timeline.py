@@ -201,6 +201,7 @@ def timed() -> Iterator[TimedLedger]:
     ledger = TimedLedger()
 
     def the_one(*, heard: bool) -> Ledger:
+        LEDGERS.set(Ledger)  # a gradient within the function has its own
         ledger.heard = heard
         return ledger
 
