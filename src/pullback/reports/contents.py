@@ -25,6 +25,8 @@ from pullback.words.specs import spec_of
 
 LARGEST_PICTURE = 400_000
 """Characters of a schedule's picture; a larger one is left out, and the page says so."""
+N_BUDGETS = 6
+"""Numbers of bytes that the curve has beside the compared policies."""
 MOST_ROWS = 200
 """Rows of the table of saved values; of more, those that are alike become one, and the page says so."""
 SHOWN = (
@@ -110,7 +112,9 @@ def contents_of(
             }
         with _part(found, "curve"):
             tell("the curve of memory against time", 0, len(compared) + 3)
-            budgets = pareto(program.call, *program.active, policies=(), argnums=tuple(range(len(program.active))))
+            between = _between([row.peak_bytes for row in measured.rows])
+            active = tuple(range(len(program.active)))
+            budgets = pareto(program.call, *program.active, budgets=between, policies=(), argnums=active)
             found.parts["curve"] = budgets.to_dict()["points"]
         with _part(found, "timelines"):
             found.parts["timelines"] = []
@@ -138,6 +142,13 @@ def _part(found: Contents, name: str) -> Iterator[None]:
     except Exception as error:
         found.failed = f"{name}: {type(error).__name__}: {error}"
         raise
+
+
+def _between(peaks: Sequence[int]) -> list[int]:
+    """Budgets from the least to the most that the compared policies hold, by equal factors. Still less is not asked
+    for: the least that is feasible may take a hundred times as long."""
+    most, least = max(peaks), max(1, min(*peaks, max(peaks) // 8))
+    return sorted({round(least * (most / least) ** (k / (N_BUDGETS - 1))) for k in range(N_BUDGETS)})
 
 
 def _argument_text(value: Any) -> str:
