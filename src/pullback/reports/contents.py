@@ -147,7 +147,8 @@ def _part(found: Contents, name: str) -> Iterator[None]:
 def _between(peaks: Sequence[int]) -> list[int]:
     """Budgets from the least to the most that the compared policies hold, by equal factors. Still less is not asked
     for: the least that is feasible may take a hundred times as long."""
-    most, least = max(peaks), max(1, min(*peaks, max(peaks) // 8))
+    most, least = max(peaks), min(peaks)
+    least = max(1, least if least < most else most // 8)
     return sorted({round(least * (most / least) ** (k / (N_BUDGETS - 1))) for k in range(N_BUDGETS)})
 
 
