@@ -2,5 +2,5 @@
 
 May import: words, rules, optima, machine, policies, choosing, recording, stores.
 May be imported by: tracing, exact, shadow, staging, plain, calls, loops, resuming, repeated, transforms, sparsity,
-solving, inspect, planning, commands, the public faces.
+solving, pictures, inspect, planning, reports, commands, the public faces.
 """

@@ -2,5 +2,5 @@
 
 May import: words, rules, policies, recording, memory, tracing, replay, plain, calls, repeated, loops.
 May be imported by: sparsity, solving, testing.gradients, testing.primitives, testing.policies, inspect, planning,
-demos, the public faces.
+reports, demos, the public faces.
 """
