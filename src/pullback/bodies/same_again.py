@@ -7,6 +7,7 @@ neither change anything nor be told apart from its last call. Whatever is not li
 """
 
 import dis
+import re
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.copies import faithful_copy
+from pullback.recording.handles import Handle
 from pullback.words.sameness import same_content
 
 MOST_BYTES = 65536
@@ -34,6 +36,9 @@ _PURE = frozenset(
     UNARY_POSITIVE UNPACK_EX UNPACK_SEQUENCE""".split()
 )
 """Instructions that read and change nothing but the stack and local names."""
+_WRITES = frozenset(("STORE_SLICE", "STORE_SUBSCR"))
+_LOCAL = re.compile("FAST|DEREF|CELL|CLOSURE")
+"""Instructions that have to do with local names."""
 _ATTRIBUTES = frozenset(
     """T all any astype clip conj conjugate copy cumprod cumsum diagonal dot dtype flatten imag items keys max mean
     min nbytes ndim prod ravel real repeat reshape shape size squeeze std sum swapaxes take trace transpose
@@ -83,6 +88,8 @@ class NotTheSameError(Exception):
 class Reads:
     """What a proved function reads from outside."""
 
+    steps: bool = False
+    """Whether it is the body of a loop (:func:`reads_of`)."""
     names: list[tuple[dict[str, Any], str, Any]] = field(factory=list)
     """Names of modules, with what they stand for."""
     missing: list[tuple[dict[str, Any], str]] = field(factory=list)
@@ -117,11 +124,25 @@ Behind = Callable[[Any], Any]
 """The function behind one that the library has made, which does nothing but differentiate it; None for any other."""
 
 
-def reads_of(f: Any, behind: Behind) -> Reads:
-    """What ``f`` reads from outside; raises :class:`NotTheSameError` where that cannot be said."""
-    reads = Reads()
+def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
+    """What ``f`` reads from outside; raises :class:`NotTheSameError` where that cannot be said.
+
+    Of ``steps`` of a loop it is said with less: they may read handles of the trace around, of which the loop knows that
+    they stay, and write to arrays. Who has run such a step has to ask afterwards whether all still holds: then the
+    writes have left what is read as it was, and so will those of every other run.
+    """
+    reads = Reads(steps)
     _function(f, reads, behind)
     return reads
+
+
+def uses_argument(code: CodeType, name: str) -> bool:
+    """Whether a function looks at one of its arguments, or hands it on."""
+    for one in dis.get_instructions(code):
+        value = one.argval
+        if (value == name or (type(value) is tuple and name in value)) and _LOCAL.search(one.opname):
+            return True
+    return False
 
 
 def _function(f: Any, reads: Reads, behind: Behind) -> None:
@@ -164,9 +185,9 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             if value not in code.co_cellvars:
                 raise NotTheSameError("it changes a name around it")
         elif name == "BINARY_OP":
-            if one.argrepr.endswith("="):
+            if one.argrepr.endswith("=") and not reads.steps:
                 raise NotTheSameError("it may change an array in place")
-        elif name not in _PURE:
+        elif name not in _PURE and not (reads.steps and name in _WRITES):
             raise NotTheSameError(f"it has the instruction {name}")
 
 
@@ -234,6 +255,8 @@ def _data(value: Any, reads: Reads) -> None:
     if type(value) is tuple:
         for part in value:
             _data(part, reads)
+    elif reads.steps and isinstance(value, Handle):
+        return
     elif type(value) is np.ndarray:
         if value.dtype.kind not in "fciub" or value.nbytes > MOST_BYTES:
             raise NotTheSameError("it reads a large array, or one of objects")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.loops.proved_steps import ProvedPass
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StepKind
 from pullback.loops.staged_steps import StagedSteps
@@ -137,6 +138,15 @@ class AtOnce:
         chain.state, chain.owned = state, True
         return True
 
+    def proved(self, chain: Any) -> ProvedPass | None:
+        """What carries out the actions of the chain without the body, where the last steps prove that it may rest."""
+        proof, run = self.staged.proof, self.pair[0]
+        if proof is None or self.left is not None or self.staged.run is not self.pair or not self._holds(run, chain.state):
+            return None
+        if not proof.repeats(run.values, run.constants):
+            return None
+        return ProvedPass(self, chain, proof, (run.values, run.constants))
+
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
         self.block.leave()
@@ -204,4 +214,8 @@ def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     ):
         return None
     sums = one.sums.totals(kind.ids)
-    return None if sums is None else AtOnce(staged, kind, one, sums)
+    if sums is None:
+        return None
+    if staged.proof is not None:
+        staged.proof.begins()
+    return AtOnce(staged, kind, one, sums)

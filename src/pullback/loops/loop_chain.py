@@ -1,12 +1,14 @@
 """The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
+from pullback.loops.proved_steps import FEWEST
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
 from pullback.loops.staged_step import StagedStep, StepTape, pull_back, same_tape
@@ -194,15 +196,17 @@ class LoopChain(Storing):
         self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
         self.at_once = None
 
-    def carry_out_known(self, numbers: Iterable[int]) -> None:
+    def carry_out_known(self, numbers: Sequence[int]) -> None:
         """Actions that have been checked before. States in memory are put there and taken from there at once, where
         nobody asks for what is booked."""
         if self.store.ledger.heard or not isinstance(self.store.tier(MEMORY), ByReference):
             carry_out_known(self, numbers)
             return
-        entries, each = self.store.entries, iter(numbers)
+        entries, at, n, random = self.store.entries, 0, len(numbers), self._random_now()
         try:
-            for code, step, stop in zip(each, each, each, strict=True):
+            while at < n:
+                code, step, stop = numbers[at : at + 3]
+                at += 3
                 if code == ADVANCE:
                     if self.at_once is None or not self.at_once.advance(self, step, stop):
                         self._rest()
@@ -210,6 +214,8 @@ class LoopChain(Storing):
                 elif code == AT_ONCE:
                     if not self._at_once(step):
                         self._each_for_itself(step)
+                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(self)) is not None:
+                        at = proved.carry_out(numbers, at, partial(Snapshot, random=random, items=[]))
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)
                 elif code == SAVE:

@@ -18,6 +18,7 @@ from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LoopRecord
+from pullback.loops.proved_steps import Proof
 from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.staged_steps import staged_steps
@@ -304,7 +305,8 @@ class _Loop:
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
         if policy.within is None:
-            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads)
+            proof = Proof(self.functions[0], self.name == "fori_loop")
+            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads, proof)
         else:
             steps.within, policy = policy.within, policy.between.at_call()
         state = [value_for(leaf, tape) for leaf in leaves]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
+from pullback.loops.proved_steps import FEWEST, recorded_on
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StagedStep
 from pullback.loops.staged_steps import StagedSteps
@@ -149,7 +150,9 @@ def _while_alike(
     function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
-    alone = steps.definition is LEAF
+    alone, proof = steps.definition is LEAF, staged.proof if stop - k >= FEWEST else None
+    if proof is not None:
+        proof.begins()
     starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
@@ -181,6 +184,10 @@ def _while_alike(
         staged.state = state = after
         take(StagedStep(kind, slots, k))
         k += 1
+        if proof is not None and k < stop and proof.repeats(run.values, run.constants):
+            given = run.values, run.constants, told
+            k, state = recorded_on(kind, given, proof, steps.verifier, k, stop, state, take)
+            staged.state = state
         if k == stop or not _begins_again(run, state):
             return k, state, None
 
