@@ -9,6 +9,7 @@ neither change anything nor be told apart from its last call. Whatever is not li
 import dis
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -138,11 +139,16 @@ def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
 
 def uses_argument(code: CodeType, name: str) -> bool:
     """Whether a function looks at one of its arguments, or hands it on."""
-    for one in dis.get_instructions(code):
+    for one in _instructions(code):
         value = one.argval
         if (value == name or (type(value) is tuple and name in value)) and _LOCAL.search(one.opname):
             return True
     return False
+
+
+@lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    return [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
 def _function(f: Any, reads: Reads, behind: Behind) -> None:
@@ -165,7 +171,7 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
     """One body; of a name in ``cells`` None says that it is local to a function around."""
     if code.co_flags & 0x2A0:  # a generator, a coroutine
         raise NotTheSameError("it is a generator")
-    instructions = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
+    instructions = _instructions(code)
     looked_at = 0  # members up to there have been looked up
     for at, one in enumerate(instructions):
         name, value = one.opname, one.argval

@@ -198,25 +198,26 @@ def straight_back(store: Store, k: int, one: Any) -> int:
     entries, booked, kind = store.entries, store.booked, one.after
     if one.outer is not None or not kind.goes_on:
         return k
-    cts, sums, ids = one.cts, one.sums, kind.ids
+    sums, ids = one.sums, kind.ids
     function, places = kind.own
+    buffers, fresh = places
     totals: list[Any] | None = None
     while k >= 0:
         key = "tape", k, MEMORY
-        step = entries.get(key)
+        step = entries.pop(key, None)
         if type(step) is not StagedStep or step.kind is not kind:
+            if step is not None:
+                entries[key] = step
             break
-        del entries[key]
         if booked:
             store.ledger.release(booked.pop(key, ()))
-        cts, gathered = function(step.slots, cts, *places)
-        one.cts = cts
+        one.cts, gathered = function(step.slots, one.cts, buffers, fresh)
         if totals is None:
             for ident, ct in zip(ids, gathered, strict=True):
                 sums.gather(ident, ct)
             totals = sums.totals(ids)
         else:
-            for total, ct in zip(totals, gathered, strict=False):
+            for total, ct in zip(totals, gathered):  # noqa: B905 - there are as many
                 np.add(total, ct, total)
         k -= 1
     return k
