@@ -6,7 +6,7 @@ differ little: while the actions of a schedule follow one another, the one is tu
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import is_
 from typing import Any
@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.proved_steps import ProvedPass
+from pullback.bodies.proofs import CHECKED, Proof
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.loops.straight_steps import Going, are
+from pullback.machine.actions import MEMORY
+from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, SAVE
 from pullback.memory.turning import Turning
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
@@ -138,14 +140,19 @@ class AtOnce:
         chain.state, chain.owned = state, True
         return True
 
-    def proved(self, chain: Any) -> ProvedPass | None:
+    def proved(self, chain: Any, snapshot: Callable[[list[Any]], Any]) -> "ProvedPass | None":
         """What carries out the actions of the chain without the body, where the last steps prove that it may rest."""
         proof, run = self.staged.proof, self.pair[0]
-        if proof is None or self.left is not None or self.staged.run is not self.pair or not self._holds(run, chain.state):
+        if (
+            proof is None
+            or self.left is not None
+            or self.staged.run is not self.pair
+            or not self._holds(run, chain.state)
+        ):
             return None
         if not proof.repeats(run.values, run.constants):
             return None
-        return ProvedPass(self, chain, proof, (run.values, run.constants))
+        return ProvedPass(self, chain, proof, (run.values, run.constants), snapshot)
 
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
@@ -195,6 +202,112 @@ class AtOnce:
             verifier.after(k, after, [])
         self.staged.state = after
         return after
+
+
+def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
+    """Whether the state that has been reached is left: another one is loaded, or there is no action any more."""
+    while at < n and numbers[at] == DELETE:
+        at += 3
+    return at >= n or numbers[at] == LOAD
+
+
+@define(eq=False)
+class ProvedPass:
+    """What carries out the actions of a schedule on a reverse pass, from where ``once`` has reversed a step of a body
+    that is proved to do the same again (``bodies.proofs``)."""
+
+    once: AtOnce
+    chain: Any
+    proof: Proof
+    given: tuple[list[Any], list[Any]]
+    """Captured values and plain operands."""
+    snapshot: Callable[[list[Any]], Any]
+    """Of a state that nobody writes to."""
+    advance: tuple[Any, Any] = field(init=False)
+    """The function that computes a step, and the arrays that it works in."""
+    both: tuple[Any, Any] = field(init=False)
+    """The same of the one that reverses it, too."""
+    leaf: tuple[Any, Any] = field(init=False)
+    """The same where the state is left."""
+
+    def __attrs_post_init__(self) -> None:
+        stage, work = self.once.kind.stage, self.once.kind.work
+        found = [(each.function, work.of(each)) for each in (stage.advance, stage.at_once, stage.leaf) if each]
+        self.advance, self.both, self.leaf = found
+
+    def carry_out(self, numbers: Sequence[int], at: int) -> int:
+        """The actions from place ``at`` among the numbers on, as far as they are of states in memory and of steps that
+        are reversed at once; the place reached."""
+        once, stage = self.once, self.once.kind.stage
+        try:
+            if once.told is None:
+                return self._carry_out(numbers, at)
+            with once.told:
+                return self._carry_out(numbers, at)
+        except Exception as error:
+            for generated in (stage.at_once, stage.leaf, stage.advance):
+                say_line(error, generated)  # type: ignore[arg-type]  # there are all
+            raise
+
+    def _carry_out(self, numbers: Sequence[int], at: int) -> int:
+        chain, once, given = self.chain, self.once, self.given
+        entries, verifier, state, n = chain.store.entries, chain.verifier, chain.state, len(numbers)
+        reads: Any = self.proof.reads
+        seeds, left, looked = (once.one.cts, once.sums), once.told is None and verifier.stride == 1, 0
+        leaf, of_leaf = self.leaf
+        try:
+            while at < n:
+                code, step = numbers[at], numbers[at + 1]
+                looked += 1
+                if looked == CHECKED:
+                    looked = 0
+                    if not reads.hold():
+                        break
+                if code == AT_ONCE:
+                    if left and _leaves(numbers, at + 3, n):
+                        seeds = leaf(state, *given, *seeds, *of_leaf)
+                    else:
+                        state, seeds = self._both(step, state, seeds)
+                    chain.store.ledger.n_forward += 1
+                elif code == ADVANCE:
+                    state = self._advanced(step, numbers[at + 2], state)
+                elif code == LOAD:
+                    state = entries["state", step, MEMORY].leaves
+                elif code == SAVE:
+                    entries["state", step, MEMORY] = self.snapshot(list(state))
+                elif code == DELETE:
+                    del entries["state", step, MEMORY]
+                else:
+                    break
+                at += 3
+        finally:
+            chain.state, chain.owned = list(state), False
+            once.one.cts, once.sums = seeds
+            once.one.gathered.update(zip(once.kind.ids, once.sums, strict=True))
+        return at
+
+    def _both(self, step: int, state: Sequence[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
+        verifier, (function, places) = self.chain.verifier, self.both
+        verifier.starts(step, list(state))
+        returned, *seeds = function(state, *self.given, *seeds, *places)
+        state = returned if self.once.kind.stage.closed else as_before(list(state), returned)
+        if verifier.compares:
+            verifier.after(step, list(state), [])
+        return state, seeds
+
+    def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
+        verifier, (function, places), closed = self.chain.verifier, self.advance, self.once.kind.stage.closed
+        values, constants = self.given
+        each = verifier.compares and verifier.stride > 1
+        for k in range(start, stop):
+            (returned,) = function(state, values, constants, *places)
+            state = returned if closed else as_before(list(state), returned)
+            if each:
+                verifier.after(k, list(state), [])
+        if verifier.compares and not each:
+            verifier.after(stop - 1, list(state), [])
+        self.chain.store.ledger.n_forward += stop - start
+        return state
 
 
 def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:

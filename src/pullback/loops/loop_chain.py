@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
+from pullback.bodies.proofs import FEWEST
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
-from pullback.loops.proved_steps import FEWEST
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
 from pullback.loops.staged_step import StagedStep, StepTape, pull_back, same_tape
@@ -145,15 +145,10 @@ class LoopChain(Storing):
             store.put("tape", k, MEMORY, self._on_tracers(k))
             k += 1
             if n is not None and self.steps.staging is not None:
-                k = self._straight(k, n)
-        return k
-
-    def _straight(self, k: int, n: int) -> int:
-        """The steps that are recorded and kept without a look at each; the step reached."""
-        store, first, kept = self.store, k, list[Any]()
-        k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
-        store.put_tapes(first, MEMORY, kept)
-        store.ledger.n_forward += k - first
+                first, kept = k, list[Any]()
+                k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
+                store.put_tapes(first, MEMORY, kept)
+                store.ledger.n_forward += k - first
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
@@ -202,7 +197,8 @@ class LoopChain(Storing):
         if self.store.ledger.heard or not isinstance(self.store.tier(MEMORY), ByReference):
             carry_out_known(self, numbers)
             return
-        entries, at, n, random = self.store.entries, 0, len(numbers), self._random_now()
+        entries, at, n = self.store.entries, 0, len(numbers)
+        snapshot = partial(Snapshot, random=self._random_now(), items=[])  # a proved body draws no numbers
         try:
             while at < n:
                 code, step, stop = numbers[at : at + 3]
@@ -214,8 +210,8 @@ class LoopChain(Storing):
                 elif code == AT_ONCE:
                     if not self._at_once(step):
                         self._each_for_itself(step)
-                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(self)) is not None:
-                        at = proved.carry_out(numbers, at, partial(Snapshot, random=random, items=[]))
+                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(self, snapshot)) is not None:
+                        at = proved.carry_out(numbers, at)
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)
                 elif code == SAVE:
@@ -370,12 +366,6 @@ class LoopChain(Storing):
         steps = self.steps
         if steps.enclosing is None or bool(steps.enclosing.masks) != work.kind.stage.masks or TRAPPED.get():
             return False
-        if len(self.passes) == 1:
-            [one] = self.passes
-            seed = one.seeds(work, step)
-            if seed is not None:
-                one.stepped(work, step, seed)
-            return seed is not None
         seeds = [each.seeds(work, step) for each in self.passes]
         if any(seed is None for seed in seeds):
             return False

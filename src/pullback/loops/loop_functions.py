@@ -14,11 +14,11 @@ from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.effects import Effects
+from pullback.bodies.proofs import Proof
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LoopRecord
-from pullback.loops.proved_steps import Proof
 from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.staged_steps import staged_steps

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.loops.proved_steps import Proof
+from pullback.bodies.proofs import Proof
 from pullback.loops.rerun import Steps, as_before, returned_by, separate
 from pullback.loops.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.loops.proved_steps import FEWEST, recorded_on
+from pullback.bodies.proofs import CHECKED, FEWEST, Proof
 from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StagedStep
+from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.machine.actions import MEMORY
 from pullback.memory.store import Store
@@ -150,9 +150,7 @@ def _while_alike(
     function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
-    alone, proof = steps.definition is LEAF, staged.proof if stop - k >= FEWEST else None
-    if proof is not None:
-        proof.begins()
+    alone, proof = steps.definition is LEAF, _begun(staged.proof) if stop - k >= FEWEST else None
     starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
@@ -190,6 +188,38 @@ def _while_alike(
             staged.state = state
         if k == stop or not _begins_again(run, state):
             return k, state, None
+
+
+def _begun(proof: Proof | None) -> Proof | None:
+    if proof is not None:
+        proof.begins()
+    return proof
+
+
+def recorded_on(
+    kind: StepKind, given: tuple[list[Any], list[Any], Any], proof: Proof, verifier: Any, k: int, stop: int,
+    state: list[Any], take: Callable[[Any], None],
+) -> tuple[int, list[Any]]:  # fmt: skip
+    """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there. ``given`` are
+    captured values, plain operands, and the block that hears of what NumPy warns of."""
+    values, constants, told = given
+    stage, reads, compares = kind.stage, proof.reads, verifier.compares
+    assert reads is not None  # it is proved
+    function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
+    try:
+        while k < stop and reads.hold():
+            with told:
+                for step in range(k, min(k + CHECKED, stop)):
+                    returned, slots = function(state, values, constants, *places)
+                    state = returned if closed else as_before(state, returned)
+                    if compares:
+                        verifier.after(step, list(state), [])
+                    take(StagedStep(kind, slots, step))
+            k = min(k + CHECKED, stop)
+    except Exception as error:
+        say_line(error, stage.record)
+        raise
+    return k, list(state)
 
 
 def straight_back(store: Store, k: int, one: Any) -> int:
