@@ -18,10 +18,13 @@ from attrs import define, field
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
+from pullback.words.digests import digest
 from pullback.words.sameness import same_content
 
 MOST_BYTES = 65536
 """Of an array from outside, which is compared in each call."""
+MOST_HASHED = 2**22
+"""The same for the body of a loop, which is compared now and then."""
 MOST_FUNCTIONS = 50
 _PURE = frozenset(
     """BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SLICE BUILD_TUPLE CACHE CALL
@@ -100,6 +103,8 @@ class Reads:
     """Each with its code and its defaults."""
     arrays: list[tuple[Any, Any]] = field(factory=list)
     """Each with a copy."""
+    hashed: list[tuple[Any, bytes]] = field(factory=list)
+    """Large ones, each with its digest."""
 
     def hold(self) -> bool:
         """Whether all is as it was."""
@@ -118,7 +123,9 @@ class Reads:
         for names, name in self.missing:
             if name in names:
                 return False
-        return not self.arrays or all(same_content(copy, array) for array, copy in self.arrays)
+        return all(same_content(copy, array) for array, copy in self.arrays) and all(
+            digest(array) == known for array, known in self.hashed
+        )
 
 
 Behind = Callable[[Any], Any]
@@ -139,7 +146,7 @@ def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
 
 def uses_argument(code: CodeType, name: str) -> bool:
     """Whether a function looks at one of its arguments, or hands it on."""
-    for one in _instructions(code):
+    for one in instructions_of(code):
         value = one.argval
         if (value == name or (type(value) is tuple and name in value)) and _LOCAL.search(one.opname):
             return True
@@ -147,7 +154,8 @@ def uses_argument(code: CodeType, name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _instructions(code: CodeType) -> list[dis.Instruction]:
+def instructions_of(code: CodeType) -> list[dis.Instruction]:
+    """What a function does, one after the other."""
     return [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
@@ -171,7 +179,7 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
     """One body; of a name in ``cells`` None says that it is local to a function around."""
     if code.co_flags & 0x2A0:  # a generator, a coroutine
         raise NotTheSameError("it is a generator")
-    instructions = _instructions(code)
+    instructions = instructions_of(code)
     looked_at = 0  # members up to there have been looked up
     for at, one in enumerate(instructions):
         name, value = one.opname, one.argval
@@ -264,8 +272,11 @@ def _data(value: Any, reads: Reads) -> None:
     elif reads.steps and isinstance(value, Handle):
         return
     elif type(value) is np.ndarray:
-        if value.dtype.kind not in "fciub" or value.nbytes > MOST_BYTES:
+        if value.dtype.kind not in "fciub" or value.nbytes > (MOST_HASHED if reads.steps else MOST_BYTES):
             raise NotTheSameError("it reads a large array, or one of objects")
-        reads.arrays.append((value, faithful_copy(value)))
+        if value.nbytes <= MOST_BYTES:
+            reads.arrays.append((value, faithful_copy(value)))
+        else:
+            reads.hashed.append((value, digest(value)))
     elif not (type(value) in _NUMBERS or (isinstance(value, np.number) and type(value).__module__ == "numpy")):
         raise NotTheSameError(f"it reads a {type(value).__name__}")

@@ -18,7 +18,7 @@ from pullback.bodies.proofs import CHECKED, Proof
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StepKind
 from pullback.loops.staged_steps import StagedSteps
-from pullback.loops.straight_steps import Going, are
+from pullback.loops.straight_steps import Going, are, followed
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, SAVE
 from pullback.memory.turning import Turning
@@ -100,7 +100,9 @@ class AtOnce:
         try:
             block.on_handles()
             row = None if steps.xs is None else steps.row(k)
-            carry, y = steps.call(k + steps.lower, self.starting[0] if self.alone else self.starting, row)
+            carry, y = followed(
+                staged.proof, run, k + steps.lower, self.starting[0] if self.alone else self.starting
+            ) or steps.call(k + steps.lower, self.starting[0] if self.alone else self.starting, row)
             if (
                 run.at != self.last
                 or y is not None
@@ -140,7 +142,7 @@ class AtOnce:
         chain.state, chain.owned = state, True
         return True
 
-    def proved(self, chain: Any, snapshot: Callable[[list[Any]], Any]) -> "ProvedPass | None":
+    def proved(self, step: int, chain: Any, snapshot: Callable[[list[Any]], Any]) -> "ProvedPass | None":
         """What carries out the actions of the chain without the body, where the last steps prove that it may rest."""
         proof, run = self.staged.proof, self.pair[0]
         if (
@@ -150,9 +152,9 @@ class AtOnce:
             or not self._holds(run, chain.state)
         ):
             return None
-        if not proof.repeats(run.values, run.constants):
+        if not proof.repeats(step + self.staged.steps.lower, run.values, run.constants):
             return None
-        return ProvedPass(self, chain, proof, (run.values, run.constants), snapshot)
+        return ProvedPass(self, chain, proof, run.values, snapshot)
 
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
@@ -219,8 +221,8 @@ class ProvedPass:
     once: AtOnce
     chain: Any
     proof: Proof
-    given: tuple[list[Any], list[Any]]
-    """Captured values and plain operands."""
+    values: list[Any]
+    """The captured ones."""
     snapshot: Callable[[list[Any]], Any]
     """Of a state that nobody writes to."""
     advance: tuple[Any, Any] = field(init=False)
@@ -250,7 +252,7 @@ class ProvedPass:
             raise
 
     def _carry_out(self, numbers: Sequence[int], at: int) -> int:
-        chain, once, given = self.chain, self.once, self.given
+        chain, once, proof, lower = self.chain, self.once, self.proof, self.once.staged.steps.lower
         entries, verifier, state, n = chain.store.entries, chain.verifier, chain.state, len(numbers)
         reads: Any = self.proof.reads
         seeds, left, looked = (once.one.cts, once.sums), once.told is None and verifier.stride == 1, 0
@@ -264,10 +266,13 @@ class ProvedPass:
                     if not reads.hold():
                         break
                 if code == AT_ONCE:
+                    constants = proof.constants(step + lower)
+                    if constants is None:
+                        break
                     if left and _leaves(numbers, at + 3, n):
-                        seeds = leaf(state, *given, *seeds, *of_leaf)
+                        seeds = leaf(state, self.values, constants, *seeds, *of_leaf)
                     else:
-                        state, seeds = self._both(step, state, seeds)
+                        state, seeds = self._both(step, state, constants, seeds)
                     chain.store.ledger.n_forward += 1
                 elif code == ADVANCE:
                     state = self._advanced(step, numbers[at + 2], state)
@@ -286,27 +291,34 @@ class ProvedPass:
             once.one.gathered.update(zip(once.kind.ids, once.sums, strict=True))
         return at
 
-    def _both(self, step: int, state: Sequence[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
+    def _both(self, step: int, state: Sequence[Any], constants: list[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
         verifier, (function, places) = self.chain.verifier, self.both
         verifier.starts(step, list(state))
-        returned, *seeds = function(state, *self.given, *seeds, *places)
+        returned, *seeds = function(state, self.values, constants, *seeds, *places)
         state = returned if self.once.kind.stage.closed else as_before(list(state), returned)
         if verifier.compares:
             verifier.after(step, list(state), [])
         return state, seeds
 
     def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
-        verifier, (function, places), closed = self.chain.verifier, self.advance, self.once.kind.stage.closed
-        values, constants = self.given
+        chain, verifier, (function, places) = self.chain, self.chain.verifier, self.advance
+        closed, proof, lower = self.once.kind.stage.closed, self.proof, self.once.staged.steps.lower
         each = verifier.compares and verifier.stride > 1
         for k in range(start, stop):
-            (returned,) = function(state, values, constants, *places)
+            constants = proof.constants(k + lower)
+            if constants is None:
+                chain.store.ledger.n_forward += k - start
+                chain.state, chain.owned = list(state), False
+                self.once.rest()
+                chain.advance(k, stop)
+                return chain.state  # type: ignore[no-any-return]  # a list
+            (returned,) = function(state, self.values, constants, *places)
             state = returned if closed else as_before(list(state), returned)
             if each:
                 verifier.after(k, list(state), [])
         if verifier.compares and not each:
             verifier.after(stop - 1, list(state), [])
-        self.chain.store.ledger.n_forward += stop - start
+        chain.store.ledger.n_forward += stop - start
         return state
 
 

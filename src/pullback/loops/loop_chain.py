@@ -210,7 +210,7 @@ class LoopChain(Storing):
                 elif code == AT_ONCE:
                     if not self._at_once(step):
                         self._each_for_itself(step)
-                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(self, snapshot)) is not None:
+                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(step, self, snapshot)) is not None:
                         at = proved.carry_out(numbers, at)
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)

@@ -252,9 +252,7 @@ def staged_steps(
     if new and n is not None and n < FEWEST:
         return None
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedSteps(
-        steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, None if steps.xs else proof
-    )
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
 
 
 FEWEST = 24

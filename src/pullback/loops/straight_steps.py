@@ -154,7 +154,9 @@ def _while_alike(
     starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
-        carry, y = call(k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k))
+        carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
+            k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k)
+        )
         if (
             run.at != last
             or y is not None
@@ -182,12 +184,24 @@ def _while_alike(
         staged.state = state = after
         take(StagedStep(kind, slots, k))
         k += 1
-        if proof is not None and k < stop and proof.repeats(run.values, run.constants):
-            given = run.values, run.constants, told
-            k, state = recorded_on(kind, given, proof, steps.verifier, k, stop, state, take)
+        if proof is not None and k < stop and proof.repeats(k - 1 + lower, run.values, run.constants):
+            k, state = recorded_on(kind, (run.values, told), proof, steps, k, stop, state, take)
             staged.state = state
         if k == stop or not _begins_again(run, state):
             return k, state, None
+
+
+def followed(proof: Proof | None, run: Any, number: int, carry: Any) -> tuple[Any, Any] | None:
+    """What the body returns from a step that is followed; None where it has to be called, which begins with nothing
+    done."""
+    if proof is None or not proof.follows:
+        return None
+    found = proof.follow(number, carry, run.constants)
+    if found is None:
+        run.pool.serves_again(run.written)
+        run.stands, run.outer, run.at, run.tape.kept = {}, [], 0, NOTHING_KEPT
+        run.captured, run.values, run.constants = [], [], []
+    return found
 
 
 def _begun(proof: Proof | None) -> Proof | None:
@@ -197,20 +211,23 @@ def _begun(proof: Proof | None) -> Proof | None:
 
 
 def recorded_on(
-    kind: StepKind, given: tuple[list[Any], list[Any], Any], proof: Proof, verifier: Any, k: int, stop: int,
-    state: list[Any], take: Callable[[Any], None],
+    kind: StepKind, given: tuple[list[Any], Any], proof: Proof, steps: Any, k: int, stop: int, state: list[Any],
+    take: Callable[[Any], None],
 ) -> tuple[int, list[Any]]:  # fmt: skip
     """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there. ``given`` are
-    captured values, plain operands, and the block that hears of what NumPy warns of."""
-    values, constants, told = given
-    stage, reads, compares = kind.stage, proof.reads, verifier.compares
-    assert reads is not None  # it is proved
+    captured values, and the block that hears of what NumPy warns of."""
+    values, told = given
+    stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
+    reads: Any = proof.reads
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
     try:
         while k < stop and reads.hold():
             with told:
                 for step in range(k, min(k + CHECKED, stop)):
-                    returned, slots = function(state, values, constants, *places)
+                    constants = proof.constants(step + lower)
+                    if constants is None:
+                        return step, list(state)
+                    returned, slots = function(state, values, proof.kept(constants), *places)
                     state = returned if closed else as_before(state, returned)
                     if compares:
                         verifier.after(step, list(state), [])
