@@ -10,11 +10,11 @@ import dis
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, fields, has
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
@@ -105,6 +105,10 @@ class Reads:
     """Each with a copy."""
     hashed: list[tuple[Any, bytes]] = field(factory=list)
     """Large ones, each with its digest."""
+    members: list[tuple[Any, str, Any]] = field(factory=list)
+    """Of objects that only have members: each with its name, and what it is."""
+    asked: set[str] = field(factory=set)
+    """The names of members that are asked for of what is handed on; there must be such members."""
 
     def hold(self) -> bool:
         """Whether all is as it was."""
@@ -118,7 +122,10 @@ class Reads:
             for cell, value in self.cells:
                 if cell.cell_contents is not value:
                     return False
-        except (KeyError, ValueError):  # a name or a cell that is empty now
+            for owner, name, value in self.members:
+                if getattr(owner, name) is not value:
+                    return False
+        except (KeyError, ValueError, AttributeError):  # a name or a cell that is empty now
             return False
         for names, name in self.missing:
             if name in names:
@@ -141,6 +148,9 @@ def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
     """
     reads = Reads(steps)
     _function(f, reads, behind)
+    strange = reads.asked - {name for _, name, _ in reads.members if name == "data" or not hasattr(np.ndarray, name)}
+    if strange:
+        raise NotTheSameError(f"it asks for .{min(strange)}")
     return reads
 
 
@@ -189,8 +199,8 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             found = _global(f, value, reads) if name == "LOAD_GLOBAL" else _cell(cells[value], reads)
             looked_at = at + 1 + _reached(found, instructions[at + 1 :], reads, behind)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            if at >= looked_at and value not in _ATTRIBUTES:
-                raise NotTheSameError(f"it asks for .{value}")
+            if at >= looked_at:
+                _member(value, reads)
         elif name == "LOAD_CONST":
             if isinstance(value, CodeType):
                 inner = {each: None if each in code.co_cellvars else cells[each] for each in value.co_freevars}
@@ -220,13 +230,20 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
         found = names[name]
         reads.names.append((names, name, found))
     for name in path:
-        if name not in _ATTRIBUTES:
-            raise NotTheSameError(f"it asks for .{name}")
+        _member(name, reads)
     if type(found) is FunctionType:
         _function(found, reads, behind)
     elif not _is_known(found):
         _data(found, reads)
     return n
+
+
+def _member(name: str, reads: Reads) -> None:
+    if name in _ATTRIBUTES:
+        return
+    if not reads.steps:
+        raise NotTheSameError(f"it asks for .{name}")
+    reads.asked.add(name)
 
 
 def _is_known(found: Any) -> bool:
@@ -271,6 +288,8 @@ def _data(value: Any, reads: Reads) -> None:
             _data(part, reads)
     elif reads.steps and isinstance(value, Handle):
         return
+    elif reads.steps and has(type(value)):
+        _members(value, reads)
     elif type(value) is np.ndarray:
         if value.dtype.kind not in "fciub" or value.nbytes > (MOST_HASHED if reads.steps else MOST_BYTES):
             raise NotTheSameError("it reads a large array, or one of objects")
@@ -280,3 +299,18 @@ def _data(value: Any, reads: Reads) -> None:
             reads.hashed.append((value, digest(value)))
     elif not (type(value) in _NUMBERS or (isinstance(value, np.number) and type(value).__module__ == "numpy")):
         raise NotTheSameError(f"it reads a {type(value).__name__}")
+
+
+def _members(owner: Any, reads: Reads) -> None:
+    """An object of an attrs class: its members, where each is what it was set to."""
+    kind: Any = type(owner)
+    if kind.__getattribute__ is not object.__getattribute__ or hasattr(kind, "__getattr__"):
+        raise NotTheSameError(f"it reads a {kind.__name__}, which answers for its members")
+    if any(known is owner for known, _, _ in reads.members):
+        return
+    for one in fields(kind):
+        if type(getattr(kind, one.name, None)) is not MemberDescriptorType:
+            raise NotTheSameError(f"it reads a {kind.__name__}, of which {one.name} is no slot")
+        value = getattr(owner, one.name)
+        reads.members.append((owner, one.name, value))
+        _data(value, reads)

@@ -28,7 +28,7 @@ from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
 
-MOST_AT_ONCE = 2**20
+MOST_AT_ONCE = 2**26
 """Bytes of all values of a step up to which it has a function that records and reverses it: where they are more, what
 it would save is little."""
 
