@@ -26,8 +26,8 @@ from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as
-from pullback.staging.generated import say_line, warn
-from pullback.words.sniffs import error_state, is_quiet, under_error_state
+from pullback.staging.generated import say_line, usable, warn
+from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 from pullback.words.structures import LEAF
 
 
@@ -49,6 +49,8 @@ class AtOnce:
     enters: list[tuple[Any, ...]] = field(init=False)
     """Type, shape, dtype and strides of each leaf that enters; of no number."""
     generated: Any = field(init=False)
+    """What says at which line of the user's it fails."""
+    function: Any = field(init=False)
     places: Any = field(init=False)
     """The arrays that the function works in."""
     told: Any = field(init=False)
@@ -79,8 +81,7 @@ class AtOnce:
             (None,) * 4 if spec is None or strides is None else (np.ndarray, spec.shape, spec.dtype, strides)
             for spec, strides in specs
         ]
-        self.generated = kind.stage.at_once
-        self.places = kind.work.of(self.generated)
+        self.generated, (self.function, self.places) = kind.stage.at_once or kind.stage.record, both_of(kind)
         self.computes = partial(staged.begun, self.pair[0], keeps=True)
         self.told = None if is_quiet(self.going.errors) else under_error_state(warn)
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
@@ -185,7 +186,7 @@ class AtOnce:
 
     def _computed(self, k: int, state: list[Any]) -> list[Any]:
         """What the function gives for a step that is like the others."""
-        one, run, function, verifier = self.one, self.pair[0], self.generated.function, self.staged.steps.verifier
+        one, run, function, verifier = self.one, self.pair[0], self.function, self.staged.steps.verifier
         try:
             if self.told is None:
                 given = function(state, run.values, run.constants, one.cts, self.sums, *self.places)
@@ -233,9 +234,11 @@ class ProvedPass:
     """The same where the state is left."""
 
     def __attrs_post_init__(self) -> None:
-        stage, work = self.once.kind.stage, self.once.kind.work
-        found = [(each.function, work.of(each)) for each in (stage.advance, stage.at_once, stage.leaf) if each]
-        self.advance, self.both, self.leaf = found
+        kind = self.once.kind
+        stage, work = kind.stage, kind.work
+        self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
+        leaf = stage.leaf
+        self.leaf = (partial(_without_state, self.both[0]), ()) if leaf is None else (leaf.function, work.of(leaf))
 
     def carry_out(self, numbers: Sequence[int], at: int) -> int:
         """The actions from place ``at`` among the numbers on, as far as they are of states in memory and of steps that
@@ -247,8 +250,9 @@ class ProvedPass:
             with once.told:
                 return self._carry_out(numbers, at)
         except Exception as error:
-            for generated in (stage.at_once, stage.leaf, stage.advance):
-                say_line(error, generated)  # type: ignore[arg-type]  # there are all
+            for generated in (stage.at_once, stage.leaf, stage.record, stage.advance):
+                if generated is not None:
+                    say_line(error, generated)
             raise
 
     def _carry_out(self, numbers: Sequence[int], at: int) -> int:
@@ -322,6 +326,28 @@ class ProvedPass:
         return state
 
 
+def both_of(kind: StepKind) -> tuple[Any, Any]:
+    """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
+    the parts of it, these one after the other."""
+    at_once = kind.stage.at_once
+    return (partial(_in_parts, kind), ()) if at_once is None else (at_once.function, kind.work.of(at_once))
+
+
+def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: Any, sums: Any) -> tuple[Any, Any, Any]:
+    record, own, work = kind.stage.record, kind.stage.reverse_own, kind.work
+    returned, slots = usable(record).function(state, values, constants, *work.of(record))
+    with quiet():
+        cts, gathered = usable(own).function(slots, seeds, *work.of(own))
+    for total, ct in zip(sums, gathered, strict=True):
+        np.add(total, ct, total)
+    return returned, cts, sums
+
+
+def _without_state(both: Any, *given: Any) -> tuple[Any, Any]:
+    _, cts, sums = both(*given)
+    return cts, sums
+
+
 def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
     they cannot be."""
@@ -329,7 +355,7 @@ def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     if kind is None or one.outer is not None or not kind.goes_on or staged.going is None or staged.run is None:
         return None
     stage, run = kind.stage, staged.run[0]
-    if stage.at_once is None or not stage.repeats or stage.masks != masks or steps.ledger.heard:
+    if not stage.repeats or stage.masks != masks or steps.ledger.heard:
         return None
     if (
         run.pool is None
