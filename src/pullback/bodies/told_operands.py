@@ -7,6 +7,7 @@ called as they are.
 """
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
@@ -28,6 +29,8 @@ def _itself(k: int) -> int:
 
 ITSELF: Final[Told] = _itself
 """The number of the step."""
+FOLLOWS: Final = sys.version_info[:2] == (3, 11)
+"""Whether the instructions below are those of this version of CPython."""
 _NULL: Final = object()
 _SHAPES = frozenset(("dtype", "ndim", "shape", "size"))
 """Members that are the same for each row of an array."""
@@ -53,6 +56,8 @@ class Followed:
     def call(self, f: Any, args: Sequence[Any], tags: Sequence[Told | None]) -> Any:
         """What a function returns, of which nothing but its operations' operands depends on the number. Raises
         :class:`NotTheSameError` where that cannot be said."""
+        if not FOLLOWS:
+            raise NotTheSameError("the instructions of this version of Python are not followed")
         value, tag = _Frame(self, f, args, tags).run()
         if tag is not None:
             raise NotTheSameError("what it returns depends on the number of the step alone")
@@ -232,4 +237,4 @@ _STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
     "UNARY_NEGATIVE": lambda frame, _: frame.apply(operator.neg, 1),
     "UNPACK_SEQUENCE": _Frame.unpack,
 }
-"""By instruction, as CPython 3.11 has them; of another version's some are others, and end it."""
+"""By instruction, as CPython 3.11 has them."""
