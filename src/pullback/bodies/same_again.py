@@ -283,8 +283,10 @@ def _cell(cell: CellType, reads: Reads) -> Any:
 
 def _data(value: Any, reads: Reads) -> None:
     """A value from outside: one that nobody can change, or an array that is compared."""
-    if type(value) is tuple or type(value) is slice:
-        for part in value if type(value) is tuple else (value.start, value.stop, value.step):
+    if type(value) is slice:
+        value = (value.start, value.stop, value.step)
+    if type(value) is tuple:
+        for part in value:
             _data(part, reads)
     elif reads.steps and isinstance(value, Handle):
         return

@@ -151,14 +151,6 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
     stage.at_once, stage.leaf = _at_once(step, forward, n_forward, reverse, given)
-    read, seeded = require_same(stage, step)
-    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
-    if backend is not None:
-        forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
-        for draft in drafts:
-            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
-        if stage.record.kernels or stage.reverse_own.kernels:
-            stage.at_once = stage.leaf = None
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -174,6 +166,17 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
         )
     )
     stage.closed, stage.repeats = _enters_again(step, step.returned), _enters_again(step, step.after)
+    del samples
+    if backend is None:  # before the functions are tried: all values of a step are felt in memory
+        forward.program.samples.clear()
+    read, seeded = require_same(stage, step)
+    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
+    if backend is not None:
+        forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
+        for draft in drafts:
+            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
+        if stage.record.kernels or stage.reverse_own.kernels:
+            stage.at_once = stage.leaf = None
     forward.program.samples.clear()
     return stage
 
