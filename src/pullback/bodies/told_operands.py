@@ -181,7 +181,8 @@ class _Frame:
         if one.arg & 1:
             self.push(_NULL)
         names = self.f.__globals__
-        self.push(names[one.argval] if one.argval in names else getattr(self.f, "__builtins__")[one.argval])  # noqa: B009
+        around = names if one.argval in names else getattr(self.f, "__builtins__")  # noqa: B009
+        self.push(around[one.argval])
 
     def load_cell(self, one: Any) -> None:
         cells = dict(zip(self.f.__code__.co_freevars, self.f.__closure__ or (), strict=True))

@@ -145,17 +145,16 @@ def _while_alike(
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
-    told = under_error_state(warn)
+    told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
     call, lower, compares = steps.call, steps.lower, steps.verifier.compares
-    function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
     alone, proof = steps.definition is LEAF, _begun(staged.proof) if stop - k >= FEWEST else None
-    starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
+    starting, kind = pool.starting, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
         carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
-            k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k)
+            k + lower, starting[0] if alone else starting, steps.row(k)
         )
         if (
             run.at != last
