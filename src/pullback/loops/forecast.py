@@ -277,5 +277,5 @@ def _plain_passage(leaves: list[Any], captured: list[Any]) -> bool:
     """Whether the leaves after a recorded step have buffers of their own, as those of a plain step have."""
     buffers = [id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)]
     others = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
-    views = any(isinstance(leaf, np.ndarray) and leaf.base is not None for leaf in leaves)
+    views = any(isinstance(leaf, np.ndarray) and buffer_of(leaf) is not leaf for leaf in leaves)
     return not views and len(set(buffers)) == len(buffers) and not others & set(buffers)

@@ -25,7 +25,7 @@ from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.unbroadcast import settle
 from pullback.words.errors import ReplayError, TracerError, say_where
-from pullback.words.specs import buffer_of, carries_derivative, fits, shared_spec, spec_of
+from pullback.words.specs import buffer_of, carries_derivative, fits, new_zeros, shared_spec, spec_of
 
 
 def record_of(work: Any, ident: int) -> Any:
@@ -124,7 +124,7 @@ class Pass:
             if ct is None:
                 continue
             if self.x_cts[k] is None:
-                rows = np.zeros((self.n, *ct.shape), ct.dtype)
+                rows = new_zeros((self.n, *ct.shape), ct.dtype)
                 self.x_cts[k] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
             self.x_cts[k][step] = ct
 

@@ -31,7 +31,13 @@ class Advice(Plan):
         found = [(name, plan) for name, plan in rows if plan is not None]
         cells = [("", "policy", "peak", "forward steps", "seconds")]
         cells += [
-            (name, repr(plan.policy), mib(plan.peak_bytes), f"{plan.n_forward}", f"{plan.seconds or 0.0:.3g}")
+            (
+                name,
+                repr(plan.policy),
+                mib(plan.peak_bytes),
+                f"{plan.n_forward}",
+                "-" if plan.seconds is None else f"{plan.seconds:.3g}",
+            )
             for name, plan in found
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
