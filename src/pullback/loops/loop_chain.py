@@ -231,7 +231,7 @@ class LoopChain(Storing):
         """Run steps without recording, from arrays of our own; a loop of unknown length may end before ``stop``."""
         if self.looks_back and stop > start + 1:
             return self._advance_while(start, stop)
-        steps, first = self.steps, start
+        steps, first, self.store.ledger.step = self.steps, start, stop - 1
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
             self._look_back(first)
@@ -282,7 +282,7 @@ class LoopChain(Storing):
         else:
             step, self.state = self.steps.recorded(k, self.state)
             self.store.ledger.n_forward += 1
-        self.owned = False
+        self.owned, self.store.ledger.step = False, k
         return step
 
     def record(self, step: int) -> None:
@@ -323,7 +323,7 @@ class LoopChain(Storing):
     def _each_for_itself(self, step: int) -> None:
         """The same by one after the other."""
         self._rest()
-        staging = self.steps.staging
+        staging, self.store.ledger.step = self.steps.staging, step
         if staging is None or self.probe is not None or self.lookback is not None:
             self.record(step)
             self.reverse(step)
@@ -346,7 +346,7 @@ class LoopChain(Storing):
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
-        steps, work = self.steps, self.work
+        steps, work, self.store.ledger.step = self.steps, self.work, step
         assert work is not None  # the machine has seen a Record or a Load
         if type(work) is StagedStep and self._reversed(work, step):
             self.store.ledger.release(self.take_tape().items)
