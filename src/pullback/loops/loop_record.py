@@ -10,9 +10,18 @@ from attrs import define, field
 
 from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
-from pullback.loops.loop_bytes import bytes_besides, decided, ended, first_step, may_lend, needed_by, scheduled_by
+from pullback.loops.loop_bytes import (
+    begins,
+    bytes_besides,
+    decided,
+    ended,
+    first_step,
+    may_lend,
+    needed_by,
+    scheduled_by,
+)
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.staged_step import StagedStep, StepTape
+from pullback.loops.staged_step import StagedStep, StepTape, record_of
 from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
@@ -26,14 +35,6 @@ from pullback.rules.cotangent_sums import send
 from pullback.rules.unbroadcast import settle
 from pullback.words.errors import ReplayError, TracerError, say_where
 from pullback.words.specs import buffer_of, carries_derivative, fits, new_zeros, shared_spec, spec_of
-
-
-def record_of(work: Any, ident: int) -> Any:
-    """A record of a step, be it with its values or without."""
-    found = work.tape.records[ident]
-    if found is None:
-        found = next(filter(None, (chain.entries.record_of(ident) for chain in work.governor.chains)))
-    return found
 
 
 @define(eq=False)
@@ -275,9 +276,11 @@ class LoopRecord:
             self.journal.go_forward()
             return
         if type(self.policy) is SaveAll:
+            begins(self, None)
             self.n = self.chain.go_forward_saving(self.n)
             return
         self.schedule, self.machine = self.scheduled(self.n), Machine(self.n)
+        begins(self, self.schedule)
         self.chain.go_forward(self.schedule, self.machine)
         self.n = self.machine.n
 

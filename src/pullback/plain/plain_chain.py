@@ -240,6 +240,7 @@ class PlainChain:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
         self._replay().reach(stop)
         self.ledger.n_forward += stop - start
+        self.ledger.ran(self, start, stop)
         return stop
 
     def record(self, step: int) -> None:
@@ -257,6 +258,7 @@ class PlainChain:
             if staged is not None and copies is not None:
                 staged.learn(step, copies, replayer.env)
         self.ledger.n_forward += 1
+        self.ledger.ran(self, step, step + 1)
         self.work = step
         self.book(step)
 
@@ -268,7 +270,7 @@ class PlainChain:
             sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
-        self.ledger.release(self.work_items.pop(step))
+        self.ledger.reversed_one(self.work_items.pop(step))
         self.work = None
 
     def put_back(self, step: int) -> None:

@@ -127,13 +127,17 @@ class Pull:
             run.frees, run.told = free, self._adjoints
         if free:
             self._traced = None
-        with Releasing(tape) if free else nullcontext():
-            if self._governor is not None:
-                self._governor.reverse(runs)
-            else:
-                left = runs if free or self._adjoints is not None else [run for run in runs if not self._repeats(run)]
-                if left:
-                    sweep(tape, tape.n_inputs, len(tape.records), left)
+        try:
+            with Releasing(tape) if free else nullcontext():
+                if self._governor is not None:
+                    self._governor.reverse(runs)
+                else:
+                    kept = not free and self._adjoints is None
+                    left = [run for run in runs if not self._repeats(run)] if kept else runs
+                    if left:
+                        sweep(tape, tape.n_inputs, len(tape.records), left)
+        finally:
+            self.ledger.rests()
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))

@@ -3,7 +3,7 @@
 May import: NumPy, attrs, optree and xxhash alone.
 May be imported by: backends, rules, optima, graphs, machine, policies, choosing, recording, stores,
 primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
-primitives.curves, memory, tracing, bodies, replay, exact, shadow, staging, plain, calls, loops, resuming, transforms,
-sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies, inspect, planning,
-demos, commands, the public faces.
+primitives.curves, watching, memory, tracing, bodies, replay, exact, shadow, staging, plain, calls, loops, resuming,
+transforms, sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies, inspect,
+planning, demos, commands, the public faces.
 """
