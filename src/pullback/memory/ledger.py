@@ -85,8 +85,9 @@ class Ledger:
         """A step was reversed, and its tape is let go."""
         self.release(items)
 
-    def ran(self, chain: Any, start: int, stop: int) -> None:
-        """Steps of plain code were executed again: for who counts them (``watching.phases``)."""
+    def ran(self, chain: Any, start: int, stop: int) -> None:  # noqa: ARG002 - who counts operations asks it
+        """Steps of the chain of plain code were executed again."""
+        self.n_forward += stop - start
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""

@@ -239,7 +239,6 @@ class PlainChain:
     def advance(self, start: int, stop: int) -> int:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
         self._replay().reach(stop)
-        self.ledger.n_forward += stop - start
         self.ledger.ran(self, start, stop)
         return stop
 
@@ -257,7 +256,6 @@ class PlainChain:
             replayer.require_repeated(step + 1, self.entered.pop(step + 1, {}))
             if staged is not None and copies is not None:
                 staged.learn(step, copies, replayer.env)
-        self.ledger.n_forward += 1
         self.ledger.ran(self, step, step + 1)
         self.work = step
         self.book(step)

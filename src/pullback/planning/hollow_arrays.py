@@ -15,14 +15,13 @@ from typing import Any, Final, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from pullback.words.call_sites import site_here, site_text
+from pullback.planning.hollow_functions import of_function, of_ufunc
+from pullback.planning.hollow_shapes import Made, holds_hollow, is_hollow, nothing_of, refuse
 from pullback.words.errors import ShapesOnlyError
 from pullback.words.specs import buffer_of
 from pullback.words.structures import flatten
 
 _UNRESERVED: Final = getattr(mmap, "MAP_NORESERVE", 0)
-NOTHING: Final = np.dtype("V0")
-"""Elements of no bytes: NumPy finds the shape of a result on them, and takes no memory."""
 
 
 class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operators go through __array_ufunc__
@@ -40,6 +39,12 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
         """Whether what it looks at is zeros that nobody has written to."""
         return bool(getattr(buffer_of(self), "blank", False))
 
+    def mark_blank(self, blank: bool) -> None:
+        """Say whether what it looks at is zeros."""
+        root = buffer_of(self)
+        if is_hollow(root):
+            root.blank = blank
+
     def __array_finalize__(self, of: Any) -> None:
         """A view of a number's memory is an array."""
 
@@ -52,17 +57,13 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
         """What the ufunc gives: without values."""
         if any(hasattr(type(x), "__pullback_record__") for x in inputs):
             return NotImplemented
-        from pullback.planning.hollow_functions import of_ufunc  # noqa: PLC0415  which makes hollow arrays
-
-        return of_ufunc(ufunc, method, inputs, kwargs)
+        return given(of_ufunc(ufunc, method, inputs, kwargs))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """What the function gives: without values."""
         if not all(issubclass(kind, np.ndarray) for kind in types):
             return NotImplemented
-        from pullback.planning.hollow_functions import of_function  # noqa: PLC0415
-
-        return of_function(func, args, kwargs)
+        return given(of_function(func, args, kwargs))
 
     def __getitem__(self, key: Any) -> Any:
         """A view, or a new hollow array where the key has arrays in it."""
@@ -80,7 +81,7 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
         """Nothing is written; the shapes must fit."""
         if holds_hollow(key):
             refuse("an index")
-        mark_blank(self, blank=False)
+        self.mark_blank(False)
         into = np.shape(nothing_of(self)[key])
         np.broadcast_shapes(np.shape(value), into)
 
@@ -125,7 +126,7 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
 
     def fill(self, *_: Any) -> None:
         """Nothing is written."""
-        mark_blank(self, blank=False)
+        self.mark_blank(False)
 
     def sort(self, *args: Any, **kwargs: Any) -> None:
         """Nothing moves."""
@@ -209,29 +210,15 @@ def _region(nbytes: int) -> mmap.mmap:
     return _REGIONS[-1]
 
 
-def mark_blank(array: Any, *, blank: bool) -> None:
-    """Say whether what it looks at is zeros."""
-    root = buffer_of(array)
-    if isinstance(root, Hollow):
-        root.blank = blank
-
-
-def nothing_of(x: Any) -> Any:
-    """An array of that shape, of elements without bytes."""
-    return np.broadcast_to(np.empty((), NOTHING), np.shape(x))
-
-
-def holds_hollow(x: Any) -> bool:
-    """Whether it is a hollow array, or a tuple or a list with one in it."""
-    return isinstance(x, Hollow) or (isinstance(x, tuple | list) and any(map(holds_hollow, x)))
-
-
-def refuse(what: str) -> NoReturn:
-    """Raise :class:`ShapesOnlyError`: a value is asked for."""
-    raise ShapesOnlyError(
-        f"planning from shapes alone, {what} is needed (at {site_text(site_here())}): what is done or held there "
-        "depends on numbers. Give plan the data of the arguments that it depends on instead of pullback.spec(...)"
-    )
+def given(found: Any) -> Any:
+    """What a function gives, new arrays in the place of what is known of them."""
+    if isinstance(found, Made):
+        made = hollow(found.shape, found.dtype, scalar=found.scalar, like=found.like)
+        made.mark_blank(found.blank)
+        return made
+    if isinstance(found, tuple | list) and any(isinstance(part, Made) for part in found):
+        return type(found)(map(given, found))
+    return found
 
 
 def spec(shape: int | tuple[int, ...], dtype: Any = float) -> Any:

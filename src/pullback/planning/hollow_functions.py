@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.planning.hollow_arrays import Hollow, hollow, mark_blank, nothing_of, refuse
-from pullback.planning.hollow_rules import BY_VALUE, MOVES, RULES, Shape, reduced
+from pullback.planning.hollow_rules import BY_VALUE, MOVES, RULES, reduced
+from pullback.planning.hollow_shapes import Made, Shape, is_hollow, nothing_of, refuse
 from pullback.words.structures import flatten
 
 FOLDS: Final = frozenset((
@@ -42,18 +42,16 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
         made = [_along(ufunc, method, inputs, kwargs)]
     given = out if isinstance(out, tuple) else (out,) * len(made)
     like = next((x for x in inputs if isinstance(x, np.ndarray) and made and x.shape == made[0][0]), None)
-    blank = [isinstance(x, Hollow) and x.is_blank for x in inputs]
+    blank = [is_hollow(x) and x.is_blank for x in inputs]
     stays = method == "__call__" and (any(blank) if ufunc is np.multiply else ufunc in ZERO_AT_ZERO and all(blank))
+    target: Any
     for target in given:
-        if isinstance(target, Hollow):
-            mark_blank(target, blank=stays and target.is_blank)
+        if is_hollow(target):
+            target.mark_blank(stays and target.is_blank)
     results = [
-        hollow(shape, kind, scalar=number, like=like) if target is None else target
+        Made(shape, kind, number, like, stays) if target is None else target
         for (shape, kind, number), target in zip(made, given, strict=True)
     ]
-    for result, target in zip(results, given, strict=True):
-        if target is None:
-            mark_blank(result, blank=stays)
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -136,13 +134,13 @@ def of_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of a function that moves elements about: called on elements without bytes."""
     leaves = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, np.ndarray | np.generic)]
-    kinds = [leaf.dtype for leaf in leaves if isinstance(leaf, Hollow) or leaf.dtype.kind in "fc"]
+    kinds = [leaf.dtype for leaf in leaves if is_hollow(leaf) or leaf.dtype.kind in "fc"]
     kind = np.result_type(*kinds)
 
     def emptied(x: Any) -> Any:
         if isinstance(x, list | tuple):
             return type(x)(map(emptied, x)) if any(isinstance(part, np.ndarray) for part in flatten(x)[0]) else x
-        is_moved = isinstance(x, Hollow) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc")
+        is_moved = is_hollow(x) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc")
         return nothing_of(x) if is_moved else x
 
     try:
@@ -150,5 +148,5 @@ def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except TypeError:
         refuse(f"what numpy.{func.__name__} gives")
     if isinstance(found, list | tuple):
-        return type(found)([hollow(part.shape, kind) for part in found])
-    return hollow(found.shape, kwargs.get("dtype") or kind)
+        return type(found)([Made(part.shape, kind) for part in found])
+    return Made(found.shape, kwargs.get("dtype") or kind)

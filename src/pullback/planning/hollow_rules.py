@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from attrs import evolve
 
-from pullback.planning.hollow_arrays import Hollow, hollow, mark_blank, refuse
+from pullback.planning.hollow_shapes import Made, Shape, is_hollow, refuse
 from pullback.words.specs import buffer_of
-
-Shape = tuple[int, ...]
 
 
 def reduced(shape: Shape, axis: Any, *, kept: bool) -> Shape:
@@ -23,13 +22,11 @@ def reduced(shape: Shape, axis: Any, *, kept: bool) -> Shape:
 
 def _like(a: Any, *args: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = np.shape(a) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    return hollow(shape, dtype or (args[0] if args and args[0] is not None else a.dtype), like=a)
+    return Made(shape, dtype or (args[0] if args and args[0] is not None else a.dtype), like=a)
 
 
 def _zeros_like(a: Any, *args: Any, **kwargs: Any) -> Any:
-    made = _like(a, *args, **kwargs)
-    mark_blank(made, blank=True)
-    return made
+    return evolve(_like(a, *args, **kwargs), blank=True)
 
 
 def _full_like(a: Any, _value: Any, dtype: Any = None, **kwargs: Any) -> Any:
@@ -37,7 +34,7 @@ def _full_like(a: Any, _value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    return x.view(np.ndarray) if isinstance(x, Hollow) else x
+    return x.view(np.ndarray) if is_hollow(x) else x
 
 
 def _shared(asked: Callable[..., bool], a: Any, b: Any) -> bool:
@@ -45,14 +42,14 @@ def _shared(asked: Callable[..., bool], a: Any, b: Any) -> bool:
 
 
 def _kind_of(x: Any) -> Any:
-    return x.dtype if isinstance(x, Hollow) else x
+    return x.dtype if is_hollow(x) else x
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:
         refuse("where an array is true")
     shape = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
-    return hollow(shape, np.result_type(_kind_of(x), _kind_of(y)))
+    return Made(shape, np.result_type(_kind_of(x), _kind_of(y)))
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -71,7 +68,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 def _product(shape: Shape, *operands: Any) -> Any:
-    return hollow(shape, np.result_type(*map(_kind_of, operands)), scalar=not shape)
+    return Made(shape, np.result_type(*map(_kind_of, operands)), scalar=not shape)
 
 
 def _einsum(*operands: Any, out: Any = None, **_: Any) -> Any:
@@ -88,7 +85,7 @@ def _einsum(*operands: Any, out: Any = None, **_: Any) -> Any:
 
 
 def _same(a: Any, *_: Any, **__: Any) -> Any:
-    return hollow(np.shape(a), a.dtype)
+    return Made(np.shape(a), a.dtype)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -101,7 +98,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _inverse(a: Any) -> Any:
-    return hollow(np.shape(a), np.result_type(_kind_of(a), np.float32))
+    return Made(np.shape(a), np.result_type(_kind_of(a), np.float32))
 
 
 def _solve(a: Any, b: Any) -> Any:
@@ -114,18 +111,18 @@ def _determinant(a: Any) -> Any:
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     shape = reduced(np.shape(x), axis, kept=keepdims)
-    return hollow(shape, np.empty(0, x.dtype).real.dtype, scalar=not shape)
+    return Made(shape, np.empty(0, x.dtype).real.dtype, scalar=not shape)
 
 
 def _transform(*, forth: int, back: int) -> Callable[..., Any]:
     """A discrete Fourier transform of one axis: from complex to complex, or to (``forth``) or from (``back``) half."""
 
     def rule(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-        shape, place = list(np.shape(a)), axis % np.ndim(a)
+        shape, place = list(a.shape), axis % len(a.shape)
         length = n if n is not None else 2 * (shape[place] - 1) if back else shape[place]
         shape[place] = length // 2 + 1 if forth else length
-        kind = np.result_type(_kind_of(a), np.float32 if back else np.complex64)
-        return hollow(tuple(shape), np.empty(0, kind).real.dtype if back else kind)
+        kind = np.result_type(a.dtype, np.float32 if back else np.complex64)
+        return Made(tuple(shape), np.empty(0, kind).real.dtype if back else kind)
 
     return rule
 
@@ -156,8 +153,8 @@ RULES: Final[dict[Any, Callable[..., Any]]] = {
     np.linalg.det: _determinant, np.linalg.norm: _norm,
     np.fft.fft: _FFT, np.fft.ifft: _FFT, np.fft.rfft: _RFFT, np.fft.irfft: _IRFFT,
     np.fft.fft2: _over_axes(_FFT, lambda _: (-2, -1)), np.fft.ifft2: _over_axes(_FFT, lambda _: (-2, -1)),
-    np.fft.fftn: _over_axes(_FFT, lambda a: range(np.ndim(a))),
-    np.fft.ifftn: _over_axes(_FFT, lambda a: range(np.ndim(a))),
+    np.fft.fftn: _over_axes(_FFT, lambda a: range(len(a.shape))),
+    np.fft.ifftn: _over_axes(_FFT, lambda a: range(len(a.shape))),
 }  # fmt: skip
 MOVES: Final = frozenset((
     np.concatenate, np.pad, np.take, np.tile, np.repeat, np.delete, np.insert, np.append, np.diag, np.take_along_axis,

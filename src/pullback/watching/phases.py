@@ -72,7 +72,8 @@ class PhaseLedger(Ledger):
         super().release(items)
 
     def ran(self, chain: Any, start: int, stop: int) -> None:
-        """Steps of plain code were executed again: what their pullbacks need."""
+        """As the ledger does; what the pullbacks need was computed."""
+        super().ran(chain, start, stop)
         for step in range(start, stop):
             entries, needed = chain.entries.patterns[step].entries, chain.needs.steps[step].values
             self.operations.update(entries[place].form.name for place in needed if entries[place] is not None)

@@ -146,6 +146,11 @@ class Told:
         self.behind.reversed_one(items)
         self.course.did(REVERSE, 1)
 
+    def ran(self, chain: Any, start: int, stop: int) -> None:
+        """As the ledger does."""
+        self.behind.ran(chain, start, stop)
+        self.course.did(AGAIN if self.course.turned else SWEEP, stop - start)
+
     def rests(self) -> None:
         """A pass is over."""
         self.course.end()
