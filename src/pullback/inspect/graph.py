@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from attrs import frozen
 
+from pullback.inspect.tables import as_text
 from pullback.words.specs import ArraySpec
 
 SHOWN = 80
@@ -257,6 +258,9 @@ class Graph:
 
     def __str__(self) -> str:
         return self.listing()
+
+    def _repr_html_(self) -> str:
+        return as_text(str(self))
 
     def __repr__(self) -> str:
         return f"<Graph of {self._title()}>"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import Any, overload
 
 import numpy as np
@@ -185,7 +184,7 @@ class Profile:
         return json.dumps(asdict(self), indent=2)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return self.table().html()
 
     def __str__(self) -> str:
         return str(self.table())

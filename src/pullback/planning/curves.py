@@ -1,6 +1,5 @@
 """``Pareto``: what each policy holds and takes; its table, its picture, and the best point within a number of bytes."""
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +115,7 @@ class Pareto:
         return Table(f"gradient of {self.name}: memory against time (* is beaten by none in both)", columns)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return self.table().html()
 
     def __str__(self) -> str:
         return str(self.table())

@@ -160,6 +160,15 @@ class Pull:
             run.cts = found
         return found is not None
 
+    def schedules(self) -> list[tuple[int, Any, dict[str, int]]]:
+        """Of marked steps and of plain code that was cut: the number of steps, the policy whose schedule they go by,
+        and the sizes that this was asked for with."""
+        chains = self._governor.chains if self._governor is not None else ()
+        drawn = [(chain, getattr(chain.schedule, "policy", None)) for chain in chains]
+        return [
+            (max(0, len(chain.cuts) - 1), policy, dict(chain.sizes)) for chain, policy in drawn if policy is not None
+        ]
+
     @property
     def seed_bytes(self) -> int:
         """About what the cotangents of one more seed in the same call hold."""
