@@ -164,7 +164,7 @@ class Pull:
         """Of marked steps and of plain code that was cut: the number of steps, the policy whose schedule they go by,
         and the sizes that this was asked for with."""
         chains = self._governor.chains if self._governor is not None else ()
-        drawn = [(chain, getattr(chain.schedule, "policy", None)) for chain in chains]
+        drawn = [(chain, getattr(getattr(chain, "schedule", None), "policy", None)) for chain in chains]
         return [
             (max(0, len(chain.cuts) - 1), policy, dict(chain.sizes)) for chain, policy in drawn if policy is not None
         ]

@@ -236,7 +236,8 @@ def traced_under(
                 allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
             )  # fmt: skip
     finally:
-        ledger.rests()
+        if shown:
+            ledger.rests()
     if session is not None and not saves_all and session.n_loops == before and not depth() and planned() is None:
         Pull(traced, ledger).close()
         session.refuse(f"there is no loop function for {chosen!r} to govern", "write the loop as pullback.fori_loop")
