@@ -36,10 +36,10 @@ def pareto(
 
     ``budgets`` are numbers of bytes (``"100 MB"``, ``200_000``), each tried as :class:`Budget`; ``"auto"`` takes
     eight between the least that is feasible and what save-all holds. For a program of loop functions these are among
-    its ``breakpoints``, the budgets from which on fewer steps are run again, all of which are predicted. ``policies`` are tried besides: save-all and
-    ``Recompute()`` by default. Each policy takes one plan and ``repeat`` gradients by the arguments at ``argnums``, of
-    which the fastest counts. A budget that is too little is left out. Raises what ``f`` raises, ``ValueError`` for
-    ``repeat`` below 1.
+    its ``breakpoints``, the budgets from which on fewer steps are run again, all of which are predicted. ``policies``
+    are tried besides: save-all and ``Recompute()`` by default. Each policy takes one plan and ``repeat`` gradients by
+    the arguments at ``argnums``, of which the fastest counts. A budget that is too little is left out. Raises what
+    ``f`` raises, ``ValueError`` for ``repeat`` below 1.
 
     >>> import numpy as np, pullback as pb
     >>> def f(x):
