@@ -67,6 +67,8 @@ class PlainCode(Governor):
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
+    noted: list[str] = field(factory=list)
+    """What is to be warned of, at the same time for the same reason."""
 
     @property
     def keeps(self) -> bool:
@@ -279,13 +281,15 @@ class PlainCode(Governor):
                 self.active.gauge.ended()
             replays, self.active, self.unmarked = self.active.replays, None, None
             if replays:
-                self._warn_of_constants()
+                self._note_constants()
 
     def finish(self) -> None:
         """The trace has ended."""
         self.end()
         if self.refused is not None:
             raise self.refused
+        for message in self.noted:
+            warn_user(message, PolicyWarning)
         for decisions in self.ledger.decided.values():
             decisions.tell()
         self.ledger.decided.clear()
@@ -327,7 +331,7 @@ class PlainCode(Governor):
             self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
-    def _warn_of_constants(self) -> None:
+    def _note_constants(self) -> None:
         constants = sum(constant.nbytes for constant in self.constants.values())
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
@@ -336,7 +340,7 @@ class PlainCode(Governor):
                 f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
                 "scan for the loop: they compute such arrays again and hold none"
             )
-            warn_user(message, PolicyWarning)
+            self.noted.append(message)
 
 
 @define(eq=False)
