@@ -448,3 +448,24 @@ def test_a_function_of_a_file_travels_by_its_place(tmp_path):
     again = pickle.loads(pickle.dumps(found))  # noqa: S301  written here
     assert again(21) == 42
     assert again.__name__ == "f"
+
+
+def test_a_block_that_fails_half_way_tells_of_what_came_before():
+    def failing(x):
+        return np.sum(pb.fori_loop(0, N, lambda k, u: u * np.sin(u) if k < 20 else 1 / 0, x))
+
+    def block():
+        with watch:
+            pb.grad(growth, policy=pb.Binomial(3))(np.ones(5))
+            pb.grad(failing, policy=pb.Recompute())(np.ones(5))
+
+    watch = pb.profile()
+    with pytest.raises(ZeroDivisionError):
+        block()
+    assert watch.n_passes == 1
+    assert watch.interrupted.n_forward == 20
+    assert watch.interrupted.peak_bytes > 0
+    assert "; one was interrupted: peak" in str(watch)
+    with pb.profile() as fine:
+        pb.grad(growth)(np.ones(5))
+    assert fine.interrupted is None
