@@ -55,6 +55,11 @@ def pick(column: str, *, greatest: bool = True, **wanted: Any) -> Callable[[Sequ
     return value
 
 
+def outside(rows: Sequence[Row]) -> float:
+    """How many rows hold other bytes, by tracemalloc, than are declared."""
+    return float(sum(row.get("within") == "False" for row in rows))
+
+
 def unequal(rows: Sequence[Row]) -> float:
     """How many rows predict other bytes than were held."""
     return float(sum(row.get("equal") == "False" for row in rows))
@@ -136,6 +141,10 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("slowest action", pick("us_per_action", what="plan"), 3.0, " us"),
         Figure("slowest first action", pick("first_action_ms"), 10.0, " ms"),
         Figure("planner memory of Binomial(1000), 1e9 steps", planner_kib, 512.0, " KiB"),
+    )),
+    "forecasts": ("Bytes that are predicted, booked, and seen", (
+        Figure("rows that predict other bytes than the ledger counts", unequal, 0.0),
+        Figure("rows above 10 MiB where tracemalloc sees more than 2 % beyond what is declared", outside, 0.0),
     )),
     "policies": ("Long loops within a number of bytes, beside other libraries", (
         Figure("wave, forward steps of ours over the least of others, at equal bytes", pick("steps / others"), 1.0,

@@ -1,5 +1,6 @@
 """The command line: its help, its version, and what it says where a library is missing."""
 
+import json
 import subprocess
 import sys
 
@@ -43,3 +44,9 @@ def test_without_the_extra_the_command_says_what_to_install():
 def test_python_m_pullback_is_the_command():
     done = subprocess.run([sys.executable, "-m", "pullback", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pullback, version ")
+
+
+def test_a_demo_as_json():
+    found = json.loads(run("demo", "assimilation", "--cycles", "1", "--json", "--quiet").output)
+    assert found["settings"]["policy"] == "SaveAll()"
+    assert all(len(run["analysis_rmse"]) == 1 for run in found["runs"])

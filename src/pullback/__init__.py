@@ -41,6 +41,7 @@ from pullback.words.errors import (
     ResumeError,
     RuleError,
     ScheduleError,
+    ShapesOnlyError,
     StoreError,
     StructureError,
     TracerError,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
+    from pullback.planning.hollow_arrays import spec
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -123,6 +125,7 @@ else:
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
+        "spec": "pullback.planning.hollow_arrays",
         "staged": "pullback.calls.staged_functions",
         "stores": "pullback.stores",
         "testing": "pullback.testing",
@@ -175,6 +178,7 @@ __all__ = [
     "RuleError",
     "SaveAll",
     "ScheduleError",
+    "ShapesOnlyError",
     "StoreError",
     "StructureError",
     "Tiered",
@@ -217,6 +221,7 @@ __all__ = [
     "scan",
     "schedules",
     "sparse_jacobian",
+    "spec",
     "staged",
     "steps",
     "stop_gradient",

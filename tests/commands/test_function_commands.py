@@ -20,7 +20,7 @@ def test_profile_prints_the_table_for_a_function_of_ones_own(folder):
     cells = [line.split()[:3] for line in lines if line.startswith(("SaveAll", "Binomial"))]
     assert cells == [["SaveAll()", "0", "12"], ["Binomial(3)", "3", "33"]]
     assert "predicted = measured to the byte, for every policy" in result.stdout
-    assert "[0/8] one plain forward run" in result.stderr
+    assert "[0/10] one plain forward run" in result.stderr
 
 
 def test_profile_as_json_with_a_number_and_another_parameter(folder):

@@ -150,3 +150,8 @@ def test_a_misspelt_code_gets_the_nearest():
 def test_coverage_as_json():
     assert json.loads(run("coverage", "np.exp", "--json").output)[0]["status"] == "differentiable"
     assert json.loads(run("coverage", "--json").output)["differentiable"] > 100
+
+
+def test_explain_as_json():
+    assert json.loads(run("explain", "PB408", "--json").output)["page"].startswith("# PB408: ShapesOnlyError")
+    assert json.loads(run("explain", "--json").output)["ShapesOnlyError"] == "PB408"

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 
 import pullback as pb
 from pullback.commands.command_line_inputs import load_function
 from pullback.inspect import profile_measurements as measuring
 from pullback.inspect.profile_measurements import peak_rss
 from pullback.inspect.profile_table import Profile, Row, profile
+from pullback.inspect.seconds import Phases
+from pullback.watching.phases import Spent
 from pullback.words.errors import PullbackError, StructureError
 
 N = 30
@@ -56,11 +58,11 @@ BINOMIAL = {
 GOLDEN = """\
 gradient of growth, by memory policy
 
-                        forward  recompute  peak bytes  peak bytes     RSS               CPU  Taylor  dot-product  same
-policy       snapshots    steps     factor   predicted    measured    peak  seconds  x plain    rate        error  bits
------------------------------------------------------------------------------------------------------------------------
-SaveAll()            0       30       1.00       3 MiB       3 MiB  70 MiB     0.25     5.00   2.001      1.5e-16   yes
-Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB      0.5    10.00   2.001      1.5e-16    NO
+                        forward  recompute  peak bytes  peak bytes     RSS   seconds      CPU  Taylor  dot-product  same
+policy       snapshots    steps     factor   predicted    measured    peak  measured  x plain    rate        error  bits
+------------------------------------------------------------------------------------------------------------------------
+SaveAll()            0       30       1.00       3 MiB       3 MiB  70 MiB      0.25     5.00   2.001      1.5e-16   yes
+Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB       0.5    10.00   2.001      1.5e-16    NO
 
 one plain forward run: 0.05 s, 0.04 s of the processor
 predicted = measured to the byte, for every policy
@@ -77,13 +79,19 @@ forward steps                30          114
 recompute factor           1.00         3.80
 peak bytes predicted      3 MiB        3 MiB
 peak bytes measured       3 MiB        1 MiB
-seconds                    0.25          0.5
+seconds predicted           0.2          0.4
+seconds measured           0.25          0.5
+CPU s forward               0.1          0.1
+CPU s recompute               0          0.3
+CPU s reverse              0.05         0.05
 CPU x plain                5.00        10.00
 same bits                   yes          yes
 
 one plain forward run: 0.05 s, 0.04 s of the processor
 predicted and measured bytes differ for Binomial(3)
-same bits: every gradient equals that of SaveAll(), bit for bit"""
+same bits: every gradient equals that of SaveAll(), bit for bit
+executed again under Binomial(3): sin 84, add 30
+not profiled: Budget(1): BudgetError: too little"""
 
 
 def test_golden_table():
@@ -93,8 +101,16 @@ def test_golden_table():
 
 def test_golden_transposed_table_shows_only_what_was_measured():
     less = {"rss_bytes": None, "taylor_rate": None, "dot_product_error": None}
-    rows = (row(**less), row(**BINOMIAL, **less, peak_bytes=2**20))
-    assert str(Profile("growth", rows, 0.05, "SaveAll()", None, 0.04).table().transposed()) == TRANSPOSED
+    none, again = Spent(), Phases(Spent(0.2, 0.1), Spent(0.4, 0.3), Spent(0.06, 0.05), {"sin": 84, "add": 30})
+    rows = (
+        row(**less, predicted_seconds=0.2, phases=evolve(again, recompute=none, operations={})),
+        row(**BINOMIAL, **less, peak_bytes=2**20, predicted_seconds=0.4, phases=again),
+    )
+    found = Profile("growth", rows, 0.05, "SaveAll()", None, 0.04, refused=(("Budget(1)", "BudgetError: too little"),))
+    assert str(found.table().transposed()) == TRANSPOSED
+    with pytest.raises(pb.CheckError, match=r"under every policy: Budget\(1\): BudgetError: too little"):
+        found.assert_peak("1 GB")
+    found.assert_peak("1 GB", pb.Binomial(3))
 
 
 def test_every_figure_of_a_loop():
@@ -139,6 +155,49 @@ def test_plain_code_and_marked_steps_have_a_table_too():
     plain = profile(lambda x: np.sum(np.sin(x)), np.ones(5), policies=[pb.SaveAll(), pb.Binomial(1)], repeat=1)
     assert plain.rows[0].n_forward is plain.rows[0].recompute_factor is None  # no steps
     assert "  -  " in str(plain)
+
+
+def test_seconds_by_phase_and_what_is_executed_again():
+    def marked(x):
+        for _ in pb.steps(20):
+            x = np.sin(x) * 1.5
+        return np.sum(x)
+
+    for f in (growth, marked):
+        found = profile(f, np.linspace(0.1, 1.0, 50), policies=[pb.SaveAll(), pb.Binomial(3)], repeat=1)
+        save_all, binomial = (r.phases for r in found.rows)
+        assert save_all.operations == {}
+        assert save_all.recompute.seconds == 0 < binomial.recompute.seconds
+        assert min(binomial.forward.cpu_seconds, binomial.reverse.cpu_seconds) > 0
+        steps = found.rows[1].n_forward - found.rows[0].n_forward
+        assert binomial.operations["sin"] == steps
+        assert all(0 < r.predicted_seconds < 10 for r in found.rows)
+        assert json.loads(found.to_json())["rows"][1]["phases"]["operations"] == binomial.operations
+
+
+def test_a_policy_that_refuses_or_fails_half_way_costs_its_row_alone():
+    calls = []
+
+    def failing(x):
+        calls.append(None)
+        if len(calls) > 7:
+            raise ValueError("the disk is full")
+        return growth(x)
+
+    found = profile(growth, np.ones(50), policies=[pb.Budget(10), pb.SaveAll(), pb.Recompute()], repeat=1)
+    assert [r.policy for r in found.rows] == ["SaveAll()", "Recompute()"]
+    assert "not profiled: Budget(10): BudgetError: Budget(10) is too little" in str(found)
+    found = profile(failing, np.ones(50), policies=[pb.SaveAll(), pb.Binomial(3), pb.Recompute()], repeat=1)
+    assert [r.policy for r in found.rows] == ["SaveAll()"]
+    assert dict(found.refused)["Recompute()"] == "ValueError: the disk is full"
+    with pytest.raises(ValueError, match="disk is full"):
+        profile(failing, np.ones(50), policies=[pb.SaveAll(), pb.Binomial(3)], repeat=1)
+
+
+def test_a_budget():
+    found = profile(growth, np.ones(50), budget="8 kB", repeat=1)
+    assert [r.policy for r in found.rows] == ["SaveAll()", "Budget(8000)"]
+    assert found.rows[1].peak_bytes <= 8000
 
 
 def test_a_loop_of_unknown_length():
@@ -251,8 +310,8 @@ def test_progress_counts_to_the_end():
     profile(
         growth, np.ones(3), policies=[pb.Binomial(2)], repeat=2, taylor=True, progress=lambda *part: seen.append(part)
     )
-    assert [done for _, done, _ in seen] == [0, 1, 2, 3, 4, 5]
-    assert {total for _, _, total in seen} == {5}
+    assert [done for _, done, _ in seen] == [0, 1, 2, 3, 4, 5, 6]
+    assert {total for _, _, total in seen} == {6}
     assert seen[1][0] == "Binomial(2): forecast"
     assert seen[-1][0] == "done"
 
@@ -261,7 +320,7 @@ def test_json_keeps_every_figure():
     found = profile(growth, np.ones(3), policies=[pb.Binomial(2)], repeat=1)
     read = json.loads(found.to_json())
     assert read["name"] == "growth"
-    assert read["rows"][0] == json.loads(json.dumps({name: getattr(found.rows[0], name) for name in read["rows"][0]}))
+    assert read["rows"][0] == json.loads(json.dumps(asdict(found.rows[0])))
 
 
 # ------------------------------------------------------------------------------------------------------- within a block
@@ -389,3 +448,24 @@ def test_a_function_of_a_file_travels_by_its_place(tmp_path):
     again = pickle.loads(pickle.dumps(found))  # noqa: S301  written here
     assert again(21) == 42
     assert again.__name__ == "f"
+
+
+def test_a_block_that_fails_half_way_tells_of_what_came_before():
+    def failing(x):
+        return np.sum(pb.fori_loop(0, N, lambda k, u: u * np.sin(u) if k < 20 else 1 / 0, x))
+
+    def block():
+        with watch:
+            pb.grad(growth, policy=pb.Binomial(3))(np.ones(5))
+            pb.grad(failing, policy=pb.Recompute())(np.ones(5))
+
+    watch = pb.profile()
+    with pytest.raises(ZeroDivisionError):
+        block()
+    assert watch.n_passes == 1
+    assert watch.interrupted.n_forward == 20
+    assert watch.interrupted.peak_bytes > 0
+    assert "; one was interrupted: peak" in str(watch)
+    with pb.profile() as fine:
+        pb.grad(growth)(np.ones(5))
+    assert fine.interrupted is None

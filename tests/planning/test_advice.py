@@ -12,10 +12,10 @@ from tests.programs.loops_and_marks import marked, plain, two_loops, unknown
 from tests.programs.stages import programs
 
 import pullback as pb
+from pullback.inspect.seconds import StepSeconds
 from pullback.machine.actions import Load, Save
 from pullback.planning import advice as advice_of_loops
 from pullback.planning.advices import Advice
-from pullback.planning.step_seconds import StepSeconds
 
 X, LARGE = np.linspace(0.1, 2.0, 100), np.linspace(0.1, 2.0, 10_000)
 

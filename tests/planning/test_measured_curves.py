@@ -8,6 +8,8 @@ import pytest
 import pullback as pb
 from pullback.commands.command_line_inputs import parse_policy
 from pullback.commands.shown import known_policies
+from pullback.planning import breakpoints as of_budgets
+from pullback.planning.breakpoints import breakpoints
 
 X = np.linspace(0.1, 1.0, 400)
 
@@ -16,10 +18,44 @@ def loop(x):
     return np.sum(pb.fori_loop(0, 60, lambda k, u: u + 0.1 * np.sin(u) * u, x))
 
 
+def short(x):
+    return np.sum(pb.fori_loop(0, 6, lambda k, u: u + 0.1 * np.sin(u) * u, x))
+
+
 def plain(x):
     for _ in range(12):
         x = x + 0.1 * np.sin(x) * x
     return np.sum(x)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    """Planning may take half a second."""
+    monkeypatch.setattr(of_budgets, "SECONDS", 0.5)
+
+
+def test_breakpoints_are_the_least_budgets_of_their_steps(monkeypatch):
+    monkeypatch.setattr(of_budgets, "SECONDS", 60.0)
+    curve = pb.pareto(short, X)
+    found = curve.breakpoints
+    budgets, steps = [p.policy.max_bytes for p in found], [p.n_forward for p in found]
+    assert budgets == sorted(budgets)
+    assert steps == sorted(steps, reverse=True)
+    assert len(set(steps)) == len(steps) >= 5
+    assert steps[-1] == 6
+    for plan in found[::4]:
+        again = pb.plan(short, X, policy=plan.policy)
+        assert (again.peak_bytes, again.n_forward) == (plan.peak_bytes, plan.n_forward)
+        try:
+            assert pb.plan(short, X, policy=pb.Budget(plan.policy.max_bytes - 3200 // 32)).n_forward > plan.n_forward
+        except pb.BudgetError:
+            assert plan is found[0]
+    tried = {p.policy.max_bytes for p in curve.points if isinstance(p.policy, pb.Budget)}
+    assert tried <= set(budgets)
+    assert {min(budgets), max(budgets)} <= tried
+    assert curve.to_dict()["breakpoints"][0]["policy"] == f"Budget({budgets[0]})"
+    assert "breakpoints of Budget are predicted" in str(curve)
+    assert breakpoints(plain, (X,)) is None
 
 
 @pytest.mark.parametrize("f", [loop, plain])

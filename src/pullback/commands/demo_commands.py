@@ -3,9 +3,22 @@
 from pathlib import Path
 
 import click
+from attrs import asdict
 
 from pullback.commands.command_line_inputs import parse_policy
-from pullback.commands.shown import OUT, POLICIES, QUIET, known_policies, one_line_errors, progress_bar, repeats, show
+from pullback.commands.shown import (
+    JSON,
+    OUT,
+    POLICIES,
+    QUIET,
+    as_plain,
+    known_policies,
+    one_line_errors,
+    progress_bar,
+    repeats,
+    show,
+    show_json,
+)
 from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
@@ -38,11 +51,12 @@ def demo() -> None:
     help="Measure the peak RSS, in one process for each policy.  [default: where memory-profiler is there]",
 )
 @OUT
+@JSON
 @QUIET
 def wave(
     full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...],
     iterations: int, repeat: int,
-    rss: bool | None, out: Path, quiet: bool,
+    rss: bool | None, out: Path, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Recover a velocity model from seismic recordings, and compare memory policies on the way.
 
@@ -63,6 +77,10 @@ def wave(
             report = run_wave(
                 settings, policies=to_compare, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
             )
+    if as_json:
+        inversion = {"inversion": report.inversion_lines(), "pictures": [str(path) for path in report.pictures]}
+        show_json(report.profile.to_dict() | inversion)
+        return
     show(report.profile.table())
     for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
         click.echo(line)
@@ -77,8 +95,9 @@ def wave(
     help="Passes over the 1347 digits for training.",
 )
 @OUT
+@JSON
 @QUIET
-def digits(epochs: int, out: Path, quiet: bool) -> None:
+def digits(epochs: int, out: Path, as_json: bool, quiet: bool) -> None:
     """Train a small network on handwritten digits, and judge it on digits it has not seen.
 
     The products `x @ w` come from the plugin pullback-linalg, the digits from scikit-learn. A picture shows what was
@@ -87,10 +106,15 @@ def digits(epochs: int, out: Path, quiet: bool) -> None:
 
     def tell(what: str, _done: int, _total: int) -> None:
         if not quiet:
-            click.echo(what)
+            click.echo(what, err=as_json)
 
     with one_line_errors():
-        click.echo(str(run_digits(epochs=epochs, out=out, progress=tell)))
+        found = run_digits(epochs=epochs, out=out, progress=tell)
+    if as_json:
+        known = asdict(found, filter=lambda field, _: field.name != "parameters", value_serializer=as_plain)
+        show_json(known)
+    else:
+        click.echo(str(found))
 
 
 @demo.command()
@@ -106,8 +130,9 @@ def digits(epochs: int, out: Path, quiet: bool) -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the truth and the observation errors.")
 @OUT
+@JSON
 @QUIET
-def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) -> None:
+def assimilation(cycles: int, policy: str, seed: int, out: Path, as_json: bool, quiet: bool) -> None:
     """Assimilate observations of the Lorenz-96 model by 4D-Var, window after window.
 
     40 variables, every second of them observed every 5 steps; an analysis, forecast to the end of its window, is the
@@ -123,4 +148,7 @@ def assimilation(cycles: int, policy: str, seed: int, out: Path, quiet: bool) ->
         settings = AssimilationSettings(cycles=cycles, seed=seed, policy=parse_policy(policy, known_policies()))
         with progress_bar(quiet=quiet) as tell:
             report = run_assimilation(settings, out=out, progress=tell)
-    click.echo(str(report))
+    if as_json:
+        show_json(asdict(report, value_serializer=as_plain))
+    else:
+        click.echo(str(report))

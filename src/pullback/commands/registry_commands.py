@@ -22,7 +22,8 @@ from pullback.words.errors import InputFileError
 
 @click.command()
 @click.argument("error", metavar="[CODE|CLASS]", required=False)
-def explain(error: str | None) -> None:
+@JSON
+def explain(error: str | None, as_json: bool) -> None:
     """The page on an error, such as PB201 or ConversionError; without a word, the list of all.
 
     \b
@@ -35,7 +36,10 @@ def explain(error: str | None) -> None:
         near = get_close_matches(str(error).lower(), names, n=1, cutoff=0.75)
         meant = f"; did you mean {names[near[0]]}?" if near else ""
         raise BadInputError(f"{error!r} names no error of pullback{meant}; `pullback explain` lists them all")
-    click.echo(page, nl=False)
+    if as_json:
+        show_json(codes() if error is None else {"error": error, "page": page})
+    else:
+        click.echo(page, nl=False)
 
 
 @click.command()

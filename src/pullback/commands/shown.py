@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -140,3 +142,12 @@ def rich_table(table: Table) -> RichTable:
 def show_json(value: Any) -> None:
     """Print plain values as JSON."""
     click.echo(json.dumps(value, indent=2))
+
+
+def as_plain(_owner: Any, _field: Any, value: Any) -> Any:
+    """What JSON can hold, for ``attrs.asdict``: an array as its numbers, a policy as its text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if attrs.has(type(value)) and not isinstance(value, MemoryPolicy):
+        return value
+    return value if isinstance(value, int | float | str | None | dict | list | tuple) else str(value)

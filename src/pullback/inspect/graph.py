@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from attrs import frozen
 
+from pullback.inspect.tables import as_text
 from pullback.pictures.graph_drawing import GraphDrawing, draw_graph
 from pullback.words.errors import PullbackError
 from pullback.words.specs import ArraySpec
@@ -285,6 +286,9 @@ class Graph:
 
     def __str__(self) -> str:
         return self.listing()
+
+    def _repr_html_(self) -> str:
+        return as_text(str(self))
 
     def __repr__(self) -> str:
         return f"<Graph of {self.title}>"

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from pullback.inspect.tables import Column, Table
 from pullback.loops.forecast import Forecast
+from pullback.loops.loop_bytes import sizes_of
 from pullback.memory.in_force import MEASURED, planning
 from pullback.memory.ledger import Ledger, Report, mib
 from pullback.policies.base import MemoryPolicy
@@ -15,8 +17,17 @@ from pullback.recording.handles import Handle
 from pullback.recording.recorder import form_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import forward, vjp
-from pullback.words.errors import BudgetError
+from pullback.words.errors import BudgetError, PolicyError
 from pullback.words.structures import flatten, map_leaves
+
+
+@frozen
+class LoopSchedule:
+    """A loop of ``n`` steps, the policy whose schedule it goes by, and the sizes that this is asked for with."""
+
+    n: int
+    policy: Any
+    sizes: tuple[tuple[str, int], ...]
 
 
 @frozen
@@ -40,6 +51,38 @@ class Plan:
     stores: tuple[Any, ...] = ()
     """What tiers other than plain memory will do: a :class:`~pullback.stores.figures.StoreReport` each, with the parts
     written and read, and the bytes given."""
+
+    schedules: tuple[LoopSchedule, ...] = ()
+    """Of each loop, the schedule that it goes by, as far as it is known."""
+
+    def draw(self, loop: int | None = None) -> Any:
+        """The picture of the schedule of a loop (default: of the longest), as ``schedule.draw()`` makes it. Raises
+        :class:`PolicyError` where no loop has one: there are no steps, or each chooses its own within the run."""
+        if not self.schedules:
+            raise PolicyError(
+                f"the plan under {self.policy!r} knows of no loop that goes by a schedule, so there is nothing to "
+                "draw; schedules.draw(policy.schedule(n), n) draws one of n steps"
+            )
+        chosen = max(self.schedules, key=lambda each: each.n) if loop is None else self.schedules[loop]
+        return chosen.policy.schedule(chosen.n, **dict(chosen.sizes)).draw()
+
+    def table(self) -> Table:
+        """One row, with a column for each reason."""
+        cells = {"policy": repr(self.policy), "peak": mib(self.peak_bytes)}
+        cells |= {f"of it|{name}": mib(n) for name, n in self.bytes_by_reason.items()}
+        if self.working_bytes is not None:
+            cells["at work|at most"] = mib(self.working_bytes)
+        cells["forward|steps"] = str(self.n_forward)
+        if self.seconds is not None:
+            cells["|seconds"] = f"{self.seconds:.2g}"
+        notes = [*map(str, self.stores), *map(str, self.choices)]
+        if self.save_all_bytes is not None:
+            notes.append(f"SaveAll holds less: {mib(self.save_all_bytes)}, and runs nothing again")
+        columns = tuple(Column(name, (cell,), text=name == "policy") for name, cell in cells.items())
+        return Table("", columns, tuple(notes))
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
@@ -84,7 +127,7 @@ class Trial:
         for k, n in self._reverse(runs, ledger):
             self.steps[k] += n
         report = self.pull.report
-        return _plan_of(policy, ledger.n_forward, report)
+        return evolve(_plan_of(policy, ledger.n_forward, report), schedules=_schedules(self.loops, runs))
 
     def under(self, policy: MemoryPolicy) -> tuple[Plan, list[int]]:
         """Those of another policy, of which no step need be run; and the forward steps of each loop.
@@ -102,7 +145,7 @@ class Trial:
             steps[k] += n
         ledger.lenders.clear()
         plan = _plan_of(policy, ledger.n_forward, ledger.report(ledger.plain_bytes(tape.records)))
-        return plan, steps
+        return evolve(plan, schedules=_schedules(self.loops, runs)), steps
 
     def _reverse(self, runs: dict[int, Forecast], ledger: Ledger) -> list[tuple[int, int]]:
         """The reverse pass on names; the forward steps in it by the number of each loop that is reversed."""
@@ -164,9 +207,21 @@ def measured(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy)
     finally:
         MEASURED.reset(token)
     elapsed = time.perf_counter() - began
-    report = pull.report
+    report, schedules = pull.report, pull.schedules()
     pull.close()
-    return _plan_of(policy, report.n_forward, report, elapsed)
+    found = tuple(LoopSchedule(n, own, tuple(sizes.items())) for n, own, sizes in schedules)
+    return evolve(_plan_of(policy, report.n_forward, report, elapsed), schedules=found)
+
+
+def _schedules(loops: list[Any], runs: dict[int, Forecast]) -> tuple[LoopSchedule, ...]:
+    found = []
+    for loop in loops:
+        run = runs[id(loop)]
+        own = getattr(run.schedule, "policy", None)
+        sizes = loop.sizes if own is None or not own.counts_bytes or loop.needed is None else sizes_of(loop)
+        if own is not None:
+            found.append(LoopSchedule(run.n, own, tuple(sizes.items())))
+    return tuple(found)
 
 
 def _plan_of(policy: MemoryPolicy, n_forward: int, report: Report, seconds: float | None = None) -> Plan:

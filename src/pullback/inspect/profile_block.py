@@ -1,12 +1,12 @@
 """``with profile() as p``: figures of all gradients that are computed within the block."""
 
 from contextlib import ExitStack
-from typing import Self
+from typing import Any, Self
 
 from attrs import define, field
 
 from pullback.memory.in_force import watching
-from pullback.memory.ledger import Report, mib
+from pullback.memory.ledger import LEDGERS, Report, mib
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import CheckError
 
@@ -38,6 +38,11 @@ class Watch:
     """Spent in reverse passes."""
     largest: Report | None = None
     """Of the pass that held most."""
+    interrupted: Report | None = None
+    """Of the pass under way where the block was left by an error: what loops and marked steps had booked up to
+    there."""
+    _ledger: Any = field(default=None, repr=False)
+    """Of the pass under way."""
     _block: ExitStack = field(factory=ExitStack, repr=False)
 
     @property
@@ -57,6 +62,7 @@ class Watch:
 
     def note(self, report: Report) -> None:
         """A reverse pass has ended."""
+        self._ledger = None
         self.n_passes += 1
         self.n_forward += report.n_forward
         self.seconds += report.seconds
@@ -65,14 +71,24 @@ class Watch:
 
     def __enter__(self) -> Self:
         self._block.enter_context(watching(self.note))
+        made = LEDGERS.get()
+        self._block.callback(LEDGERS.reset, LEDGERS.set(lambda *, heard: self._begun(made(heard=heard))))
         return self
+
+    def _begun(self, ledger: Any) -> Any:
+        self._ledger = ledger
+        return ledger
 
     def __exit__(self, *error: object) -> None:
         self._block.close()
+        if error[0] is not None and self._ledger is not None:
+            self.interrupted = self._ledger.report({})
+        self._ledger = None
 
     def __str__(self) -> str:
         parts = ", ".join(f"{reason} {mib(n)}" for reason, n in self.bytes_by_reason.items())
         return (
             f"{self.n_passes} reverse {'pass' if self.n_passes == 1 else 'passes'}, {self.n_forward} forward steps, "
             f"{self.seconds:.3g} s; the largest held {mib(self.peak_bytes)} ({parts or 'nothing'})"
+            f"{'' if self.interrupted is None else f'; one was interrupted: {self.interrupted}'}"
         )

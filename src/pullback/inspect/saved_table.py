@@ -102,13 +102,20 @@ class Groups:
     def __getitem__(self, key: str) -> int:
         return {group.key: group.nbytes for group in self.groups}[key]
 
-    def __str__(self) -> str:
+    def table(self) -> Table:
+        """One row a group."""
         columns = (
             Column("held", tuple(mib(g.nbytes) for g in self.groups)),
             Column("rows", tuple(str(g.n_rows) for g in self.groups)),
             Column(self.by, tuple(g.key for g in self.groups), text=True),
         )
-        return str(Table(f"held by {self.by}: {mib(sum(g.nbytes for g in self.groups))}", columns))
+        return Table(f"held by {self.by}: {mib(sum(g.nbytes for g in self.groups))}", columns)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+    def __str__(self) -> str:
+        return str(self.table())
 
     def __repr__(self) -> str:
         return f"<Groups by {self.by}: {len(self.groups)}>"
@@ -184,8 +191,15 @@ class Saved:
 
     def listing(self, limit: int | None = SHOWN) -> str:
         """The largest rows as a table, all of them with ``None``."""
+        return str(self.table(limit))
+
+    def table(self, limit: int | None = SHOWN) -> Table:
+        """The same as a table."""
         shown = self.top(len(self.rows) if limit is None else limit).rows
-        return str(Table(self._title(), _columns(shown), tuple(self._notes(shown))))
+        return Table(self._title(), _columns(shown), tuple(self._notes(shown)))
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
     def _title(self) -> str:
         under = f" under {self.policy}" if self.policy else ""

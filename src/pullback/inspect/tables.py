@@ -1,9 +1,31 @@
 """A table as a value: columns of text with two-line headers, printed as aligned plain text. It knows nothing of what
 it shows."""
 
+from html import escape
+
 from attrs import frozen
 
 GAP = "  "
+STYLE = """
+.pullback { font: 13px/1.5 system-ui, sans-serif; color: inherit; overflow-x: auto }
+.pullback table { border-collapse: collapse; margin: 0.4em 0 }
+.pullback caption { text-align: left; font-weight: 600; padding-bottom: 0.3em }
+.pullback th { text-align: right; vertical-align: bottom; white-space: pre-line; border-bottom: 1px solid currentColor }
+.pullback td { text-align: right; border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent) }
+.pullback th, .pullback td { padding: 0.15em 0.8em 0.15em 0; background: none; color: inherit }
+.pullback .words { text-align: left } .pullback pre, .pullback small { color: inherit; background: none }
+"""
+"""Of a table in a notebook: its colours are those of the page around it, light or dark."""
+
+
+def framed(inside: str) -> str:
+    """A piece of a page in that style; ``inside`` is HTML."""
+    return f'<div class="pullback"><style>{STYLE}</style>{inside}</div>'
+
+
+def as_text(text: str) -> str:
+    """Plain text as such a piece."""
+    return framed(f"<pre>{escape(text)}</pre>")
 
 
 @frozen
@@ -60,6 +82,30 @@ class Table:
         names = Column(first.title, tuple(column.title for column in rest), text=True)
         across = [Column(name, tuple(column.cells[k] for column in rest)) for k, name in enumerate(first.cells)]
         return Table(self.title, (names, *across), self.notes)
+
+    def compact(self) -> str:
+        """Plain text without rules and empty lines; of headers in one line."""
+        lines = [GAP.join(column.placed(column.title) for column in self.columns).rstrip()]
+        lines += [
+            GAP.join(column.placed(cell) for column, cell in zip(self.columns, row, strict=True)).rstrip()
+            for row in self.rows
+        ]
+        return "\n".join([self.title, *lines, *self.notes])
+
+    def html(self) -> str:
+        """The table as a piece of a page, for a notebook: escaped, and without anything from elsewhere."""
+        kind = ['class="words"' if column.text else "" for column in self.columns]
+        heads = "".join(
+            f"<th {k}>{escape(chr(10).join(part for part in column.lines if part))}</th>"
+            for k, column in zip(kind, self.columns, strict=True)
+        )
+        rows = "".join(
+            "<tr>" + "".join(f"<td {k}>{escape(cell)}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>"
+            for row in self.rows
+        )
+        notes = "".join(f"<small>{escape(note)}</small><br>" for note in self.notes)
+        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        return framed(f"<table>{title}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{notes}")
 
     def __str__(self) -> str:
         heads = [GAP.join(column.placed(column.lines[k]) for column in self.columns).rstrip() for k in (0, 1)]

@@ -6,6 +6,7 @@ be like the second.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
 from pullback.memory.store import Store, Storing
 from pullback.memory.sweep import release_records
+from pullback.recording.recorder import INPUT
 from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
 
@@ -176,6 +178,8 @@ class Forecast:
     """Whether steps hold what two recorded ones cannot tell: loops of their own, a leaf twice, a captured value as a
     leaf, or something else at each step."""
 
+    operations: Counter[str] = field(factory=Counter, kw_only=True)
+    """The primitives in a step that depend on what is differentiated, and how often each is called."""
     elapsed_seconds: float = 0.0
     """Of the run that was planned from."""
     before: int = 0
@@ -198,7 +202,7 @@ class Forecast:
             mine.initial, mine.kept,
         )  # fmt: skip
         run_forward(schedule, machine, names)
-        found = Forecast(names, schedule, machine, self.n, self.uneven)
+        found = Forecast(names, schedule, machine, self.n, self.uneven, operations=self.operations)
         may_lend(record, found, names)
         return found
 
@@ -214,9 +218,10 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     chain.advance(0, 1)
     random = chain.randomness.save()
     later, shared, uneven = _template_of(first, start, after), {key for key, _, _ in first.items}, False
-    earlier = later
+    earlier, operations = later, _operations(first)
     if n > 1 if n is not None else chain.goes_on(1):
         second, last = steps.recorded(1, after)
+        operations = _operations(second)
         release_records(second.tape.records)
         later, shared = _template_of(second, after, last), shared & {key for key, _, _ in second.items}
         uneven = not _alike_third(chain, n, last, later, first, second)
@@ -243,7 +248,12 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     schedule, machine, counted = schedule_for(n), Machine(n), -store.ledger.n_forward
     run_forward(schedule, machine, names)
     counted += store.ledger.n_forward
-    return Forecast(names, schedule, machine, length, uneven, elapsed, before, counted)
+    return Forecast(names, schedule, machine, length, uneven, elapsed, before, counted, operations=operations)
+
+
+def _operations(step: StepTape) -> Counter[str]:
+    forms = (FORMS[record[0]] for record in step.tape.records if record is not None)
+    return Counter(form.name for form in forms if form is not INPUT and not form.wide)
 
 
 def _alike_third(
@@ -277,5 +287,5 @@ def _plain_passage(leaves: list[Any], captured: list[Any]) -> bool:
     """Whether the leaves after a recorded step have buffers of their own, as those of a plain step have."""
     buffers = [id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)]
     others = {id(buffer_of(value)) for value in captured if isinstance(value, np.ndarray)}
-    views = any(isinstance(leaf, np.ndarray) and leaf.base is not None for leaf in leaves)
+    views = any(isinstance(leaf, np.ndarray) and buffer_of(leaf) is not leaf for leaf in leaves)
     return not views and len(set(buffers)) == len(buffers) and not others & set(buffers)

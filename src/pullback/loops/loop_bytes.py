@@ -53,6 +53,12 @@ def _follows(record: Any) -> bool:
     return not (tape.mode == REPLAYABLE and tape.governor.replays)
 
 
+def begins(record: Any, schedule: Any) -> None:
+    """Tell who shows how far the loop is what there is to do; its first step is over where it runs the first time."""
+    sizes = sizes_of(record) if record.policy.counts_bytes else record.sizes
+    record.chain.store.ledger.begins(record.n, schedule, sizes, int(record.fresh))
+
+
 def ended(record: Any, before: int) -> None:
     """The forward pass of a loop is over, which began with so many bytes held: the loop around learns of it, and those
     that follow may need what it holds."""

@@ -160,7 +160,7 @@ class LoopChain(Storing):
                 self.work = store.take_out("tape", k, MEMORY)
                 self.reverse(k)
                 k -= 1
-                if len(passes) == 1 and passes[0].after is not None:
+                if len(passes) == 1 and passes[0].after is not None and not store.ledger.separates:
                     k = straight_back(store, k, passes[0])
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
@@ -338,7 +338,7 @@ class LoopChain(Storing):
         else:
             self._to_work(self._on_tracers(step))
         self.reverse(step)
-        if len(self.passes) == 1:
+        if len(self.passes) == 1 and not self.store.ledger.separates:
             masks = self.steps.enclosing is not None and bool(self.steps.enclosing.masks)
             self.at_once = at_once_of(staging, self.passes[0], masks=masks)
 
@@ -351,7 +351,7 @@ class LoopChain(Storing):
         steps, work, self.store.ledger.step = self.steps, self.work, step
         assert work is not None  # the machine has seen a Record or a Load
         if type(work) is StagedStep and self._reversed(work, step):
-            self.store.ledger.release(self.take_tape().items)
+            self.store.ledger.reversed_one(self.take_tape().items)
             return
         masks = steps.enclosing is not None and bool(steps.enclosing.masks)
         number, place = step + steps.lower, steps.place(step)
@@ -359,7 +359,7 @@ class LoopChain(Storing):
         pull_back(work, sweeps)
         for each, ended in zip(self.passes, sweeps, strict=True):
             each.leave(work, step, ended.cts)
-        self.store.ledger.release(self.take_tape().items)
+        self.store.ledger.reversed_one(self.take_tape().items)
 
     def _reversed(self, work: Any, step: int) -> bool:
         """Whether the functions of a stage have pulled the cotangents back; nothing has been done where they cannot."""

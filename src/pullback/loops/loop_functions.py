@@ -22,11 +22,12 @@ from pullback.loops.loop_record import LoopRecord
 from pullback.loops.replay_check import Verifier, digests
 from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for
 from pullback.loops.staged_steps import staged_steps
-from pullback.loops.whole_loops import rerun_of, run_forward_mode, run_untraced
+from pullback.loops.whole_loops import lasting_value, rerun_of, run_forward_mode, run_untraced, scan_length
 from pullback.memory.in_force import (
     innermost,
     planned,
     policy_in_force,
+    progress_in_force,
     staging_in_force,
     stepping,
     threads_in_force,
@@ -37,7 +38,7 @@ from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, resolve, twin_of
+from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.rules.cotangent_sums import send
@@ -59,6 +60,7 @@ def fori_loop(
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
+    progress: bool | None = None,
 ) -> Any:
     """The carry after ``for k in range(lower, upper): carry = body(k, carry)``, differentiable under any policy.
 
@@ -76,8 +78,9 @@ def fori_loop(
     first step that repeats, ``"off"`` by recording every step.
     ``threads`` (default: that of :func:`using`, else 1) says among how many threads these functions divide large arrays
     (:class:`PolicyError` below 1).
+    ``progress=True`` (default: that of :func:`using`) shows how far the loop is, forward and back.
     """
-    loop = _Loop("fori_loop", policy, verify, staging, threads, lower)
+    loop = _Loop("fori_loop", policy, verify, staging, threads, progress, lower)
     frozen, effects = loop.frozen(body), Effects()
 
     def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
@@ -98,18 +101,19 @@ def scan(
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
+    progress: bool | None = None,
 ) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``for x in xs: carry, y = step(carry, x)``, where ``ys`` stacks the ``y`` along a new first
     axis.
 
     ``xs`` is a structure of arrays with one leading axis of equal length, or None with ``length``. Per-step outputs are
-    written once, outside the state: they enter no snapshot. ``verify``, ``staging``, ``threads`` and errors as
-    :func:`fori_loop`.
+    written once, outside the state: they enter no snapshot. ``verify``, ``staging``, ``threads``, ``progress`` and
+    errors as :func:`fori_loop`.
     """
     x_leaves, x_definition = flatten(xs)
     x_leaves = plain_leaves(x_leaves)
-    n = _scan_length(x_leaves, length)
-    loop = _Loop("scan", policy, verify, staging, threads)
+    n = scan_length(x_leaves, length)
+    loop = _Loop("scan", policy, verify, staging, threads, progress)
     frozen, effects = loop.frozen(step), Effects()
 
     def step_of_loop(k: Any, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -136,13 +140,14 @@ def while_loop(
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
+    progress: bool | None = None,
 ) -> Any:
     """The carry after ``while condition(carry): carry = body(carry)``. The length need not be known: policies decide as
     the loop goes.
 
-    ``condition`` sees plain values. ``verify``, ``staging``, ``threads`` and errors as :func:`fori_loop`.
+    ``condition`` sees plain values. ``verify``, ``staging``, ``threads``, ``progress`` and errors as :func:`fori_loop`.
     """
-    loop = _Loop("while_loop", policy, verify, staging, threads)
+    loop = _Loop("while_loop", policy, verify, staging, threads, progress)
     frozen, loop.condition = loop.frozen(body), _before_step(loop.frozen(condition))
     effects = Effects()
 
@@ -164,17 +169,6 @@ def _before_step(condition: Callable[[Any], Any]) -> Callable[[int, Any], Any]:
     return step_of_loop
 
 
-def _scan_length(x_leaves: list[Any], length: int | None) -> int:
-    if not all(map(np.ndim, map(plain_value, x_leaves))):
-        raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
-    lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
-    if length is not None:
-        lengths.add(length)
-    if len(lengths) != 1:
-        raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
-    return int(lengths.pop())
-
-
 _ORDER = {
     "fori_loop": "write fori_loop(lower, upper, body, init)",
     "scan": "write scan(step, init, xs)",
@@ -191,6 +185,7 @@ class _Loop:
     verify: Any
     staging: Any
     threads: Any
+    progress: Any
     lower: int = 0
     condition: Callable[[int, Any], Any] | None = field(default=None, init=False)
     made: Frozen = field(factory=Frozen, init=False)
@@ -241,7 +236,8 @@ class _Loop:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
             steps = self._steps(xs, None)
-            steps.ledger = stepping() or steps.ledger
+            around = stepping()
+            steps.ledger = steps.ledger if around is None else around.behind
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
         if n == 0:
@@ -262,6 +258,7 @@ class _Loop:
         record = self._record(leaves, xs, tape, entering, x_entering)
         try:
             record.forward()
+            record.chain.store.ledger.rests()
             if record.n == 0:
                 return init, None
             return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
@@ -286,6 +283,7 @@ class _Loop:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
         within = tape is not None and tape.captures is not None  # a step of another loop, which may be run again
+        ledger = ledger.behind if within else self._told(ledger, tape)
         verifier = Verifier(self.name, reruns and self.verify != "off", (reruns or within) and self.verify == "all")
         if self.surroundings is not None:
             verifier.suspects = self.surroundings.suspects
@@ -293,6 +291,14 @@ class _Loop:
             self.name, self.call, self.definition, self.made.of_handles, tape, ledger, Outputs(self.n), verifier,
             self.lower, values,
         )  # fmt: skip
+
+    def _told(self, ledger: Any, tape: Tape | None) -> Any:
+        """The ledger, where somebody watches one that shows how far the loop is."""
+        if tape is None or not progress_in_force(self.progress) or planned() is not None or ledger.behind is not ledger:
+            return ledger
+        from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
+
+        return told(ledger)
 
     def _record(
         self,
@@ -313,7 +319,7 @@ class _Loop:
         else:
             steps.within, policy = policy.within, policy.between.at_call()
         state = [value_for(leaf, tape) for leaf in leaves]
-        start = [_lasting(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
+        start = [lasting_value(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
         chain = LoopChain(
             Store(steps.ledger, policy), steps, steps.verifier, self.randomness, list(start) or state, start,
@@ -372,22 +378,15 @@ class _Loop:
         ]
 
 
-def _lasting(leaf: Any, value: Any) -> Any:
-    """An initial value that a second reverse pass can start from: a handle's value by reference, a plain array
-    copied."""
-    if isinstance(leaf, Handle):
-        freeze(leaf)
-        return value
-    return twin_of(value)
-
-
 def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
     _pull_loop_of_several(record, (ct,), (sweep,))
 
 
 def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
-    for sweep, sent in zip(sweeps, record[2].reverse(seeds, sweeps), strict=True):
+    found = record[2].reverse(seeds, sweeps)
+    record[2].chain.store.ledger.rests()
+    for sweep, sent in zip(sweeps, found, strict=True):
         for ident, g in sent:
             if sweep.cts[ident] is None:
                 sweep.cts[ident] = g

@@ -10,9 +10,18 @@ from attrs import define, field
 
 from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
-from pullback.loops.loop_bytes import bytes_besides, decided, ended, first_step, may_lend, needed_by, scheduled_by
+from pullback.loops.loop_bytes import (
+    begins,
+    bytes_besides,
+    decided,
+    ended,
+    first_step,
+    may_lend,
+    needed_by,
+    scheduled_by,
+)
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.staged_step import StagedStep, StepTape
+from pullback.loops.staged_step import StagedStep, StepTape, record_of
 from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
@@ -25,15 +34,7 @@ from pullback.recording.tape import REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.unbroadcast import settle
 from pullback.words.errors import ReplayError, TracerError, say_where
-from pullback.words.specs import buffer_of, carries_derivative, fits, shared_spec, spec_of
-
-
-def record_of(work: Any, ident: int) -> Any:
-    """A record of a step, be it with its values or without."""
-    found = work.tape.records[ident]
-    if found is None:
-        found = next(filter(None, (chain.entries.record_of(ident) for chain in work.governor.chains)))
-    return found
+from pullback.words.specs import buffer_of, carries_derivative, fits, new_zeros, shared_spec, spec_of
 
 
 @define(eq=False)
@@ -124,7 +125,7 @@ class Pass:
             if ct is None:
                 continue
             if self.x_cts[k] is None:
-                rows = np.zeros((self.n, *ct.shape), ct.dtype)
+                rows = new_zeros((self.n, *ct.shape), ct.dtype)
                 self.x_cts[k] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
             self.x_cts[k][step] = ct
 
@@ -275,9 +276,11 @@ class LoopRecord:
             self.journal.go_forward()
             return
         if type(self.policy) is SaveAll:
+            begins(self, None)
             self.n = self.chain.go_forward_saving(self.n)
             return
         self.schedule, self.machine = self.scheduled(self.n), Machine(self.n)
+        begins(self, self.schedule)
         self.chain.go_forward(self.schedule, self.machine)
         self.n = self.machine.n
 

@@ -29,7 +29,7 @@ from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
-from pullback.words.specs import carries_derivative, native, spec_of
+from pullback.words.specs import carries_derivative, native, new_array, spec_of
 from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 
 
@@ -48,7 +48,7 @@ class Outputs:
         self.n_written += 1
         if k == 0:
             self.stacks = [
-                [] if isinstance(y, Handle) else np.empty((self.n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys
+                [] if isinstance(y, Handle) else new_array((self.n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys
             ]
         for place, y in enumerate(ys):
             stack = self.stacks[place]

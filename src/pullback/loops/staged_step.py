@@ -186,3 +186,11 @@ def pull_back(work: Any, sweeps: Sequence[Sweep]) -> None:
         sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
     else:
         governor.reverse(sweeps)
+
+
+def record_of(work: Any, ident: int) -> Any:
+    """A record of a step, be it with its values or without."""
+    found = work.tape.records[ident]
+    if found is None:
+        found = next(filter(None, (chain.entries.record_of(ident) for chain in work.governor.chains)))
+    return found

@@ -13,6 +13,7 @@ from pullback.loops.rerun import Steps, value_for, writable
 from pullback.memory.in_force import using
 from pullback.recording.handles import Handle, freeze, make, plain_value, twin_of
 from pullback.recording.tape import Tape
+from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative
 
 
@@ -107,3 +108,24 @@ def rerun_of(
         return results, again
 
     return rerun
+
+
+def scan_length(x_leaves: list[Any], length: int | None) -> int:
+    """How many steps a ``scan`` has; raises :class:`StructureError` where its arrays do not agree."""
+    if not all(map(np.ndim, map(plain_value, x_leaves))):
+        raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
+    lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
+    if length is not None:
+        lengths.add(length)
+    if len(lengths) != 1:
+        raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
+    return int(lengths.pop())
+
+
+def lasting_value(leaf: Any, value: Any) -> Any:
+    """An initial value that a second reverse pass can start from: a handle's value by reference, a plain array
+    copied."""
+    if isinstance(leaf, Handle):
+        freeze(leaf)
+        return value
+    return twin_of(value)

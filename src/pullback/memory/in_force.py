@@ -21,8 +21,8 @@ RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
 """The block of ``resume``, which gives a loop its journal; None where there is none."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
 """Whether loops are run to learn what a plan says: what their steps take while they run, too."""
-_USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=(None, None, None, None))
-"""The policy, ``verify``, ``staging`` and ``threads`` of ``using``; None for what is not said."""
+_USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=(None, None, None, None, None))
+"""The policy, ``verify``, ``staging``, ``threads`` and ``progress`` of ``using``; None for what is not said."""
 _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
@@ -36,20 +36,24 @@ def using(
     verify: str | None = None,
     staging: str | None = None,
     threads: int | None = None,
+    progress: bool | None = None,
 ) -> "AbstractContextManager[Any]":
-    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify``, ``staging`` and ``threads``;
-    what is not given stays as it is. Blocks nest, and the values before are restored even after an error.
+    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify``, ``staging``, ``threads`` and
+    ``progress``; what is not given stays as it is. Blocks nest, and the values before are restored even after an error.
 
     ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
     :func:`fori_loop`. ``staging`` says how steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the
     name of a backend. ``threads`` (default 1) says among how many threads generated functions divide what is computed
-    in blocks; the bits are the same for any number.
+    in blocks; the bits are the same for any number. ``progress=True`` shows how far each gradient is, and how long it
+    will take, by the schedule: steps of the sweep, steps executed again, steps reversed. In a terminal or a notebook;
+    it needs the extra ``cli``.
     """
     return InForce(
         None if policy is None else checked(policy),
         None if verify is None else verify_in_force(verify),
         None if staging is None else staging_in_force(staging),
         None if threads is None else threads_in_force(threads),
+        None if progress is None else progress_in_force(progress),
     )
 
 
@@ -64,12 +68,13 @@ class InForce:
         verify: str | None = None,
         staging: str | None = None,
         threads: int | None = None,
+        progress: bool | None = None,
     ) -> None:
-        self._used = policy, verify, staging, threads
+        self._used = policy, verify, staging, threads, progress
 
     def __enter__(self) -> MemoryPolicy | None:
         self._before = _USED.get()
-        _USED.set(tuple([new or old for new, old in zip(self._used, self._before, strict=True)]))
+        _USED.set(tuple([old if new is None else new for new, old in zip(self._used, self._before, strict=True)]))
         return self._used[0]
 
     def __exit__(self, *_: object) -> None:
@@ -110,6 +115,16 @@ def threads_in_force(threads: Any = None) -> int:
             "os.sched_getaffinity(0)) tells how many processors there are"
         )
     return index(threads)
+
+
+def progress_in_force(progress: Any = None) -> bool:
+    """``progress`` itself, or for None that of ``using``, else False; raises :class:`PolicyError` for anything but
+    True and False."""
+    if progress is None:
+        return bool(_USED.get()[4])
+    if not isinstance(progress, bool | np.bool):
+        raise PolicyError(f"progress= takes True or False, got {progress!r}; a function to call is profile's alone")
+    return bool(progress)
 
 
 def policy_in_force(policy: Any = None) -> MemoryPolicy:
@@ -237,7 +252,8 @@ def innermost_alone() -> Tape | None:
 
 def nothing_in_force() -> bool:
     """Whether there is no trace, save-all is the policy, and nobody watches: what a call of ``grad`` mostly meets."""
-    return not _TAPES.get() and _USED.get()[0] is None and not _WATCHERS.get() and _PLANNED.get() is None
+    used = _USED.get()
+    return not (_TAPES.get() or used[0] is not None or used[4] or _WATCHERS.get() or _PLANNED.get() is not None)
 
 
 def recorded(tape: Tape | None) -> bool:

@@ -7,7 +7,7 @@ summed from its records when somebody asks, never per operation.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from attrs import define, field, frozen
@@ -66,6 +66,28 @@ class Ledger:
     not be booked."""
     step: int | None = None
     """The step of a loop that was run or reversed last: for the timeline (``memory.timeline``)."""
+
+    separates: ClassVar[bool] = False
+    """Whether a step is recorded and reversed each for itself where one function could do both: who times it asks."""
+
+    @property
+    def behind(self) -> "Ledger":
+        """The ledger itself, told to nobody: of loops inside steps."""
+        return self
+
+    def begins(self, n: int | None, schedule: Any, sizes: dict[str, int], done: int = 0) -> None:
+        """A loop begins, under save-all without a schedule: for who shows how far it is (``watching.progress``)."""
+
+    def rests(self) -> None:
+        """A pass is over: for the same."""
+
+    def reversed_one(self, items: Iterable[Item]) -> None:
+        """A step was reversed, and its tape is let go."""
+        self.release(items)
+
+    def ran(self, chain: Any, start: int, stop: int) -> None:  # noqa: ARG002 - who counts operations asks it
+        """Steps of the chain of plain code were executed again."""
+        self.n_forward += stop - start
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""

@@ -22,6 +22,7 @@ from pullback.rules.forms import FORMS, PULLS, TOGETHER
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
 from pullback.words.sniffs import HELD, quiet
+from pullback.words.specs import new_zeros
 
 
 @define(eq=False)
@@ -206,7 +207,7 @@ def given_out(cts: list[Any], k: int, given: Any) -> Any:
     ct = cts[k]
     cts[k] = None
     if ct is None:
-        zero = np.zeros(given.spec.shape, given.spec.dtype)
+        zero = new_zeros(given.spec.shape, given.spec.dtype)
         return zero if given.spec.shape else zero[()]
     if type(ct) is np.ndarray and not given.spec.shape:
         return ct[()]

@@ -65,11 +65,14 @@ def will_draw(chain: Any) -> None:
     policy = chain.governing = chain.policy
     if policy.looks:
         chain.schedule = policy.measuring(chain.n, chain.gauge)
+        chain.ledger.begins(None, chain.schedule, {})
         return
     if chain.n is None or not policy.needs_sizes:
         chain.schedule = policy.schedule(chain.n)
     if policy.needs_sizes:
         chain.schedule, chain.tape.governor.lifetimes = None, Lifetimes()
+    else:
+        chain.ledger.begins(chain.n, chain.schedule, {})
     if policy.room is None:
         return
     ledger = chain.ledger
@@ -170,6 +173,7 @@ def _plan(chain: Any, besides: int, seen: int) -> None:
         chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
         chain.governing = chain.governing.lending(chain.ledger.total) if in_a_row else chain.governing
         chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
+        chain.ledger.begins(chain.n, chain.schedule, chain.sizes, max(0, len(chain.cuts) - 1))
         _require_room(chain, seen)
     except BudgetError as error:
         chain.ended = True  # before it has begun

@@ -239,7 +239,7 @@ class PlainChain:
     def advance(self, start: int, stop: int) -> int:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
         self._replay().reach(stop)
-        self.ledger.n_forward += stop - start
+        self.ledger.ran(self, start, stop)
         return stop
 
     def record(self, step: int) -> None:
@@ -256,7 +256,7 @@ class PlainChain:
             replayer.require_repeated(step + 1, self.entered.pop(step + 1, {}))
             if staged is not None and copies is not None:
                 staged.learn(step, copies, replayer.env)
-        self.ledger.n_forward += 1
+        self.ledger.ran(self, step, step + 1)
         self.work = step
         self.book(step)
 
@@ -268,7 +268,7 @@ class PlainChain:
             sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
-        self.ledger.release(self.work_items.pop(step))
+        self.ledger.reversed_one(self.work_items.pop(step))
         self.work = None
 
     def put_back(self, step: int) -> None:

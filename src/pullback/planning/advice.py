@@ -13,10 +13,10 @@ from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import Plan, Trial, forecast_of, tried
+from pullback.inspect.seconds import StepSeconds, step_seconds
 from pullback.machine.actions import DISK, Load, Save
 from pullback.planning.advices import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.planning.runs import SHORT, of_runs
-from pullback.planning.step_seconds import StepSeconds, step_seconds
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
@@ -42,7 +42,7 @@ def advise(f: Callable[..., Any], args: tuple[Any, ...], budget: int, directory:
         trial.close()
         trial = tried(f, args, Auto(budget))
     try:
-        loops = _Loops(trial, directory, None if trial.loops_first else (f, args))
+        loops = Loops(trial, directory, None if trial.loops_first else (f, args))
         return loops.advice(budget)
     finally:
         trial.close()
@@ -50,14 +50,14 @@ def advise(f: Callable[..., Any], args: tuple[Any, ...], budget: int, directory:
 
 def seconds_of(trial: Trial, policy: MemoryPolicy) -> float:
     """Of a program that was tried under a policy, and planned; from a few steps of each loop, which it gives up."""
-    loops = _Loops(trial, None, None)
+    loops = Loops(trial, None, None)
     if isinstance(policy, Tiered):
         loops.stored = policy.write_cost * loops.step, policy.read_cost * loops.step
     return loops.seconds_of(policy, trial.steps)
 
 
 @define(eq=False)
-class _Loops:
+class Loops:
     """A program whose loop functions are known: every policy is carried out on names of buffers."""
 
     trial: Trial
@@ -65,6 +65,8 @@ class _Loops:
     program: Any
     """The function and its arguments, where plain code comes before the loops, which a policy cuts until it meets one:
     then what is named is run once more, under its own policy. Else None."""
+    timed: bool = field(default=True, kw_only=True)
+    """Whether steps are run to be timed; else all take the same, and seconds mean steps."""
     known: dict[MemoryPolicy, Plan | None] = field(factory=dict, init=False)
     seconds: list[StepSeconds] = field(factory=list, init=False)
     """By loop."""
@@ -75,6 +77,9 @@ class _Loops:
 
     def __attrs_post_init__(self) -> None:
         loops = self.trial.loops
+        if not self.timed:
+            self.seconds = [StepSeconds(1.0, 1.0, 2.0) for _ in loops]
+            return
         within = sum(loop.forecast.elapsed_seconds for loop in loops)
         self.fixed = 3 * max(0.0, self.trial.elapsed_seconds - within)  # the way back takes about twice as long
         self.seconds = [step_seconds(loop) for loop in loops]

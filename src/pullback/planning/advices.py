@@ -5,6 +5,7 @@ from typing import Final
 from attrs import field, fields, frozen
 
 from pullback.inspect.plan_forecast import Plan
+from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.words.errors import BudgetError
 
@@ -26,23 +27,23 @@ class Advice(Plan):
     """What else was tried within the budget, the fastest first; where plain code comes before the loops, without what
     a policy holds of that."""
 
-    def __str__(self) -> str:
+    def table(self) -> Table:
+        """The plan between the one that holds less and the one that is faster."""
         rows = [("cheaper", self.cheaper), ("take", self), ("dearer", self.dearer)]
         found = [(name, plan) for name, plan in rows if plan is not None]
-        cells = [("", "policy", "peak", "forward steps", "seconds")]
-        cells += [
-            (name, repr(plan.policy), mib(plan.peak_bytes), f"{plan.n_forward}", f"{plan.seconds or 0.0:.3g}")
-            for name, plan in found
-        ]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [f"within {mib(self.budget)}"]
-        for row in cells:
-            left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-            right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-            lines.append("  ".join((*left, *right)).rstrip())
-        if self.others:
-            lines.append("slower, or as fast: " + ", ".join(repr(plan.policy) for plan in self.others))
-        return "\n".join(lines)
+        seconds = ["-" if plan.seconds is None else f"{plan.seconds:.3g}" for _, plan in found]
+        columns = (
+            Column("", tuple(name for name, _ in found), text=True),
+            Column("policy", tuple(repr(plan.policy) for _, plan in found), text=True),
+            Column("peak", tuple(mib(plan.peak_bytes) for _, plan in found)),
+            Column("forward steps", tuple(str(plan.n_forward) for _, plan in found)),
+            Column("seconds", tuple(seconds)),
+        )
+        others = "slower, or as fast: " + ", ".join(repr(plan.policy) for plan in self.others)
+        return Table(f"within {mib(self.budget)}", columns, (others,) if self.others else ())
+
+    def __str__(self) -> str:
+        return self.table().compact()
 
 
 def best_of(plans: list[Plan]) -> tuple[Plan, list[Plan]]:

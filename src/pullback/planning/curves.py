@@ -1,13 +1,14 @@
 """``Pareto``: what each policy holds and takes; its table, its picture, and the best point within a number of bytes."""
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+from pullback.inspect.plan_forecast import Plan
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
+from pullback.planning.advices import seconds_of_plan
 from pullback.policies.base import MemoryPolicy
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
@@ -40,6 +41,9 @@ class Pareto:
     points: tuple[Point, ...]
     forward_seconds: float
     """Of one run on plain arrays."""
+    breakpoints: tuple[Plan, ...] = ()
+    """What is predicted for each number of bytes at which ``Budget`` runs fewer steps again, those that hold least
+    first; empty for a program that must be run to be planned, and where budgets are named."""
 
     @property
     def frontier(self) -> tuple[Point, ...]:
@@ -75,6 +79,11 @@ class Pareto:
             *zip(*((p.peak_bytes / MEBI, p.seconds) for p in self.frontier), strict=True), where="post", alpha=0.5
         )
         axes.scatter(*zip(*((p.peak_bytes / MEBI, p.seconds) for p in self.points), strict=True), label="measured")
+        if self.breakpoints:
+            corners = [(p.peak_bytes / MEBI, seconds_of_plan(p)) for p in self.breakpoints]
+            axes.step(
+                *zip(*corners, strict=True), where="post", linewidth=1, color="0.6", label="every budget, predicted"
+            )
         told = [(p.predicted_bytes / MEBI, p.predicted_seconds) for p in self.points if p.predicted_seconds is not None]
         if told:
             axes.scatter(*zip(*told, strict=True), marker="x", label="predicted")
@@ -95,7 +104,16 @@ class Pareto:
         """Everything in it as plain values, ready for ``json.dump``."""
         names = ("predicted_bytes", "peak_bytes", "n_forward", "predicted_seconds", "seconds")
         points = [{"policy": repr(p.policy)} | {name: getattr(p, name) for name in names} for p in self.points]
-        return {"name": self.name, "forward_seconds": self.forward_seconds, "points": points}
+        corners = [
+            {
+                "policy": repr(plan.policy),
+                "peak_bytes": plan.peak_bytes,
+                "n_forward": plan.n_forward,
+                "seconds": plan.seconds,
+            }
+            for plan in self.breakpoints
+        ]
+        return {"name": self.name, "forward_seconds": self.forward_seconds, "points": points, "breakpoints": corners}
 
     def table(self) -> Table:
         """One row a point."""
@@ -113,10 +131,12 @@ class Pareto:
             "x plain|forward": [f"{p.seconds / self.forward_seconds:.1f}" for p in self.points],
         }
         columns = tuple(Column(title, tuple(column), text=title in ("", "policy")) for title, column in cells.items())
-        return Table(f"gradient of {self.name}: memory against time (* is beaten by none in both)", columns)
+        notes = [f"{len(self.breakpoints)} breakpoints of Budget are predicted: see .breakpoints"]
+        title = f"gradient of {self.name}: memory against time (* is beaten by none in both)"
+        return Table(title, columns, tuple(notes) if self.breakpoints else ())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return self.table().html()
 
     def __str__(self) -> str:
         return str(self.table())

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from pullback.inspect.plan_forecast import Plan
 from pullback.inspect.profile_measurements import make_program, plain_seconds, run_once
 from pullback.memory.in_force import policy_in_force
+from pullback.planning.breakpoints import breakpoints
 from pullback.planning.curves import Pareto, Point
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
@@ -33,26 +35,29 @@ def pareto(
     ``plan`` predicts, and those of a run.
 
     ``budgets`` are numbers of bytes (``"100 MB"``, ``200_000``), each tried as :class:`Budget`; ``"auto"`` takes
-    eight between the least that is feasible and what save-all holds. ``policies`` are tried besides: save-all and
-    ``Recompute()`` by default. Each policy takes one plan and ``repeat`` gradients by the arguments at ``argnums``, of
-    which the fastest counts. A budget that is too little is left out. Raises what ``f`` raises, ``ValueError`` for
-    ``repeat`` below 1.
+    eight between the least that is feasible and what save-all holds. For a program of loop functions these are among
+    its ``breakpoints``, the budgets from which on fewer steps are run again, all of which are predicted. ``policies``
+    are tried besides: save-all and ``Recompute()`` by default. Each policy takes one plan and ``repeat`` gradients by
+    the arguments at ``argnums``, of which the fastest counts. A budget that is too little is left out. Raises what
+    ``f`` raises, ``ValueError`` for ``repeat`` below 1.
 
     >>> import numpy as np, pullback as pb
     >>> def f(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))
     >>> curve = pb.pareto(f, np.ones(1000), budgets=["100 kB", "400 kB"])
-    >>> curve.best("400 kB").policy
-    Budget(400000)
+    >>> curve.best("400 kB").peak_bytes <= 400_000
+    True
     """
     if repeat < 1:
         raise ValueError(f"pareto needs repeat >= 1, got {repeat}; each policy is run at least once")
     program = make_program(f, args, argnums)
     besides = [SaveAll(), Recompute()] if policies is None else [policy_in_force(policy) for policy in policies]
+    corners: tuple[Plan, ...] = ()
     if isinstance(budgets, str):
         if budgets != "auto":
             raise ValueError(f"pareto got budgets={budgets!r}; pass 'auto' or a list, such as ['10 MB', '100 MB']")
-        wanted = _ladder(f, args)
+        corners = breakpoints(f, args) or ()
+        wanted = _chosen(corners) if corners else _ladder(f, args)
     else:
         wanted = [as_bytes(budget, "budgets") for budget in budgets]
     forward, _ = plain_seconds(program)
@@ -77,7 +82,16 @@ def pareto(
                 fastest.elapsed_seconds,
             )
         )
-    return Pareto(name_of(f), tuple(sorted(points, key=lambda point: (point.peak_bytes, point.seconds))), forward)
+    return Pareto(
+        name_of(f), tuple(sorted(points, key=lambda point: (point.peak_bytes, point.seconds))), forward, corners
+    )
+
+
+def _chosen(corners: tuple[Plan, ...]) -> list[int]:
+    """The budgets of some breakpoints, the first and the last among them, by about equal factors."""
+    budgets = [plan.policy.max_bytes for plan in corners if isinstance(plan.policy, Budget)]
+    factor = (budgets[-1] / budgets[0]) ** (1 / (N_BUDGETS - 1))
+    return sorted({min(budgets, key=lambda each: abs(each - budgets[0] * factor**k)) for k in range(N_BUDGETS)})
 
 
 def _ladder(f: Callable[..., Any], args: tuple[Any, ...]) -> list[int]:

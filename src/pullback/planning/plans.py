@@ -9,7 +9,9 @@ from pullback.inspect.plan_forecast import Plan, forecast_of, measured
 from pullback.memory.in_force import policy_in_force
 from pullback.planning.advice import advise, seconds_of
 from pullback.planning.advices import Advice
+from pullback.planning.hollow_arrays import has_spec
 from pullback.planning.runs import SHORT, save_all_within
+from pullback.planning.shapes import advice_of_shapes, plan_of_shapes
 from pullback.policies.save_all import SaveAll
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
@@ -37,20 +39,28 @@ def plan(
     steps differ, is run forward and reverse instead, a short one twice; with ``budget`` under several policies, and
     what ``tracemalloc`` sees must keep to it.
 
+    An argument may be a :func:`pullback.spec`, a shape and a dtype: then nothing is computed, the plan is bytes and
+    forward steps, and ``seconds`` is None; :class:`ShapesOnlyError` where a number is needed. With ``budget`` the
+    policy of the fewest forward steps is named, for programs whose steps are those of loop functions.
+
     >>> import numpy as np, pullback as pb
     >>> def f(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))
     >>> pb.plan(f, np.ones(1000), budget="200 kB").policy
     Budget(200000)
     """
+    shapes = has_spec(args)
     if budget is not None:
         if policy is not None:
             raise PolicyError(
                 f"plan takes policy= or budget=, got {policy!r} and {budget!r}; leave out the policy to be told one, "
                 "or the budget to be told what the policy holds"
             )
-        return advise(f, args, as_bytes(budget, "budget"), directory)
+        nbytes = as_bytes(budget, "budget")
+        return advice_of_shapes(f, args, nbytes) if shapes else advise(f, args, nbytes, directory)
     governing = policy_in_force(policy).at_call()
+    if shapes:
+        return plan_of_shapes(f, args, governing)
     found, trial = forecast_of(f, args, governing)
     if trial is not None and trial.elapsed_seconds < SHORT:  # the first run of a process meets cold caches
         trial.close()

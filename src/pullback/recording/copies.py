@@ -25,9 +25,9 @@ def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         small = _compacted(array)
         small[...] = array
         return small
-    memory = np.empty(high - low, np.uint8)
+    memory = np.empty_like(array, np.uint8, shape=(high - low,), subok=False)
     address = array.__array_interface__["data"][0]
-    copy: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory, address - low, array.strides)
+    copy: np.ndarray[Any, Any] = type(memory)(array.shape, array.dtype, memory, address - low, array.strides)
     if 0 in array.strides:
         compact = tuple(slice(None) if step else slice(0, 1) for step in array.strides)
         copy[compact] = array[compact]
@@ -55,7 +55,8 @@ def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         before = k
     reach = [(n - 1) * s for n, s in zip(array.shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    return np.ndarray(array.shape, array.dtype, np.empty(high - low + array.itemsize, np.uint8), -low, strides)
+    memory = np.empty_like(array, np.uint8, shape=(high - low + array.itemsize,), subok=False)
+    return type(memory)(array.shape, array.dtype, memory, -low, strides)
 
 
 def shared_copy(constants: Any, array: np.ndarray[Any, Any]) -> Any:

@@ -73,7 +73,9 @@ def entered(x: Any, tape: Tape) -> Any:
             return resolve(x)._value
         tape.meet(x._tape)
         return freeze(x)
-    return plain_array(x) if isinstance(x, np.ndarray) and type(x) is not np.ndarray else x
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray and not hasattr(x, "__pullback_hollow__"):
+        return plain_array(x)
+    return x
 
 
 def raised(x: Any, tape: Tape) -> Any:

@@ -43,7 +43,7 @@ def _kept(k: Any, tape: Any) -> Any:
     if isinstance(k, slice):
         return slice(*(None if bound is None else index(bound) for bound in (k.start, k.stop, k.step)))
     if isinstance(k, np.ndarray) or not hasattr(type(k), "__index__") or isinstance(k, bool | np.bool_):
-        array = np.asarray(k)
+        array = np.asarray(k.values() if hasattr(k, "__pullback_hollow__") else k)  # without values it raises
         if not array.size and not isinstance(k, np.ndarray):
             array = array.astype(np.intp)  # an empty list, which NumPy takes for one of integers
         return tape.keep(array) if not array.dtype.hasobject else k

@@ -119,7 +119,7 @@ def _lasting(operand: Any, value: Any, tape: Tape) -> Any:
     if isinstance(operand, Handle):
         freeze(operand)
         return value
-    return tape.keep(value) if type(value) is np.ndarray else value
+    return tape.keep(value) if isinstance(value, np.ndarray) else value
 
 
 def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -151,7 +151,7 @@ def finish(
     residuals = NO_PARAMS
     if prim.residuals:
         out, residuals = split_residuals(prim, out)
-    if type(out) is not np.ndarray and not isinstance(out, Handle | np.generic | float | tuple) and not prim.opaque:
+    if not isinstance(out, np.ndarray | Handle | np.generic | float | tuple) and not prim.opaque:
         out = plain_operand(out, elementwise=True)
     if isinstance(out, np.ndarray | np.timedelta64) and out.dtype.kind in "OmV":
         raise _no_numbers(prim, out)
@@ -161,7 +161,7 @@ def finish(
     if not active:
         return inactive(tape, prim, operands, out, params)
     tape.masks |= prim.masks
-    if type(out) is np.ndarray and not prim.view:
+    if isinstance(out, np.ndarray) and not prim.view:
         out = own_output(values, out)
     if tape.mode == FORWARD:
         return tape.tangents.push(prim, operands, values, out, residuals, params, active)
@@ -191,7 +191,9 @@ def finish(
 def own_output(values: tuple[Any, ...], out: np.ndarray[Any, Any]) -> Any:
     """The output of a primitive that declares no view, copied where it is an operand or shares memory with one."""
     for value in values:
-        if type(value) is np.ndarray and (out is value or (out.base is not None and np.may_share_memory(out, value))):
+        if isinstance(value, np.ndarray) and (
+            out is value or (out.base is not None and np.may_share_memory(out, value))
+        ):
             return out.copy(order="K")
     return out
 
@@ -236,13 +238,13 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
         if root is not operand and root._flag in (WRITTEN, WRITTEN_SHARED):
             return twin_of(value)
         if root._flag == BORROWED:
-            return tape.keep(value) if type(value) is np.ndarray else freeze(operand)._value
+            return tape.keep(value) if isinstance(value, np.ndarray) else freeze(operand)._value
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value
     if isinstance(value, Handle):
         return freeze(value)
-    return tape.keep(value) if type(value) is np.ndarray else value
+    return tape.keep(value) if isinstance(value, np.ndarray) else value
 
 
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

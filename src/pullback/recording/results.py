@@ -27,7 +27,7 @@ def mark_saved(prim: Primitive, handle: Any, saved: tuple[str, ...], residuals: 
         if not isinstance(part, Handle):
             continue
         held = prim.outputs and not {"out", prim.outputs[k]}.isdisjoint(saved)
-        if held or any(type(r) is np.ndarray and _shares(part._value, r) for r in residuals.values()):
+        if held or any(isinstance(r, np.ndarray) and _shares(part._value, r) for r in residuals.values()):
             part._flag = SAVED
 
 
@@ -47,7 +47,7 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     if type(out) in (float, complex, tape.kinds.weak):
         return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
     if type(out) is tuple and prim.outputs:
-        buffers = (type(part) is np.ndarray and part.dtype.kind in INEXACT for part in out)
+        buffers = (isinstance(part, np.ndarray) and part.dtype.kind in INEXACT for part in out)
         return tuple(
             make(tape.kinds.buffer, part, None, tape) if is_buffer else part
             for part, is_buffer in zip(out, buffers, strict=True)
@@ -79,7 +79,7 @@ def looks_at(out: Any, value: Any) -> bool:
 
 
 def _shares(out: Any, value: Any) -> bool:
-    return type(out) is np.ndarray and np.may_share_memory(out, value)
+    return isinstance(out, np.ndarray) and np.may_share_memory(out, value)
 
 
 def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, ident: int | None) -> Any:

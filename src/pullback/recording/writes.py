@@ -40,7 +40,7 @@ from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.foreign import plain_operand
 from pullback.words.sniffs import PULLED
-from pullback.words.specs import shared_spec
+from pullback.words.specs import new_array, shared_spec
 
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
@@ -151,7 +151,7 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
 def _is_seen(value: Any, source: Any, target: Any) -> bool:
     """Whether what is written, and kept as a plain operand, looks at the memory that is about to change."""
     plain = not isinstance(value, Handle) or value._id is None
-    return plain and type(source) is np.ndarray and bool(np.may_share_memory(source, target))
+    return plain and isinstance(source, np.ndarray) and bool(np.may_share_memory(source, target))
 
 
 def takes_over(handle: Any, result: Any) -> bool:
@@ -261,6 +261,8 @@ def _create(root: Any) -> None:
 
 def _is_blank(value: Any) -> bool:
     """Whether every byte is 0, as ``zeros_like`` leaves it: a replay then needs no copy of the contents."""
+    if hasattr(value, "__pullback_hollow__"):
+        return bool(value.is_blank)
     return isinstance(value, np.ndarray) and bool(value.flags.forc) and not value.ravel(order="K").view(np.uint8).any()
 
 
@@ -275,7 +277,7 @@ def created(contents: Any, shape: Any, dtype: Any, strides: Any) -> Any:
 
 def _strides(value: Any) -> Any:
     """Of an array, under whatever outer traces."""
-    if type(value) is np.ndarray:
+    if isinstance(value, np.ndarray):
         return value.strides
     return layout_of(value).strides if isinstance(value, Handle) and is_array(value) else None
 
@@ -297,7 +299,7 @@ def owned_buffer(ct: Any, ident: int, strides: Any, sweep: Any) -> Any:
 def copied(ct: Any, strides: Any = None) -> Any:
     """A copy of a cotangent that can be written to: a sum without axes is a scalar of NumPy's, which cannot."""
     if not isinstance(ct, Handle):
-        return np.array(ct)
+        return ct.copy(order="K") if hasattr(ct, "__pullback_hollow__") else np.array(ct)
     whole: Any = over(blank(layout_of(ct), strides), ct._tape)
     whole[...] = ct
     return whole
@@ -314,9 +316,9 @@ def empty_with_strides(shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
     """An uninitialised dense array whose axes lie in memory in the order and in the direction of ``strides``: what is a
     view of an array with these strides is a view of it, too."""
     if strides is None or (len(shape) < 2 and min(strides, default=0) >= 0):
-        return np.empty(shape, dtype)
+        return new_array(shape, dtype)
     order = sorted(range(len(shape)), key=lambda k: -abs(strides[k]))
-    memory = np.empty(tuple(shape[k] for k in order), dtype).transpose(np.argsort(order))
+    memory = new_array(tuple(shape[k] for k in order), dtype).transpose(np.argsort(order))
     return (
         memory[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)] if min(strides) < 0 else memory
     )

@@ -133,13 +133,16 @@ class Pull:
             run.frees, run.told = free, self._adjoints
         if free:
             self._traced = None
-        with Releasing(tape) if free else nullcontext():
-            if self._governor is not None:
-                self._governor.reverse(runs)
-            else:
-                left = self._left(runs) if generated and not free and self._adjoints is None else runs
-                if left:
-                    sweep(tape, tape.n_inputs, len(tape.records), left)
+        try:
+            with Releasing(tape) if free else nullcontext():
+                if self._governor is not None:
+                    self._governor.reverse(runs)
+                else:
+                    left = self._left(runs) if generated and not free and self._adjoints is None else runs
+                    if left:
+                        sweep(tape, tape.n_inputs, len(tape.records), left)
+        finally:
+            self.ledger.rests()
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
@@ -165,6 +168,15 @@ class Pull:
             else:
                 run.cts = cts
         return left
+
+    def schedules(self) -> list[tuple[int, Any, dict[str, int]]]:
+        """Of marked steps and of plain code that was cut: the number of steps, the policy whose schedule they go by,
+        and the sizes that this was asked for with."""
+        chains = self._governor.chains if self._governor is not None else ()
+        drawn = [(chain, getattr(getattr(chain, "schedule", None), "policy", None)) for chain in chains]
+        return [
+            (max(0, len(chain.cuts) - 1), policy, dict(chain.sizes)) for chain, policy in drawn if policy is not None
+        ]
 
     @property
     def seed_bytes(self) -> int:

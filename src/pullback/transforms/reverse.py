@@ -2,6 +2,7 @@
 their own."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from pullback.calls.hot_gradients import Hot
 from pullback.calls.known_functions import CARRIED
-from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, watchers
+from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, progress_in_force, using, watchers
 from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.sweep import Releasing, given_out, seeded, sweep
 from pullback.plain.plain_code import PlainCode
@@ -26,6 +27,7 @@ from pullback.words.structures import flatten, map_leaves, unflatten
 
 # The seed of most scalar outputs, and the types of these.
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
+NOTHING: Any = nullcontext()
 
 
 def value_and_grad(
@@ -39,6 +41,7 @@ def value_and_grad(
     allow_int: bool = False,
     conj: bool = False,
     on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    progress: bool | None = None,
 ) -> Callable[..., Any]:
     """A function that returns ``(f(...), gradient)``.
 
@@ -50,9 +53,10 @@ def value_and_grad(
     df/dx - i df/dy, with ``conj`` df/dx + i df/dy (as torch). ``on_adjoint={"u": fn}`` calls ``fn(step, ct)`` with the
     cotangent of every value marked ``pullback.name(u, "u")``, the last first. Raises :class:`NotDifferentiableError`
     for a non-scalar output, for an integer argument unless ``allow_int``, and with ``holomorphic`` for a function that
-    is not (the derivative along i is compared with i times that along 1).
+    is not (the derivative along i is compared with i times that along 1). ``progress=True`` shows how far a call is,
+    see :func:`using`.
     """
-    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
+    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     return public(_gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)[0], like=f)
 
 
@@ -67,10 +71,11 @@ def grad(
     allow_int: bool = False,
     conj: bool = False,
     on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    progress: bool | None = None,
 ) -> Callable[..., Any]:
     """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see
     :func:`value_and_grad`."""
-    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint)
+    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
     return hot.named(public(gradient, like=f))  # type: ignore[no-any-return]  # the very function
 
@@ -79,8 +84,8 @@ def _gradient_of(
     f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any
 ) -> tuple[Callable[..., Any], Hot]:
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
-    policy, has_aux, holomorphic, allow_int, conj, on_adjoint = told
-    usual = not (policy or has_aux or holomorphic or conj or on_adjoint) and callable(f)
+    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = told
+    usual = not (policy or has_aux or holomorphic or conj or on_adjoint or progress) and callable(f)
     plainly = usual and not allow_int
     hot = Hot(f, which, with_value, plainly, partial(_gradient_of, f, which, with_value=with_value, told=told))
     seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
@@ -94,7 +99,7 @@ def _gradient_of(
             if given is not None:
                 return given[0]
         traced, ledger = at_once or traced_under(
-            policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic
+            policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic, progress=progress
         )
         try:
             out, aux = split_aux(traced.out, has_aux=has_aux)
@@ -151,7 +156,14 @@ def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
 
 
 @public
-def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool = False, conj: bool = False) -> Any:
+def vjp(
+    f: Callable[..., Any],
+    *primals: Any,
+    policy: Any = None,
+    has_aux: bool = False,
+    conj: bool = False,
+    progress: bool | None = None,
+) -> Any:
     """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the tuple of cotangents of
     the primals.
 
@@ -160,9 +172,10 @@ def vjp(f: Callable[..., Any], *primals: Any, policy: Any = None, has_aux: bool 
     With ``has_aux``, ``f`` returns ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the
     structure, shapes and dtypes of the output; raises :class:`StructureError` for another structure. With ``conj``
     cotangents of complex values, those given and those returned, are df/dx + i df/dy (as torch) in the place of df/dx -
-    i df/dy.
+    i df/dy. ``progress=True`` shows how far a pass is, see :func:`using`.
     """
-    traced, pull = forward(f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True)
+    every = range(len(primals))
+    traced, pull = forward(f, primals, {}, every, policy, allow_int=True, repeatable=True, progress=progress)
     out, aux = split_aux(traced.out, has_aux=has_aux)
     pull.conj = conj
     pull.out_leaves, pull.out_definition = flatten(out)
@@ -181,9 +194,12 @@ def forward(
     *,
     allow_int: bool,
     repeatable: bool,
+    progress: bool | None = None,
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
-    traced, ledger = traced_under(policy, f, args, kwargs, argnums, allow_int=allow_int, repeatable=repeatable)
+    traced, ledger = traced_under(
+        policy, f, args, kwargs, argnums, allow_int=allow_int, repeatable=repeatable, progress=progress
+    )
     return traced, Pull(traced, ledger)
 
 
@@ -196,9 +212,15 @@ def traced_under(
     *,
     allow_int: bool,
     repeatable: bool,
+    progress: bool | None = None,
 ) -> tuple[Traced, Ledger]:
     """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked."""
-    ledger = LEDGERS.get()(heard=repeatable or bool(watchers()))
+    ledger: Any = LEDGERS.get()(heard=repeatable or bool(watchers()))
+    shown = progress_in_force(progress)
+    if shown and not depth() and planned() is None:
+        from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
+
+        ledger = told(ledger)
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     if not saves_all:
@@ -207,10 +229,15 @@ def traced_under(
     before = None if session is None else session.n_loops
     marked = saves_all or session is not None
     governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=marked)
-    traced = run_traced(
-        f, args, kwargs, argnums,
-        allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
-    )  # fmt: skip
+    try:
+        with using(progress=progress) if progress is not None else NOTHING:
+            traced = run_traced(
+                f, args, kwargs, argnums,
+                allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
+            )  # fmt: skip
+    finally:
+        if shown:
+            ledger.rests()
     if session is not None and not saves_all and session.n_loops == before and not depth() and planned() is None:
         Pull(traced, ledger).close()
         session.refuse(f"there is no loop function for {chosen!r} to govern", "write the loop as pullback.fori_loop")

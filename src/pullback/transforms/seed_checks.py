@@ -57,7 +57,7 @@ def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
         return leaf
     shape, dtype = spec_of(out).shape, spec_of(out).dtype
     seed: Any = present(leaf, None)
-    seed = seed if isinstance(seed, Handle) else plain_array(seed)
+    seed = seed if isinstance(seed, Handle) or hasattr(seed, "__pullback_hollow__") else plain_array(seed)
     if seed.shape != shape:
         raise StructureError(
             f"the cotangent{which} has shape {seed.shape}, the output of the function differentiated at "
@@ -71,7 +71,7 @@ def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
         )
     if isinstance(seed, Handle):
         return seed
-    seed = np.array(seed, dtype=dtype)
+    seed = seed.astype(dtype) if hasattr(seed, "__pullback_hollow__") else np.array(seed, dtype=dtype)
     return seed if seed.shape else seed[()]
 
 

@@ -130,6 +130,10 @@ class ResumeError(PullbackError, RuntimeError, code="PB407"):
     in use; or the run is one that ``resume`` cannot take up at all."""
 
 
+class ShapesOnlyError(PullbackError, TypeError, code="PB408"):
+    """A program that is planned from shapes alone, ``pullback.spec(...)``, asks for a number."""
+
+
 class NonFiniteError(PullbackError, FloatingPointError, code="PB501"):
     """A primitive produced the first NaN or infinity while a ``trap`` for it was in force, in the forward or the
     reverse pass."""

@@ -1,7 +1,8 @@
 """Words about arrays: their spec, and how a cotangent is brought back to the shape, dtype and realness of its
 primal."""
 
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
 
 import numpy as np
 from attrs import field, frozen
@@ -48,6 +49,22 @@ class ArraySpec:
 
 
 _OF_FLOAT = ArraySpec((), np.float64)
+
+
+NEW_ARRAY: Final[ContextVar[Any]] = ContextVar("pullback_new_array", default=None)
+"""What makes an array of a shape and a dtype where a program is planned from shapes alone; else None."""
+
+
+def new_array(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An uninitialised array."""
+    make = NEW_ARRAY.get()
+    return np.empty(shape, dtype) if make is None else make(shape, dtype)
+
+
+def new_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array of zeros."""
+    make = NEW_ARRAY.get()
+    return np.zeros(shape, dtype) if make is None else make(shape, dtype)
 
 
 def spec_of(value: Any) -> ArraySpec:

@@ -222,7 +222,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 @composite(np.compress, name="numpy.compress")
 def np_compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """numpy.compress: the slices along an axis for which a condition holds; a short condition leaves out the rest."""
-    chosen = np.asarray(plain_value(condition))
+    chosen = plain_value(condition)
+    chosen = np.asarray(chosen.values() if hasattr(chosen, "__pullback_hollow__") else chosen)
     if chosen.ndim != 1:
         raise ValueError(f"condition must be a 1-d array, got {chosen.ndim} axes")
     return _masking(np.take(a, np.flatnonzero(chosen), axis))
