@@ -93,6 +93,25 @@ def test_many_drawn_programs(parts, share):
     require(parts, share)
 
 
+def test_the_copies_that_a_record_holds_are_counted():
+    def f(x):
+        u, v = np.tanh(x.reshape(100, 100)).ravel(), np.cos(x.reshape(100, 100)).ravel()
+        u[2:] *= 0.5
+        v[2:] *= 0.5
+        return np.sum(np.roll(u * v, 1) * u * v)
+
+    with pytest.raises(pb.BudgetError) as caught:
+        pb.grad(f, policy=pb.Budget(1, exact=True))(X)
+    gradient = pb.grad(f, policy=pb.Budget(caught.value.minimum_bytes, exact=True))
+    gradient(X)
+    gc.collect()
+    tracemalloc.start()
+    gradient(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= caught.value.minimum_bytes
+
+
 def test_less_is_computed_again_with_more_bytes():
     wanted, counts = pb.grad(layered)(X), []
     for arrays in (14, 20, 30, 50, 80):

@@ -96,9 +96,12 @@ class PlannedReverse:
 
     def _cotangents(self) -> list[tuple[int, int, int]]:
         """The records that a cotangent reaches, the last first: each with the bytes of cotangents before it, and while
-        it is pulled back, with what its rule makes on the way."""
+        it is pulled back, with what its rule makes on the way and the copies that the record holds."""
         graph, found = self.chain, []
         sizes, n = graph.live.sizes, len(self.sweeps)
+        copied: dict[int, list[int]] = {}
+        for p, ident in graph.twins:
+            copied.setdefault(p, []).append(ident)
         live = {i: sizes.get(i, 8) for one in self.sweeps for i, ct in enumerate(one.cts) if ct is not None}
         for p in range(graph.cuts[1] - 1, graph.start - 1, -1):
             record = graph.tape.records[p] or graph.entries.record_of(p)
@@ -109,6 +112,7 @@ class PlannedReverse:
             new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}
             added = max(0, len(ids) - len(new) - (len(ids) > 1))  # another lies beside a cotangent first
             temporary = int((on_the_way(record)[1] + added) * max((live[p], *known)))
+            temporary += sum(sizes[ident] for ident in copied.get(p, ()))
             before = n * sum(live.values())
             found.append((p, before, before + n * sum(new.values()) + temporary))
             del live[p]
