@@ -112,6 +112,24 @@ def test_the_copies_that_a_record_holds_are_counted():
     assert peak <= caught.value.minimum_bytes
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 400])
+def test_long_programs_bind_with_what_their_plans_take(n):
+    def f(x):
+        for _ in range(n):
+            x = np.sin(x) * x + 0.1
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget("12 MB", exact=True))
+    gradient(X)
+    gc.collect()
+    tracemalloc.start()
+    gradient(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 12_000_000 + SLACK
+
+
 def test_less_is_computed_again_with_more_bytes():
     wanted, counts = pb.grad(layered)(X), []
     for arrays in (14, 20, 30, 50, 80):

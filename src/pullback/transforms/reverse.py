@@ -206,7 +206,11 @@ def traced_under(
     session = RESUMED.get()
     before = None if session is None else session.n_loops
     marked = saves_all or session is not None
-    governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=marked)
+    governor = (
+        None
+        if saves_all and not TRAPPED.get()
+        else PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=marked)
+    )
     traced = run_traced(
         f, args, kwargs, argnums,
         allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
