@@ -22,6 +22,8 @@ PARTS = (
     "v = np.maximum(u, v) + c", "z = np.zeros_like(u); z[1:] = u[1:] - u[:-1]; v = v + z", "k = np.exp(-k)",
     "m = u.reshape(100, 100) @ v.reshape(100, 100); u = np.tanh(m * 0.01).ravel()", "u = u.reshape(100, 100).T.ravel()",
     "u[2:5000] += v[2:5000] * u[:4998]", "u = u - np.mean(u)",
+    "u = np.linalg.solve(12 * np.eye(100) + v.reshape(100, 100), u.reshape(100, 100)).ravel()", "u = u / np.hypot(1, v)",
+    "u = np.fft.irfft(np.fft.rfft(u) * 0.9, n=u.size)", "v = np.cumsum(u) / 1000", "k = np.linalg.norm(u) * k * 0.01",
 )  # fmt: skip
 
 
@@ -93,13 +95,22 @@ def test_many_drawn_programs(parts, share):
     require(parts, share)
 
 
-def test_the_copies_that_a_record_holds_are_counted():
-    def f(x):
-        u, v = np.tanh(x.reshape(100, 100)).ravel(), np.cos(x.reshape(100, 100)).ravel()
-        u[2:] *= 0.5
-        v[2:] *= 0.5
-        return np.sum(np.roll(u * v, 1) * u * v)
+def written_views(x):
+    u, v = np.tanh(x.reshape(100, 100)).ravel(), np.cos(x.reshape(100, 100)).ravel()
+    u[2:] *= 0.5
+    v[2:] *= 0.5
+    return np.sum(np.roll(u * v, 1) * u * v)
 
+
+def solved(x):
+    u = x.reshape(100, 100)
+    for _ in range(5):
+        u = np.linalg.solve(0.1 * u + 12 * np.eye(100), u)
+    return np.sum(u * u)
+
+
+@pytest.mark.parametrize("f", [written_views, solved])
+def test_the_copies_and_residuals_that_records_hold_are_counted(f):
     with pytest.raises(pb.BudgetError) as caught:
         pb.grad(f, policy=pb.Budget(1, exact=True))(X)
     gradient = pb.grad(f, policy=pb.Budget(caught.value.minimum_bytes, exact=True))

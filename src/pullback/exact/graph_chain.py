@@ -13,7 +13,7 @@ from attrs import define, field
 
 from pullback.exact.live_buffers import LiveBuffers
 from pullback.exact.operation_costs import cost_of
-from pullback.memory.ledger import Item, Ledger, value_items
+from pullback.memory.ledger import Item, Ledger, tape_holdings, value_items
 from pullback.memory.sweep import Sweep, release_records
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import Handle, freeze, plain_value, resolve, root_of
@@ -149,6 +149,9 @@ class GraphChain:
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = ids[0]
         if not self.is_node(ident):
+            for held in tape_holdings((record,)):  # it stays, with its residuals
+                if id(held.buffer) not in self.ledger.held:
+                    self.live.hold(held.buffer)
             return
         for name, saved in zip(form.saved, form.saved_values(record), strict=True):
             places = positions(form.primitive, name, len(ids))
