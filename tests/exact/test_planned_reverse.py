@@ -22,8 +22,9 @@ PARTS = (
     "v = np.maximum(u, v) + c", "z = np.zeros_like(u); z[1:] = u[1:] - u[:-1]; v = v + z", "k = np.exp(-k)",
     "m = u.reshape(100, 100) @ v.reshape(100, 100); u = np.tanh(m * 0.01).ravel()", "u = u.reshape(100, 100).T.ravel()",
     "u[2:5000] += v[2:5000] * u[:4998]", "u = u - np.mean(u)",
-    "u = np.linalg.solve(12 * np.eye(100) + v.reshape(100, 100), u.reshape(100, 100)).ravel()", "u = u / np.hypot(1, v)",
-    "u = np.fft.irfft(np.fft.rfft(u) * 0.9, n=u.size)", "v = np.cumsum(u) / 1000", "k = np.linalg.norm(u) * k * 0.01",
+    "u = np.linalg.solve(12 * np.eye(100) + v.reshape(100, 100), u.reshape(100, 100)).ravel()",
+    "u = u / np.hypot(1, v)", "u = np.fft.irfft(np.fft.rfft(u) * 0.9, n=u.size)",
+    "v = np.cumsum(u) / 1000", "k = np.linalg.norm(u) * k * 0.01",
 )  # fmt: skip
 
 
@@ -109,7 +110,15 @@ def solved(x):
     return np.sum(u * u)
 
 
-@pytest.mark.parametrize("f", [written_views, solved])
+def factored(x):
+    u = x.reshape(100, 100)
+    for _ in range(3):
+        q, r = np.linalg.qr(u + 12 * np.eye(100))
+        u = q * r + 0.1 * q
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("f", [written_views, solved, factored])
 def test_the_copies_and_residuals_that_records_hold_are_counted(f):
     with pytest.raises(pb.BudgetError) as caught:
         pb.grad(f, policy=pb.Budget(1, exact=True))(X)

@@ -63,7 +63,7 @@ class GraphChain:
     floor: int = 0
     """What the first run took at least, whatever is dropped."""
     before: int = 0
-    """Bytes of what the records before the first hold."""
+    """Bytes of what the program holds when this begins: of records, and of marked steps."""
     last: int | None = None
     ended: bool = False
     again: int = 0
@@ -98,7 +98,8 @@ class GraphChain:
     # The user's run.
     def begin(self) -> None:
         """The program starts at the next record."""
-        self.before = sum(self.ledger.plain_bytes(self.tape.records).values())
+        booked = self.ledger.total - self.ledger.now.get("constant", 0)
+        self.before = booked + sum(self.ledger.plain_bytes(self.tape.records).values())
         self.entries.begin(len(self.tape.records))
         self.tape.governor.lifetimes = self
 

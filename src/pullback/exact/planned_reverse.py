@@ -15,6 +15,7 @@ from pullback.memory.ledger import value_items
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import plain_value
+from pullback.recording.results import COMPONENT
 from pullback.rules.forms import FORMS
 from pullback.rules.rule_names import positions
 from pullback.words.errors import BudgetError
@@ -115,8 +116,10 @@ class PlannedReverse:
             temporary += sum(sizes[ident] for ident in copied.get(p, ()))
             before = n * sum(live.values())
             found.append((p, before, before + n * sum(new.values()) + temporary))
-            del live[p]
+            nbytes = live.pop(p)
             live |= new
+            if record[0] == COMPONENT.opcode and not new:  # one of several outputs: their cotangents wait for all
+                live[ids[0]] += nbytes
         return found
 
     def _extra(self, ident: int) -> int:
