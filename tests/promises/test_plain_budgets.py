@@ -20,9 +20,6 @@ PARTS = (
     "w = u.copy(); w[1:-1] += 0.1 * (u[2:] - u[:-2]); u = w", "u = u + 0.1 * np.sum(v) / v.size", "v = v * 0.5",
     "a = np.concatenate([u[1:], v[:1]]); u = 0.5 * a", "u = np.where(u > 0.5, u, 0.9 * v)", "v = v + 0.1 * u",
     "v = np.maximum(u, v) + c", "z = np.zeros_like(u); z[1:] = u[1:] - u[:-1]; v = v + z", "u = np.tanh(u * v) * c",
-    "u = np.linalg.solve(12 * np.eye(100) + v.reshape(100, 100), u.reshape(100, 100)).ravel()",
-    "u = u / np.hypot(1, v)", "u = np.fft.irfft(np.fft.rfft(u) * 0.9, n=u.size)",
-    "v = np.cumsum(u) / 1000", "v = np.sort(v) * 0.5",
 )  # fmt: skip
 
 
