@@ -92,18 +92,22 @@ def test_the_network_by_hand():
     assert product(gradient, directions) == pytest.approx((above - below) / (2 * h), rel=1e-7)
 
 
-def test_the_benchmark_runs(tmp_path):
+@pytest.mark.parametrize(
+    "parts",
+    [["small", "hot"], pytest.param(["differing", "lstm", "network", "potential"], marks=pytest.mark.slow)],
+    ids=["first", "others"],
+)
+def test_the_benchmark_runs(tmp_path, parts):
     """Parts that are small when quick; what is missing has a row too."""
     path = tmp_path / "rows.json"
-    parts = ["small", "differing", "lstm", "network", "hot", "potential"]
     command = [sys.executable, str(BENCHMARKS / "bench_staging.py"), "--quick", "--json", str(path), "--only", *parts]
     subprocess.run(command, check=True, capture_output=True)
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     assert all(list(row) == COLUMNS for row in rows)
     assert all(row["x"] is not None or row["note"] for row in rows)
     small = [row for row in rows if row["work"].endswith(("save-all", "Binomial(20)")) and row["candidate"] != "hand"]
-    assert len(small) >= 8
-    assert {row["note"] for row in small} == {"same bits"}
+    assert len(small) >= 8 * ("small" in parts)
+    assert {row["note"] for row in small} <= {"same bits"}
 
 
 def test_every_figure_has_a_name_of_its_own():

@@ -354,6 +354,7 @@ def test_no_array_that_a_call_has_read_lives_longer(decorated):
         assert [each() for each in met] == [None] * 3
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # of NumPy 2.5
 def test_an_array_whose_dtype_is_set_between_two_reads():
     def f(x, staging):
         table = np.array([1, 2, 3])

@@ -1,5 +1,7 @@
 """Policies on plain code that marks no steps, or marks some and not all."""
 
+import warnings
+
 import numpy as np
 import pytest
 from tests.programs.policies import UNTOLD, same_everywhere
@@ -33,10 +35,13 @@ def test_two_marked_loops_and_code_between():
     same_everywhere(f)
 
 
-def test_large_constants_are_told_of():
+@pytest.mark.parametrize("left_at", [None, 35])
+def test_large_constants_are_told_of(left_at):
     def f(x):
         u = x * 1
         for k in pb.steps(40):
+            if k == left_at:
+                break
             u = u * np.full(5000, 1.0 + 0.001 * k) + np.sin(x)
         return np.sum(u)
 
@@ -47,3 +52,18 @@ def test_large_constants_are_told_of():
     ):
         gradient = pb.grad(f, policy=pb.Binomial(3))(x)
     assert gradient.tobytes() == pb.grad(f)(x).tobytes()
+
+
+def test_a_warning_that_is_an_error_is_raised_where_the_loop_was_left_by_break():
+    def f(x):
+        u = x * 1
+        for k in pb.steps(40):
+            if k == 35:
+                break
+            u = u * np.full(5000, 1.0 + 0.001 * k)
+        return np.sum(u)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pb.PolicyWarning, match="of plain arrays that the steps read"):
+            pb.grad(f, policy=pb.Binomial(3))(np.ones(5000))

@@ -101,7 +101,7 @@ def runs(row):
             yield dtype, xs, expected, pb.vjp(row.outputs, *xs)
 
 
-@pytest.mark.share(4, of=lambda row: row.covers)
+@pytest.mark.share(7, of=lambda row: row.covers)
 @each_row
 def test_dtypes_are_those_of_numpy_and_of_the_operands(row):
     for dtype, xs, expected, (outs, pull) in runs(row):
@@ -124,7 +124,7 @@ def in_extended(row):
     return xs if outs and all(np.asarray(out).dtype.char in "gG" for out in outs) else None
 
 
-@pytest.mark.share(4, of=lambda row: row.covers, turn=1)
+@pytest.mark.share(7, of=lambda row: row.covers, turn=1)
 @each_row
 def test_a_cotangent_never_passes_through_a_narrower_number(row):
     """A pull is linear: a cotangent that float64 cannot hold gives the gradient of a common one, times a power of 2,
@@ -140,7 +140,7 @@ def test_a_cotangent_never_passes_through_a_narrower_number(row):
         np.testing.assert_array_equal(large, small * HUGE)
 
 
-@pytest.mark.share(4, of=lambda row: row.covers)
+@pytest.mark.share(7, of=lambda row: row.covers)
 @each_row
 def test_what_is_saved_keeps_its_digits(row):
     """Where a gradient moves when the operands move by 2**-40, it moves when they move by 2**-58, which float64 does
@@ -208,7 +208,7 @@ def test_an_exponent_in_few_digits_does_not_cost_those_of_the_base():
 
 
 # ------------------------------------------------------------------------------------------------------- half precision
-@pytest.mark.share(4, of=lambda row: row.covers, turn=1)
+@pytest.mark.share(7, of=lambda row: row.covers, turn=1)
 @each_row
 def test_half_precision_is_finite_where_double_is(row):
     """At the same numbers: nothing overflows on the way to a gradient that a float16 can hold."""

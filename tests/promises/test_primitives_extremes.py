@@ -146,7 +146,7 @@ def wider(x):
     return x.astype("G" if x.dtype.kind == "c" else "g")
 
 
-@pytest.mark.share(3, of=lambda row: row.covers, turn=1)
+@pytest.mark.share(5, of=lambda row: row.covers, turn=1)
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row.name)
 def test_where_the_value_is_right_so_is_the_gradient(row):
     """Scaled to the ends of the range: if the value is that of extended precision, nothing on the way having

@@ -78,7 +78,7 @@ def follows_memory(row, xs):
     )
 
 
-@pytest.mark.share(4, of=lambda row: row.covers)
+@pytest.mark.share(7, of=lambda row: row.covers)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_operands_and_cotangents_in_every_layout(row):
     outs, pull = pb.vjp(row.outputs, *laid(row.arrays, contiguous))
@@ -105,7 +105,7 @@ def spread(value):
     return np.broadcast_to(value.flat[0], value.shape)
 
 
-@pytest.mark.share(4, of=lambda row: row.covers, turn=1)
+@pytest.mark.share(7, of=lambda row: row.covers, turn=1)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_cotangent_without_strides(row):
     outs, pull = pb.vjp(row.outputs, *row.arrays)
@@ -122,7 +122,7 @@ def repeated(value):
     )
 
 
-@pytest.mark.share(4, of=lambda row: row.covers)
+@pytest.mark.share(7, of=lambda row: row.covers)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_operands_of_which_one_line_is_repeated(row):
     xs = tuple(map(repeated, row.arrays))

@@ -70,6 +70,8 @@ class PlainCode(Governor):
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
+    noted: list[str] = field(factory=list)
+    """What is to be warned of, at the same time for the same reason."""
 
     @classmethod
     def of(cls, policy: Any, ledger: Ledger, repeatable: bool, called: Any, *, marked: bool) -> "PlainCode":
@@ -298,7 +300,7 @@ class PlainCode(Governor):
                 self.active.gauge.ended()
             replays, self.active, self.unmarked = self.active.replays, None, None
             if replays:
-                self._warn_of_constants()
+                self._note_constants()
 
     def finish(self) -> None:
         """The trace has ended."""
@@ -307,6 +309,8 @@ class PlainCode(Governor):
             raise self.refused
         if self.seen is not None and self.tape is not None and not self.marked:
             self.seen.ended(self.tape)
+        for message in self.noted:
+            warn_user(message, PolicyWarning)
         for decisions in self.ledger.decided.values():
             decisions.tell()
         self.ledger.decided.clear()
@@ -348,7 +352,7 @@ class PlainCode(Governor):
             self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
-    def _warn_of_constants(self) -> None:
+    def _note_constants(self) -> None:
         constants = sum(constant.nbytes for constant in self.constants.values())
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
@@ -357,7 +361,7 @@ class PlainCode(Governor):
                 f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
                 "scan for the loop: they compute such arrays again and hold none"
             )
-            warn_user(message, PolicyWarning)
+            self.noted.append(message)
 
 
 @define(eq=False)

@@ -271,7 +271,8 @@ def getitem(self: Any, key: Any) -> Any:
 def setitem(self: Any, key: Any, new: Any) -> None:
     """``self[key] = new``."""
     if isinstance(new, View) and new._tape is self._tape and new._parent is self:
-        if new._params.get("key") is key and new._written_in == (root_of(self)._id, 0):
+        # Python 3.12 and newer make a slice for the read and another for the write.
+        if _is_key(key, new._params.get("key")) and new._written_in == (root_of(self)._id, 0):
             return  # what ``self[key] += w`` ends in; ``self`` is derived again only where it is read
         if not by_assignment(_getframe(1)):
             raise shuffled()

@@ -100,8 +100,8 @@ _CALLS = count()
 # -------------------------------------------------------------------------------------------------------- instructions
 BINARY_OP = dis.opmap.get("BINARY_OP", -1)
 """The instruction of a binary operator."""
-STORE_SUBSCR = dis.opmap.get("STORE_SUBSCR", -1)
-"""The instruction of an assignment to an element, ``x[k] = v``."""
+STORES = frozenset(dis.opmap.get(name, -1) for name in ("STORE_SUBSCR", "STORE_SLICE"))
+"""The instructions of an assignment to an element, ``x[k] = v``; that to a slice has one of its own since Python 3.12."""
 LOAD_GLOBAL = "LOAD_GLOBAL"
 
 
@@ -116,7 +116,7 @@ def by_assignment(frame: FrameType) -> bool:
     """Whether the frame is at ``x[k] = v``, and not at the call of a function in C that assigns, as NumPy's ``shuffle``
     does: it exchanges rows as if they were copies. Test: test_an_assignment_is_told_from_a_call. Else False: a row that
     is assigned to another row of its array is refused."""
-    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
+    return frame.f_code.co_code[frame.f_lasti] in STORES
 
 
 @lru_cache(256)
