@@ -18,6 +18,8 @@ NEEDED = {
             "points.txt",
         ),
         *("pullback/error_pages/index.md", "pullback/error_pages/PB201.md"),
+        *("pullback/reports/page.html", "pullback/reports/page.js", "pullback/reports/page.css"),
+        *("pullback/reports/uplot/uPlot.iife.min.js", "pullback/reports/uplot/LICENSE"),
     ),
     "pullback_autograd-": ("pullback_autograd/scipy/stats/norm.py", "pullback_autograd/py.typed", "points.txt"),
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),

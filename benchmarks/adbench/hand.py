@@ -96,9 +96,9 @@ def value_and_jacobian(hand: Any) -> tuple[Any, Any]:
     """
     if hand.us is None:
         errors, push = pb.linearize(lambda theta: simple_residuals(theta, hand), hand.theta)
-        columns = [push(unit) for unit in np.eye(PARAMETERS)]
+        columns = push([(unit,) for unit in np.eye(PARAMETERS)])
     else:
         errors, push = pb.linearize(lambda us, theta: complicated_residuals(us, theta, hand), hand.us, hand.theta)
         ones = [np.broadcast_to(unit, hand.us.shape) for unit in np.eye(2)]
-        columns = [*(push(unit, None) for unit in ones), *(push(None, unit) for unit in np.eye(PARAMETERS))]
+        columns = push([*((unit, None) for unit in ones), *((None, unit) for unit in np.eye(PARAMETERS))])
     return errors, np.stack([column.ravel() for column in columns], axis=1)

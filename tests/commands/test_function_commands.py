@@ -41,6 +41,32 @@ def test_profile_takes_the_default_policies(folder):
     ]
 
 
+def test_profile_writes_a_report_beside_the_table(folder):
+    result = run(*PROFILE, "--policy", "SaveAll", "--policy", "Binomial(3)", "--quiet", "--html", "report.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("gradient of misfit, by memory policy")
+    assert "report: report.html" in result.stderr
+    page = Path("report.html").read_text("utf-8")
+    assert "model.py:8 holds" in page
+    assert "Binomial(3): 12 steps" in page
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_file_is_run(folder):
+    Path("model.py").write_text("raise RuntimeError('was run')", "utf-8")
+    result = run(*PROFILE, "--html", "no/report.html")
+    assert result.exit_code == 2
+    assert "no/report.html cannot be written: No such file or directory" in result.stderr
+    assert "was run" not in result.output
+
+
+def test_a_function_that_fails_leaves_the_report_up_to_there(folder):
+    Path("model.py").write_text("def misfit(c, data):\n    raise ValueError('half way')\n", "utf-8")
+    result = run(*PROFILE, "--quiet", "--html", "report.html")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ValueError)
+    assert "profile: ValueError: half way" in Path("report.html").read_text("utf-8")
+
+
 def test_the_file_finds_its_neighbours(folder):
     Path("neighbour.py").write_text("factor = 3.0\n", "utf-8")
     Path("uses.py").write_text("from neighbour import factor\ndef f(x):\n    return (factor * x * x).sum()\n", "utf-8")
@@ -79,10 +105,14 @@ def test_draw_writes_schedules_and_graphs(folder):
     assert "picture: s.svg" in run("draw", "--steps", "600", "--policy", "Binomial(2)", "--out", "s.svg").output
     assert Path("s.svg").read_text("utf-8").startswith("<svg")
     assert "fori_loop" in run("draw", *FUNCTION).output
-    run("draw", *FUNCTION, "--out", "graph.dot")
-    assert Path("graph.dot").read_text("utf-8").startswith("digraph")
+    for name, begin in (("g.dot", "digraph"), ("g.mmd", "flowchart TB"), ("g.svg", "<svg"), ("g.txt", "misfit: ")):
+        assert f"picture: {name}" in run("draw", *FUNCTION, "--out", name, "--cotangents").output
+        assert Path(name).read_text("utf-8").startswith(begin)
+        assert "|ct| " in Path(name).read_text("utf-8")
+    assert "operations of a function are drawn as one" in run("draw", *FUNCTION, "--fold", "functions").output
     for words, said in (
-        ((*FUNCTION, "--out", "graph.png"), "ends in .dot"),
+        ((*FUNCTION, "--out", "graph.png"), "ends in .svg, .mmd, .dot, .txt"),
+        (("--steps", "3", "--out", "schedule.dot"), "ends in .svg"),
         ((*FUNCTION, "--out", "no/graph.dot"), "name a file in a folder that exists"),
         ((), "give one of the two"),
         ((*FUNCTION, "--steps", "3"), "give one of the two"),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.bodies.proofs import Proof
 from pullback.loops.at_once import AtOnce
 from pullback.memory.in_force import depth
 
@@ -87,7 +88,8 @@ def test_a_step_that_sets_the_error_state():
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """The steps that were recorded and reversed by one function."""
+    """The steps that were recorded and reversed by one function, while no body rests."""
+    monkeypatch.setattr(Proof, "repeats", lambda *_: False)
     seen = []
     computed = AtOnce._computed
 

@@ -7,18 +7,24 @@ neither change anything nor be told apart from its last call. Whatever is not li
 """
 
 import dis
+import re
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType, ModuleType
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, fields, has
 
 from pullback.recording.copies import faithful_copy
+from pullback.recording.handles import Handle
+from pullback.words.digests import digest
 from pullback.words.sameness import same_content
 
 MOST_BYTES = 65536
 """Of an array from outside, which is compared in each call."""
+MOST_HASHED = 2**22
+"""The same for the body of a loop, which is compared now and then."""
 MOST_FUNCTIONS = 50
 _PURE = frozenset(
     """BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SLICE BUILD_TUPLE CACHE CALL
@@ -34,6 +40,9 @@ _PURE = frozenset(
     UNARY_POSITIVE UNPACK_EX UNPACK_SEQUENCE""".split()
 )
 """Instructions that read and change nothing but the stack and local names."""
+_WRITES = frozenset(("STORE_SLICE", "STORE_SUBSCR"))
+_LOCAL = re.compile("FAST|DEREF|CELL|CLOSURE")
+"""Instructions that have to do with local names."""
 _ATTRIBUTES = frozenset(
     """T all any astype clip conj conjugate copy cumprod cumsum diagonal dot dtype flatten imag items keys max mean
     min nbytes ndim prod ravel real repeat reshape shape size squeeze std sum swapaxes take trace transpose
@@ -83,6 +92,8 @@ class NotTheSameError(Exception):
 class Reads:
     """What a proved function reads from outside."""
 
+    steps: bool = False
+    """Whether it is the body of a loop (:func:`reads_of`)."""
     names: list[tuple[dict[str, Any], str, Any]] = field(factory=list)
     """Names of modules, with what they stand for."""
     missing: list[tuple[dict[str, Any], str]] = field(factory=list)
@@ -92,6 +103,12 @@ class Reads:
     """Each with its code and its defaults."""
     arrays: list[tuple[Any, Any]] = field(factory=list)
     """Each with a copy."""
+    hashed: list[tuple[Any, bytes]] = field(factory=list)
+    """Large ones, each with its digest."""
+    members: list[tuple[Any, str, Any]] = field(factory=list)
+    """Of objects that only have members: each with its name, and what it is."""
+    asked: set[str] = field(factory=set)
+    """The names of members that are asked for of what is handed on; there must be such members."""
 
     def hold(self) -> bool:
         """Whether all is as it was."""
@@ -105,23 +122,51 @@ class Reads:
             for cell, value in self.cells:
                 if cell.cell_contents is not value:
                     return False
-        except (KeyError, ValueError):  # a name or a cell that is empty now
+            for owner, name, value in self.members:
+                if getattr(owner, name) is not value:
+                    return False
+        except (KeyError, ValueError, AttributeError):  # a name or a cell that is empty now
             return False
         for names, name in self.missing:
             if name in names:
                 return False
-        return not self.arrays or all(same_content(copy, array) for array, copy in self.arrays)
+        return all(same_content(copy, array) for array, copy in self.arrays) and all(
+            digest(array) == known for array, known in self.hashed
+        )
 
 
 Behind = Callable[[Any], Any]
 """The function behind one that the library has made, which does nothing but differentiate it; None for any other."""
 
 
-def reads_of(f: Any, behind: Behind) -> Reads:
-    """What ``f`` reads from outside; raises :class:`NotTheSameError` where that cannot be said."""
-    reads = Reads()
+def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
+    """What ``f`` reads from outside; raises :class:`NotTheSameError` where that cannot be said.
+
+    Of ``steps`` of a loop it is said with less: they may read handles of the trace around, of which the loop knows that
+    they stay, and write to arrays. Who has run such a step has to ask afterwards whether all still holds: then the
+    writes have left what is read as it was, and so will those of every other run.
+    """
+    reads = Reads(steps)
     _function(f, reads, behind)
+    strange = reads.asked - {name for _, name, _ in reads.members if name == "data" or not hasattr(np.ndarray, name)}
+    if strange:
+        raise NotTheSameError(f"it asks for .{min(strange)}")
     return reads
+
+
+def uses_argument(code: CodeType, name: str) -> bool:
+    """Whether a function looks at one of its arguments, or hands it on."""
+    for one in instructions_of(code):
+        value = one.argval
+        if (value == name or (type(value) is tuple and name in value)) and _LOCAL.search(one.opname):
+            return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def instructions_of(code: CodeType) -> list[dis.Instruction]:
+    """What a function does, one after the other."""
+    return [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
 def _function(f: Any, reads: Reads, behind: Behind) -> None:
@@ -144,7 +189,7 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
     """One body; of a name in ``cells`` None says that it is local to a function around."""
     if code.co_flags & 0x2A0:  # a generator, a coroutine
         raise NotTheSameError("it is a generator")
-    instructions = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
+    instructions = instructions_of(code)
     looked_at = 0  # members up to there have been looked up
     for at, one in enumerate(instructions):
         name, value = one.opname, one.argval
@@ -154,8 +199,8 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             found = _global(f, value, reads) if name == "LOAD_GLOBAL" else _cell(cells[value], reads)
             looked_at = at + 1 + _reached(found, instructions[at + 1 :], reads, behind)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            if at >= looked_at and value not in _ATTRIBUTES:
-                raise NotTheSameError(f"it asks for .{value}")
+            if at >= looked_at:
+                _member(value, reads)
         elif name == "LOAD_CONST":
             if isinstance(value, CodeType):
                 inner = {each: None if each in code.co_cellvars else cells[each] for each in value.co_freevars}
@@ -164,9 +209,9 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             if value not in code.co_cellvars:
                 raise NotTheSameError("it changes a name around it")
         elif name == "BINARY_OP":
-            if one.argrepr.endswith("="):
+            if one.argrepr.endswith("=") and not reads.steps:
                 raise NotTheSameError("it may change an array in place")
-        elif name not in _PURE:
+        elif name not in _PURE and not (reads.steps and name in _WRITES):
             raise NotTheSameError(f"it has the instruction {name}")
 
 
@@ -185,13 +230,20 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
         found = names[name]
         reads.names.append((names, name, found))
     for name in path:
-        if name not in _ATTRIBUTES:
-            raise NotTheSameError(f"it asks for .{name}")
+        _member(name, reads)
     if type(found) is FunctionType:
         _function(found, reads, behind)
     elif not _is_known(found):
         _data(found, reads)
     return n
+
+
+def _member(name: str, reads: Reads) -> None:
+    if name in _ATTRIBUTES:
+        return
+    if not reads.steps:
+        raise NotTheSameError(f"it asks for .{name}")
+    reads.asked.add(name)
 
 
 def _is_known(found: Any) -> bool:
@@ -231,12 +283,36 @@ def _cell(cell: CellType, reads: Reads) -> Any:
 
 def _data(value: Any, reads: Reads) -> None:
     """A value from outside: one that nobody can change, or an array that is compared."""
+    if type(value) is slice:
+        value = (value.start, value.stop, value.step)
     if type(value) is tuple:
         for part in value:
             _data(part, reads)
+    elif reads.steps and isinstance(value, Handle):
+        return
+    elif reads.steps and has(type(value)):
+        _members(value, reads)
     elif type(value) is np.ndarray:
-        if value.dtype.kind not in "fciub" or value.nbytes > MOST_BYTES:
+        if value.dtype.kind not in "fciub" or value.nbytes > (MOST_HASHED if reads.steps else MOST_BYTES):
             raise NotTheSameError("it reads a large array, or one of objects")
-        reads.arrays.append((value, faithful_copy(value)))
+        if value.nbytes <= MOST_BYTES:
+            reads.arrays.append((value, faithful_copy(value)))
+        else:
+            reads.hashed.append((value, digest(value)))
     elif not (type(value) in _NUMBERS or (isinstance(value, np.number) and type(value).__module__ == "numpy")):
         raise NotTheSameError(f"it reads a {type(value).__name__}")
+
+
+def _members(owner: Any, reads: Reads) -> None:
+    """An object of an attrs class: its members, where each is what it was set to."""
+    kind: Any = type(owner)
+    if kind.__getattribute__ is not object.__getattribute__ or hasattr(kind, "__getattr__"):
+        raise NotTheSameError(f"it reads a {kind.__name__}, which answers for its members")
+    if any(known is owner for known, _, _ in reads.members):
+        return
+    for one in fields(kind):
+        if type(getattr(kind, one.name, None)) is not MemberDescriptorType:
+            raise NotTheSameError(f"it reads a {kind.__name__}, of which {one.name} is no slot")
+        value = getattr(owner, one.name)
+        reads.members.append((owner, one.name, value))
+        _data(value, reads)

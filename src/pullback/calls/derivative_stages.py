@@ -204,7 +204,7 @@ def exits_of(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tu
     """The stage of a program, and its constants; raises where there is none."""
     with quiet():
         wanted = program([_copied(x) for x in inputs])
-        run = _run(inputs)
+        run = nesting_of(inputs)
         with Tracing(run.tape):
             returned = program([run.enter(_copied(x)) for x in inputs])
         run.finish(returned, [])
@@ -235,7 +235,8 @@ def _copied(x: Any) -> Any:
     return faithful_copy(x) if type(x) is np.ndarray else x
 
 
-def _run(inputs: list[Any]) -> "Nesting":
+def nesting_of(inputs: list[Any]) -> "Nesting":
+    """A run that these values enter."""
     level = next_level()
     tape = Tape(level, VALUELESS)
     tape.mode, tape.captures = DEFERRED, {}

@@ -1,6 +1,7 @@
 """``pullback profile``, ``plan``, ``saved`` and ``draw``: what a function of yours holds and costs."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,12 @@ from pullback.commands.shown import (
 from pullback.inspect.graph_of_tape import record
 from pullback.inspect.profile_table import Profile, profile
 from pullback.inspect.saved_values import saved
+from pullback.pictures.folded_graph import FOLDS
+from pullback.pictures.graph_drawing import SUFFIXES
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
+from pullback.reports.contents import contents_of
+from pullback.reports.page import page_of, require_writable
 from pullback.words.errors import InputFileError
 
 FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION")
@@ -45,42 +50,50 @@ POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'B
 )
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report, a page of its own, too.")
 @JSON
 @QUIET
 def profile_command(
     function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
-    taylor: bool,
-    dot_product: bool, rss: bool, as_json: bool, quiet: bool,
+    taylor: bool, dot_product: bool, rss: bool, html: Path | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """What each memory policy costs for a function of your own.
 
     The Python file is run once, and the gradient of FUNCTION is computed under each policy. Arrays come from .npy
-    files; pickled ones are refused.
+    files; pickled ones are refused. The report of --html shows the curve of memory against time, what was held when,
+    what is saved, the schedules, and the source with bytes by line.
 
     \b
     pullback profile model.py:misfit --arg c=velocity.npy --arg n=400
     pullback profile model.py:misfit --arg c=velocity.npy --policy SaveAll --policy 'Binomial(20)' --taylor --rss
+    pullback profile model.py:misfit --arg c=velocity.npy --html report.html
     """  # noqa: D301  see plan_command
     with one_line_errors():
+        if html is not None:
+            require_writable(html)
         f, args = loaded(function, arguments)
         argnums = places(f, args, wrt)
         to_compare = [parse_policy(text, known_policies()) for text in policies] or None
         with progress_bar(quiet=quiet) as tell:
-            result: Profile = profile(
-                f,
-                *args,
-                policies=to_compare,
-                argnums=argnums,
-                repeat=repeat,
-                taylor=taylor,
-                dot_product=dot_product,
-                rss=rss,
-                progress=tell,
-            )
+            wanted: dict[str, Any] = {
+                "policies": to_compare, "argnums": argnums, "repeat": repeat, "progress": tell,
+                "taylor": taylor, "dot_product": dot_product, "rss": rss,
+            }  # fmt: skip
+            result: Profile = profile(f, *args, **wanted) if html is None else reported(html, f, args, wanted)
     if as_json:
         click.echo(result.to_json())
     else:
         show(result.table())
+
+
+def reported(path: Path, f: FileFunction, args: tuple[Any, ...], wanted: dict[str, Any]) -> Profile:
+    """The profile, of which the report is written, too. After an error the report shows what came before it."""
+    contents, result, error = contents_of(f, *args, **wanted)
+    path.write_text(page_of(contents.to_dict(), version("pullback")), "utf-8")
+    click.echo(f"report: {path}", err=True)
+    if error is not None or result is None:
+        raise error or AssertionError(path)
+    return result
 
 
 @click.command("plan")
@@ -141,44 +154,50 @@ def saved_command(
 @ARGUMENTS
 @POLICY
 @click.option("--steps", type=click.IntRange(min=0), help="Draw the schedule of the policy over so many steps.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write: .svg, or .dot.")
+@click.option("--fold", type=click.Choice(FOLDS), default="auto", help="What becomes one box in a large graph.")
+@click.option("--cotangents", is_flag=True, help="Say how much each value influences the output.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write: .svg; of a graph also .mmd, .dot.",
+)
 def draw_command(
-    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, out: Path | None
-) -> None:
+    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, fold: str,
+    cotangents: bool, out: Path | None,
+) -> None:  # fmt: skip
     """The schedule of a policy, or the graph of a function, as text or as a picture.
+
+    A large graph is folded, and says so: the steps of a loop onto one, then the operations of each function. Its form
+    is that of the file's name: SVG (which needs the extra plot), Mermaid (.mmd), Graphviz (.dot) or text (.txt).
 
     \b
     pullback draw --policy 'Binomial(3)' --steps 20
     pullback draw --policy 'Binomial(20)' --steps 4000 --out schedule.svg
-    pullback draw model.py:misfit --arg c=velocity.npy --out graph.dot
+    pullback draw model.py:misfit --arg c=velocity.npy --cotangents --out graph.svg
     """  # noqa: D301  see plan_command
     if (function is None) == (steps is None):
         raise BadInputError("draw takes FILE.py:FUNCTION for its graph, or --steps for a schedule; give one of the two")
     with one_line_errors():
+        if out is not None:
+            require_suffix(out, SUFFIXES if steps is None else (".svg",))
+            require_writable(out)
+        drawing: Any
         if steps is not None:
             drawing = (parsed(policy) or known_policies()["SaveAll"]()).schedule(steps).draw()
-            text, picture, suffix = drawing.text, drawing.svg, ".svg"
         else:
             f, args = loaded(str(function), arguments)
-            graph = record(f, *args)
-            text, picture, suffix = str(graph), graph.to_dot(), ".dot"
+            drawing = record(f, *args, cotangents=cotangents).draw(fold=fold)
         if out is None:
-            click.echo(text)
+            click.echo(str(drawing))
         else:
-            written(picture, out, suffix)
+            click.echo(f"picture: {drawing.save(out)}")
 
 
-def written(text: str, path: Path, suffix: str) -> None:
-    """Write a picture to a file of its kind, and say where."""
-    if path.suffix != suffix:
-        raise InputFileError(f"{path} is to hold a picture in the form {suffix}; name a file that ends in {suffix}")
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InputFileError(
-            f"{path} cannot be written: {error.strerror}; name a file in a folder that exists"
-        ) from error
-    click.echo(f"picture: {path}")
+def require_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Raise :class:`InputFileError` where the name of a picture does not say a form that it can have."""
+    if path.suffix not in suffixes:
+        forms = ", ".join(suffixes)
+        raise InputFileError(f"{path} is to hold a picture; name a file that ends in {forms}")
 
 
 def loaded(function: str, arguments: Sequence[str]) -> tuple[FileFunction, tuple[Any, ...]]:

@@ -1,6 +1,6 @@
 """What people look at: graphs, saved values, plans, profiles, coverage, dependencies.
 
-May import: words, rules, machine, policies, recording, primitives.shaping, primitives.elementwise,
+May import: words, rules, machine, pictures, policies, recording, primitives.shaping, primitives.elementwise,
 primitives.selecting, memory, tracing, loops, transforms, sparsity, testing.comparing, testing.gradients.
-May be imported by: planning, demos, commands, the public faces.
+May be imported by: planning, reports, demos, commands, the public faces.
 """

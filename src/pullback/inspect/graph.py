@@ -5,10 +5,13 @@ pass over them. The value that a node makes has the number of the node.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import PurePath
 
 from attrs import frozen
 
+from pullback.pictures.graph_drawing import GraphDrawing, draw_graph
+from pullback.words.errors import PullbackError
 from pullback.words.specs import ArraySpec
 
 SHOWN = 80
@@ -60,6 +63,8 @@ class Node:
     steps: Steps | None = None
     n_outputs: int = 1
     """More than one: the value is a tuple, and the components that are used are nodes of their own."""
+    body: "Body | None" = None
+    """One step of a loop function."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -120,6 +125,8 @@ class Graph:
     values: tuple[Var, ...]
     n_inputs: int
     outputs: tuple[Output, ...]
+    adjoints: tuple[float | None, ...] | None = None
+    """With ``record(..., cotangents=True)``: the norm of each value's cotangent, None where no output depends on it."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -199,18 +206,22 @@ class Graph:
         last = self.last_reads()
         return tuple(i for i in range(k + 1) if self.values[i].storage == i and last[i] > k)
 
-    def to_dot(self) -> str:
-        """The graph in Graphviz' language: ellipses are inputs, a double border marks an output, a 3-d box a loop."""
-        lines = [f'digraph "{_quoted(self.name)}" {{', "  rankdir=TB;"]
-        for node, value in zip(self.nodes, self.values, strict=True):
-            shape = "ellipse" if node.ident < self.n_inputs else "box3d" if node.steps else "box"
-            parts = (f"%{node.ident} {node.name} {node.detail}".rstrip(), _spec_text(value, node), node.where)
-            label = "\\n".join(_quoted(part) for part in parts if part)
-            lines.append(
-                f'  n{node.ident} [label="{label}", shape={shape}{", peripheries=2" if value.is_output else ""}];'
+    def draw(self, *, fold: str = "auto", cotangents: bool | None = None) -> GraphDrawing:
+        """The graph as a picture: ``.text``, ``.svg``, ``.mermaid``, ``.dot`` and ``.save(path)``; a notebook shows it.
+
+        It bears shapes, what is saved, steps and cuts, and the user's lines. A graph of more than 60 nodes is folded,
+        and says so: a step that repeats is drawn once, then the operations of a function as one. ``fold`` asks for one
+        of these: ``"steps"``, ``"functions"``, or ``"off"``. With ``cotangents`` (default: where they were recorded)
+        every box tells the norm of its cotangent, by which it influences the output.
+
+        Raises ``PullbackError`` where cotangents are asked for that were not recorded, and, when the SVG is asked for,
+        where more than 600 boxes are left or the layout library (extra ``plot``) is missing.
+        """
+        if cotangents and self.adjoints is None:
+            raise PullbackError(
+                f"the graph of {self.name} has no cotangents; record them: record(f, *args, cotangents=True)"
             )
-        lines += [f"  n{i} -> n{node.ident};" for node in self.nodes for i in node.reads]
-        return "\n".join([*lines, "}"])
+        return draw_graph(self, fold, None if cotangents is False else self.adjoints)
 
     def listing(self, limit: int | None = SHOWN) -> str:
         """One line for each node; with more than ``limit`` nodes the middle is left out."""
@@ -223,15 +234,32 @@ class Graph:
         if len(rows) < n:
             lines.insert(ends, f"... {n - len(rows)} more; listing(None) shows all")
         returned = ", ".join(f"{o.label} = {_name(o)}" if o.label else _name(o) for o in self.outputs)
-        return "\n".join([self._title(), *lines, f"returns {returned or 'nothing'}"])
+        return "\n".join([self.title, *lines, f"returns {returned or 'nothing'}"])
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """The name, how many nodes of which kind, and the bytes saved."""
         counts = (
             _count(self.n_inputs, "input"),
             _count(len(self.nodes) - self.n_inputs, "operation"),
             _count(len(self.outputs), "output"),
         )
         return f"{self.name}: {', '.join(counts)}; {self.saved_bytes:,} B saved"
+
+    def held_by(self, ident: int) -> int:
+        """Bytes of the buffers that node ``ident`` is the first to hold."""
+        return self._held.get(ident, 0)
+
+    @cached_property
+    def _held(self) -> dict[int, int]:
+        sums: dict[int, int] = {}
+        for holder, nbytes in self._first_holders().values():
+            sums[holder] = sums.get(holder, 0) + nbytes
+        return sums
+
+    def spec_text(self, ident: int) -> str:
+        """The shape and dtype of a value, the steps of a loop, or how many results there are."""
+        return _spec_text(self.values[ident], self.nodes[ident])
 
     def _first_holders(self) -> dict[int, tuple[int, int]]:
         """For each buffer the first node that holds it, and its bytes."""
@@ -259,7 +287,16 @@ class Graph:
         return self.listing()
 
     def __repr__(self) -> str:
-        return f"<Graph of {self._title()}>"
+        return f"<Graph of {self.title}>"
+
+
+@frozen
+class Body:
+    """One step of a loop function as a graph of its own, and which of its values the next step begins with: pairs of
+    the value and the input that it becomes."""
+
+    graph: Graph
+    carried: tuple[tuple[int, int], ...]
 
 
 def place_text(file: str, line: int) -> str:
@@ -281,10 +318,6 @@ def _name(output: Output) -> str:
 
 def _count(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def graph_from(

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
-from pullback.inspect.graph import Graph, Node, Output, Slot, Steps, graph_from
+from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_functions import LOOP
 from pullback.loops.loop_record import LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
+from pullback.pictures.adjoint_norms import adjoint_norms
 from pullback.policies.save_all import SaveAll
+from pullback.recording.crossing import CAPTURE
 from pullback.recording.handles import Handle
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
@@ -38,15 +41,21 @@ Record = tuple[Any, ...]
 
 
 @public
-def record(f: Callable[..., Any], *args: Any) -> Graph:
+def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph:
     """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
     arguments reaches, in order.
 
     It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
-    save-all. A loop function is one node with its number of steps. Raises what ``f`` raises.
+    save-all. A loop function is one node with its number of steps. With ``cotangents`` it is reversed, too, from a
+    cotangent of ones, and the graph has the norm of each value's cotangent: which values influence the output, and by
+    how much. Raises what ``f`` raises; ``PullbackError`` for cotangents within a ``checkpoint``.
     """
     with traced_once(f, args) as (traced, _):
-        return graph_of(traced, f)
+        graph = graph_of(traced, f)
+        if not cotangents:
+            return graph
+        outs = [handle for _, handle in _outputs(traced) if handle is not None]
+        return evolve(graph, adjoints=adjoint_norms(traced, outs))
 
 
 @contextmanager
@@ -65,7 +74,8 @@ def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
     tape = traced.tape
     records = whole_records(traced)
     outputs = _outputs(traced)
-    specs = specs_of(records, traced, outputs)
+    known = [(handle._id, spec_of(handle._value)) for _, handle in outputs if handle is not None]
+    specs = specs_of(records, [*enumerate(leaf.spec for leaf in traced.inputs), *known])
     labels = input_labels(traced.inputs, f)
     slots = Slots(tape)
     nodes = [_node(ident, record, labels, slots) for ident, record in enumerate(records)]
@@ -148,16 +158,12 @@ class SpecSolver:
         return self.known.get(self.find(i))
 
 
-def specs_of(
-    records: Sequence[Record | None], traced: Traced, outputs: Iterable[tuple[str, Any]]
-) -> list[ArraySpec | None]:
-    """The spec of every value; None for a tuple of results, and for a value that no output depends on."""
+def specs_of(records: Sequence[Record | None], known: Iterable[tuple[int, Any]]) -> list[ArraySpec | None]:
+    """The spec of every value, where some are known; None for a tuple of results, and for a value that no output
+    depends on."""
     solver = SpecSolver(len(records))
-    for ident, leaf in enumerate(traced.inputs):
-        solver.learn(ident, leaf.spec)
-    for _, handle in outputs:
-        if handle is not None:
-            solver.learn(handle._id, spec_of(handle._value))
+    for ident, spec in known:
+        solver.learn(ident, spec)
     parts: dict[int, Sequence[Any]] = {}
     for ident, record in enumerate(records):
         if record is None:
@@ -325,7 +331,11 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
     if record[0] == LOOP.opcode:
         run = record[2]
         steps = Steps(run.n or 0, run.sizes.get("state_bytes", 0), run.sizes.get("tape_bytes", 0))
-        return Node(ident, run.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps)
+        return Node(
+            ident, run.name, record[1], saved=slots.of(ident), file=file, line=line, steps=steps, body=_body(run)
+        )  # fmt: skip
+    if record[0] == CAPTURE.opcode:
+        return Node(ident, "captured", detail=f"%{record[1]}", file=file, line=line)
     if record[0] == COMPONENT.opcode:
         return Node(ident, "component", (record[1],), f"[{record[2]}]", file=file, line=line)
     operands: list[int | None] = [None] * form.arity
@@ -334,6 +344,23 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
     n_outputs = max(1, len(form.primitive.outputs))
     view, saved = form.primitive.view, slots.of(ident)
     return Node(ident, form.name, tuple(operands), _detail(form, record), saved, file, line, view, n_outputs=n_outputs)
+
+
+def _body(run: LoopRecord) -> Body | None:
+    """One recorded step, the second where there are several: it stands for those that follow."""
+    tapes = list(step_tapes(run).values())[:2]
+    if not tapes:
+        return None
+    step, records = tapes[-1], tapes[-1].tape.records
+    carried = [(left[0], i) for left, i in zip(step.left, step.entered, strict=True) if left and i is not None]
+    outside = run.chain.steps.captured_specs or {}
+    known = [part for part in step.left if part] + [(i, dict(step.left)[k]) for k, i in carried]
+    known += [(k, outside.get(r[1])) for k, r in enumerate(records) if r and r[0] == CAPTURE.opcode]
+    labels = [f"state[{step.entered.index(i)}]" if i in step.entered else "xs" for i in range(step.tape.n_inputs)]
+    slots = Slots(step.tape)
+    nodes = [_node(ident, record, labels, slots) for ident, record in enumerate(records)]
+    ends = tuple(Output(f"state[{k}]", left[0]) for k, left in enumerate(step.left) if left)
+    return Body(graph_from(run.name, nodes, specs_of(records, known), step.tape.n_inputs, ends), tuple(carried))
 
 
 def _detail(form: Form, record: Record) -> str:

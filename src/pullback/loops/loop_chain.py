@@ -1,10 +1,12 @@
 """The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from attrs import define, field
 
+from pullback.bodies.proofs import FEWEST
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
@@ -143,15 +145,10 @@ class LoopChain(Storing):
             store.put("tape", k, MEMORY, self._on_tracers(k))
             k += 1
             if n is not None and self.steps.staging is not None:
-                k = self._straight(k, n)
-        return k
-
-    def _straight(self, k: int, n: int) -> int:
-        """The steps that are recorded and kept without a look at each; the step reached."""
-        store, first, kept = self.store, k, list[Any]()
-        k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
-        store.put_tapes(first, MEMORY, kept)
-        store.ledger.n_forward += k - first
+                first, kept = k, list[Any]()
+                k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
+                store.put_tapes(first, MEMORY, kept)
+                store.ledger.n_forward += k - first
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
@@ -194,15 +191,18 @@ class LoopChain(Storing):
         self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
         self.at_once = None
 
-    def carry_out_known(self, numbers: Iterable[int]) -> None:
+    def carry_out_known(self, numbers: Sequence[int]) -> None:
         """Actions that have been checked before. States in memory are put there and taken from there at once, where
         nobody asks for what is booked."""
         if self.store.ledger.heard or not isinstance(self.store.tier(MEMORY), ByReference):
             carry_out_known(self, numbers)
             return
-        entries, each = self.store.entries, iter(numbers)
+        entries, at, n = self.store.entries, 0, len(numbers)
+        snapshot = partial(Snapshot, random=self._random_now(), items=[])  # a proved body draws no numbers
         try:
-            for code, step, stop in zip(each, each, each, strict=True):
+            while at < n:
+                code, step, stop = numbers[at : at + 3]
+                at += 3
                 if code == ADVANCE:
                     if self.at_once is None or not self.at_once.advance(self, step, stop):
                         self._rest()
@@ -210,6 +210,8 @@ class LoopChain(Storing):
                 elif code == AT_ONCE:
                     if not self._at_once(step):
                         self._each_for_itself(step)
+                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(step, self, snapshot)) is not None:
+                        at = proved.carry_out(numbers, at)
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)
                 elif code == SAVE:
@@ -231,7 +233,7 @@ class LoopChain(Storing):
         """Run steps without recording, from arrays of our own; a loop of unknown length may end before ``stop``."""
         if self.looks_back and stop > start + 1:
             return self._advance_while(start, stop)
-        steps, first = self.steps, start
+        steps, first, self.store.ledger.step = self.steps, start, stop - 1
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
             self._look_back(first)
@@ -282,7 +284,7 @@ class LoopChain(Storing):
         else:
             step, self.state = self.steps.recorded(k, self.state)
             self.store.ledger.n_forward += 1
-        self.owned = False
+        self.owned, self.store.ledger.step = False, k
         return step
 
     def record(self, step: int) -> None:
@@ -323,7 +325,7 @@ class LoopChain(Storing):
     def _each_for_itself(self, step: int) -> None:
         """The same by one after the other."""
         self._rest()
-        staging = self.steps.staging
+        staging, self.store.ledger.step = self.steps.staging, step
         if staging is None or self.probe is not None or self.lookback is not None:
             self.record(step)
             self.reverse(step)
@@ -346,7 +348,7 @@ class LoopChain(Storing):
 
     def reverse(self, step: int) -> None:
         """Pull the carry's cotangents back through the step in WORK."""
-        steps, work = self.steps, self.work
+        steps, work, self.store.ledger.step = self.steps, self.work, step
         assert work is not None  # the machine has seen a Record or a Load
         if type(work) is StagedStep and self._reversed(work, step):
             self.store.ledger.release(self.take_tape().items)
@@ -364,12 +366,6 @@ class LoopChain(Storing):
         steps = self.steps
         if steps.enclosing is None or bool(steps.enclosing.masks) != work.kind.stage.masks or TRAPPED.get():
             return False
-        if len(self.passes) == 1:
-            [one] = self.passes
-            seed = one.seeds(work, step)
-            if seed is not None:
-                one.stepped(work, step, seed)
-            return seed is not None
         seeds = [each.seeds(work, step) for each in self.passes]
         if any(seed is None for seed in seeds):
             return False

@@ -14,6 +14,7 @@ from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.effects import Effects
+from pullback.bodies.proofs import Proof
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loops.loop_chain import LoopChain
@@ -44,7 +45,7 @@ from pullback.rules.forms import special_form
 from pullback.words.call_sites import public, site_here
 from pullback.words.errors import StructureError
 from pullback.words.specs import carries_derivative
-from pullback.words.structures import flatten, unflatten
+from pullback.words.structures import LEAF, flatten, unflatten
 
 
 @public
@@ -121,6 +122,7 @@ def scan(
             )
         return result
 
+    loop.x_definition = x_definition
     return loop.run(step_of_loop, init, n, x_leaves if xs is not None else None)
 
 
@@ -197,6 +199,8 @@ class _Loop:
     """The frozen functions."""
     body: Any = field(default=None, init=False)
     """The user's body."""
+    x_definition: Any = field(default=None, init=False)
+    """The structure of ``xs``."""
     call: Callable[[Any, Any, Any], tuple[Any, Any]] = field(init=False)
     definition: Any = field(init=False)
     n: int | None = field(init=False)
@@ -304,7 +308,8 @@ class _Loop:
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
         steps.x_active = [i is not None for i in x_entering]
         if policy.within is None:
-            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads)
+            proof = None if any(steps.x_active) else Proof(self.functions[0], self.name, self._rows(steps.xs))
+            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads, proof)
         else:
             steps.within, policy = policy.within, policy.between.at_call()
         state = [value_for(leaf, tape) for leaf in leaves]
@@ -317,6 +322,10 @@ class _Loop:
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
         record.own, record.reached = own, self.reached
         return record
+
+    def _rows(self, xs: list[Any] | None) -> Any:
+        """The one array whose rows the steps of a ``scan`` get as they are; else None."""
+        return xs[0] if xs is not None and self.x_definition is LEAF and type(xs[0]) is np.ndarray else None
 
     def _may_run_again(self, tape: Tape) -> bool:
         policy = policy_in_force(self.policy)

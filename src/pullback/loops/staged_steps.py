@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
+from pullback.bodies.proofs import Proof
 from pullback.loops.rerun import Steps, as_before, returned_by, separate
 from pullback.loops.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
@@ -39,6 +40,8 @@ class StagedSteps:
     most_bytes: float = inf
     """Bytes of state and tape up to which steps are staged."""
     threads: int = 1
+    proof: Proof | None = None
+    """Whether the body may rest."""
     works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
     """By list of operations: its stage, with the arrays that this works in here."""
     arrays: Arrays = field(factory=Arrays, init=False)
@@ -235,7 +238,9 @@ class StagedSteps:
         return step, values
 
 
-def staged_steps(steps: Steps, body: Any, n: int | None, staging: str, threads: int = 1) -> StagedSteps | None:
+def staged_steps(
+    steps: Steps, body: Any, n: int | None, staging: str, threads: int = 1, proof: Proof | None = None
+) -> StagedSteps | None:
     """The staging of a loop over ``body``; None where every step is recorded."""
     around = steps.enclosing
     if staging == "off" or around is None or around.outer is not None or around.trap is not None or TRAPPED.get():
@@ -247,7 +252,7 @@ def staged_steps(steps: Steps, body: Any, n: int | None, staging: str, threads: 
     if new and n is not None and n < FEWEST:
         return None
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads)
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
 
 
 FEWEST = 24

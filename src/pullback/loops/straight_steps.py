@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import define
 
+from pullback.bodies.proofs import CHECKED, FEWEST, Proof
 from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StagedStep
+from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.machine.actions import MEMORY
 from pullback.memory.store import Store
@@ -144,16 +145,17 @@ def _while_alike(
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
-    told = under_error_state(warn)
+    told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
     call, lower, compares = steps.call, steps.lower, steps.verifier.compares
-    function, places = generated.function, work.of(stage.record)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
-    alone = steps.definition is LEAF
-    starting, xs, kind = pool.starting, steps.xs, None  # one more who holds a handle would be seen
+    alone, proof = steps.definition is LEAF, _begun(staged.proof) if stop - k >= FEWEST else None
+    starting, kind = pool.starting, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
-        carry, y = call(k + lower, starting[0] if alone else starting, None if xs is None else steps.row(k))
+        carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
+            k + lower, starting[0] if alone else starting, steps.row(k)
+        )
         if (
             run.at != last
             or y is not None
@@ -181,8 +183,59 @@ def _while_alike(
         staged.state = state = after
         take(StagedStep(kind, slots, k))
         k += 1
+        if proof is not None and k < stop and proof.repeats(k - 1 + lower, run.values, run.constants):
+            k, state = recorded_on(kind, (run.values, told), proof, steps, k, stop, state, take)
+            staged.state = state
         if k == stop or not _begins_again(run, state):
             return k, state, None
+
+
+def followed(proof: Proof | None, run: Any, number: int, carry: Any) -> tuple[Any, Any] | None:
+    """What the body returns from a step that is followed; None where it has to be called, which begins with nothing
+    done."""
+    if proof is None or not proof.follows:
+        return None
+    found = proof.follow(number, carry, run.constants)
+    if found is None:
+        run.pool.serves_again(run.written)
+        run.stands, run.outer, run.at, run.tape.kept = {}, [], 0, NOTHING_KEPT
+        run.captured, run.values, run.constants = [], [], []
+    return found
+
+
+def _begun(proof: Proof | None) -> Proof | None:
+    if proof is not None:
+        proof.begins()
+    return proof
+
+
+def recorded_on(
+    kind: StepKind, given: tuple[list[Any], Any], proof: Proof, steps: Any, k: int, stop: int, state: list[Any],
+    take: Callable[[Any], None],
+) -> tuple[int, list[Any]]:  # fmt: skip
+    """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there. ``given`` are
+    captured values, and the block that hears of what NumPy warns of."""
+    values, told = given
+    stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
+    reads: Any = proof.reads
+    function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
+    try:
+        while k < stop and reads.hold():
+            with told:
+                for step in range(k, min(k + CHECKED, stop)):
+                    constants = proof.constants(step + lower)
+                    if constants is None:
+                        return step, list(state)
+                    returned, slots = function(state, values, proof.kept(constants), *places)
+                    state = returned if closed else as_before(state, returned)
+                    if compares:
+                        verifier.after(step, list(state), [])
+                    take(StagedStep(kind, slots, step))
+            k = min(k + CHECKED, stop)
+    except Exception as error:
+        say_line(error, stage.record)
+        raise
+    return k, list(state)
 
 
 def straight_back(store: Store, k: int, one: Any) -> int:
@@ -191,25 +244,26 @@ def straight_back(store: Store, k: int, one: Any) -> int:
     entries, booked, kind = store.entries, store.booked, one.after
     if one.outer is not None or not kind.goes_on:
         return k
-    cts, sums, ids = one.cts, one.sums, kind.ids
+    sums, ids = one.sums, kind.ids
     function, places = kind.own
+    buffers, fresh = places
     totals: list[Any] | None = None
     while k >= 0:
         key = "tape", k, MEMORY
-        step = entries.get(key)
+        step = entries.pop(key, None)
         if type(step) is not StagedStep or step.kind is not kind:
+            if step is not None:
+                entries[key] = step
             break
-        del entries[key]
         if booked:
             store.ledger.release(booked.pop(key, ()))
-        cts, gathered = function(step.slots, cts, *places)
-        one.cts = cts
+        one.cts, gathered = function(step.slots, one.cts, buffers, fresh)
         if totals is None:
             for ident, ct in zip(ids, gathered, strict=True):
                 sums.gather(ident, ct)
             totals = sums.totals(ids)
         else:
-            for total, ct in zip(totals, gathered, strict=False):
+            for total, ct in zip(totals, gathered):  # noqa: B905 - there are as many
                 np.add(total, ct, total)
         k -= 1
     return k

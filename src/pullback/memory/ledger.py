@@ -4,9 +4,10 @@ Loops and step regions book their holdings as they carry out actions. A save-all
 summed from its records when somebody asks, never per operation.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from attrs import define, field, frozen
@@ -63,6 +64,8 @@ class Ledger:
     heard: bool = True
     """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need
     not be booked."""
+    step: int | None = None
+    """The step of a loop that was run or reversed last: for the timeline (``memory.timeline``)."""
 
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""
@@ -139,6 +142,10 @@ class Ledger:
             choices=tuple(self.choices),
             working_bytes=self.working_bytes,
         )
+
+
+LEDGERS: Final[ContextVar[Callable[..., Ledger]]] = ContextVar("pullback_ledgers", default=Ledger)
+"""What makes the ledger of a ``vjp``: another one where a timeline is kept (``memory.timeline``)."""
 
 
 @frozen

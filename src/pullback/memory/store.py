@@ -196,8 +196,8 @@ class Store:
         place, entries = self.tier(tier), self.entries
         for step, tape in enumerate(tapes, first):
             key = "tape", step, tier
-            entries[key] = place.take(tape, "")
-            if place.in_memory and tape.items:
+            entries[key] = tape if type(place) is ByReference else place.take(tape, "")
+            if tape.items and place.in_memory:
                 self.booked[key] = tape.items
                 self.ledger.hold(tape.items)
 

@@ -295,7 +295,7 @@ class PlainChain:
         """Values of a snapshot become the environment of a replay; nothing in it is written in place."""
         if kind == "tape":
             get_tape(self, step, tier)
-            self.work = step
+            self.work = self.ledger.step = step
         else:
             entry = self.store.get(kind, step, tier)
             self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
@@ -334,7 +334,7 @@ class PlainChain:
             items = self.staged.items(step)
         else:
             items = record_items(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
-        self.work_items[step] = items
+        self.work_items[step], self.ledger.step = items, step
         self.ledger.hold(items)
 
     def drop(self, step: int) -> None:

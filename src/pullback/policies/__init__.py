@@ -2,5 +2,5 @@
 
 May import: words, machine, optima.
 May be imported by: choosing, stores, memory, plain, loops, transforms, sparsity, solving, testing.policies, inspect,
-planning, demos, commands, the public faces.
+planning, reports, demos, commands, the public faces.
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.rules.declaration import primitive
 from pullback.rules.forms import FORMS, PULLS
 from pullback.rules.generated_pulls import make_pull
 
@@ -36,8 +37,30 @@ def without_nan(g: Any, ct: Any) -> Any:
         least = g.min() if g.dtype.kind == "f" else g.ravel("K").dot(g.ravel("K"))
         if least == least:  # noqa: PLR0124 - only a NaN differs from itself
             return g
+    elif type(g) is np.float64 and g == g:  # noqa: PLR0124
+        return g
     mask = (concrete(ct) == 0) & np.isnan(concrete(g))
     return np.where(mask, 0, g) if mask.any() else g
+
+
+def _leaves_out(made: Any, sent: Any) -> Any:
+    return _NO if without_nan(made, sent) is made else _YES
+
+
+_NO, _YES = np.float64(0), np.float64(1)
+
+
+WITHOUT_NAN = primitive(
+    without_nan, name="without_nan", operands=("made", "sent"), params=(), elementwise=True, nondiff=("sent",),
+    vjps={"made": lambda ct: ct},
+)  # fmt: skip
+"""The same as one operation, for handles without values."""
+
+LEAVES_NAN_OUT = primitive(
+    _leaves_out, name="leaves_nan_out", operands=("made", "sent"), params=(),
+    vjps={"made": lambda ct, made: ct * np.zeros_like(made), "sent": lambda ct, sent: ct * np.zeros_like(sent)},
+)  # fmt: skip
+"""1 where :func:`without_nan` changes what a rule made of a cotangent that was sent, else 0."""
 
 
 def concrete(x: Any) -> Any:

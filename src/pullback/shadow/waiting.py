@@ -26,7 +26,7 @@ def may_wait(prim: Any) -> bool:
     if prim.elementwise or prim.view or prim.linear or prim.bilinear:
         return True
     module = str(getattr(prim.forward, "__module__", None))
-    if module.startswith("pullback.primitives."):
+    if module.startswith(("pullback.primitives.", "pullback.rules.")):
         return not any(part in module for part in _BY_VALUE)
     return module == "numpy"
 

@@ -89,6 +89,10 @@ def called(program: Program, prim: Any, operands: tuple[Any, ...], params: Any) 
     if prim.ordered:
         return program.call(prim.forward, operands, params), {}
     out = program.whole(prim.forward, operands, params)
+    for last in program.statements[-1:]:
+        last.elementwise = last.elementwise or (
+            last.function is prim.forward and (prim.elementwise or prim.name == "copy_array")
+        )
     if prim.residuals:
         return split_residuals(prim, out)
     if type(out) is Symbol and not prim.view:
@@ -122,23 +126,26 @@ def written(program: Program, root: Symbol, region: Region, value: Any, *, add: 
         if isinstance(given, np.ndarray) and np.may_share_memory(given, program.samples[root.number]):
             value = program.call(np.array, (value,), {})
     if not region.steps and not region.fancy:
-        return program.write(root, _SUBTRACT if add and region.subtracts else _ADD if add else _SET, region.key, value)
+        return program.write(root, TAKE_FROM if add and region.subtracts else ADD_TO if add else PUT, region.key, value)
     return program.write(root, region.add if add else region.write, value)
 
 
-def _SET(target: Any, key: Any, value: Any) -> None:  # noqa: N802 - a constant, told by identity
+def PUT(target: Any, key: Any, value: Any) -> None:  # noqa: N802 - a constant, told by identity
+    """A part becomes something else."""
     target[key] = value
 
 
-def _ADD(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+def ADD_TO(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+    """Something is added to a part."""
     target[key] += value
 
 
-def _SUBTRACT(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+def TAKE_FROM(target: Any, key: Any, value: Any) -> None:  # noqa: N802
+    """Something is taken away from a part."""
     target[key] -= value
 
 
-BASIC_WRITES = {_SET: "=", _ADD: "+=", _SUBTRACT: "-="}
+BASIC_WRITES = {PUT: "=", ADD_TO: "+=", TAKE_FROM: "-="}
 """Writes by a basic key, as they are written."""
 ELEMENTWISE_WRITES = frozenset(BASIC_WRITES)
 

@@ -82,9 +82,9 @@ def plan_of(
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it; not so of what is ``swept``
     then."""
     kept = frozenset(leaving)
-    then = _live(swept, kept, all_of=False)
+    then = needed(swept, kept, all_of=False)
     read = kept.union(n for statement in then for n in statement.reads)
-    live = _without_copies(program, [*_live(statements, read, all_of=all_of), *then], kept)
+    live = _without_copies(program, [*needed(statements, read, all_of=all_of), *then], kept)
     live = _in_chains(program, _without_broadcasts(program, live, kept), kept)
     made = _Planner(program, live, kept, ours=set(given), given=set(given)).plan()
     made.warns = all_of
@@ -225,7 +225,8 @@ def into_of(statement: Statement) -> Any:
     return ufunc_of(statement) or statement.computes_into
 
 
-def _live(statements: Sequence[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
+def needed(statements: Sequence[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
+    """The statements by which the values are made that are ``kept``; with ``all_of`` those, too, that nobody reads."""
     wanted, found = set(kept), []
     for statement in reversed(statements):
         if statement.makes in wanted or (all_of and not statement.aliases):

@@ -82,19 +82,19 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
 def _require_at_once(
     stage: Any, step: Recorded, seeds: list[Any], wanted: tuple[Sequence[Any], ...], random: np.random.Generator
 ) -> None:
-    """``at_once`` must give what the functions give that it stands for, added to sums that are drawn."""
-    generated: Any = stage.at_once
+    """``at_once`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn."""
     returned, entered, gathered = wanted
     sums = [np.asarray(draw(random, ct)) if isinstance(ct, np.ndarray) else draw(random, ct) for ct in gathered]
     added = [np.add(total, ct) for total, ct in zip(sums, gathered, strict=True)]
     captured = [value for _, value in step.captured]
-    given = [seed.copy() for seed in seeds]
-    with quiet():
-        found = generated.function(
-            step.inputs, captured, step.constants, given, [x.copy() for x in sums], *Workspace().of(generated)
-        )
-    for values, expected in zip(found, (returned, entered, added), strict=True):
-        require_equal(values, expected, "a step that is reversed at once")
+    for generated, expected in ((stage.at_once, (returned, entered, added)), (stage.leaf, (entered, added))):
+        given = [seed.copy() for seed in seeds]
+        with quiet():
+            found = generated.function(
+                step.inputs, captured, step.constants, given, [x.copy() for x in sums], *Workspace().of(generated)
+            )
+        for values, wanted_here in zip(found, expected, strict=True):
+            require_equal(values, wanted_here, "a step that is reversed at once")
 
 
 def draw(random: np.random.Generator, spec: Any) -> Any:

@@ -4,18 +4,18 @@ The sweep runs the same pulls on arrays; so the statements add cotangents in its
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from pullback.primitives.selecting.indexing import READ, _add_at
+from pullback.primitives.selecting.indexing import READ, _add_at, _places
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import INPUT
-from pullback.recording.regions import Region
+from pullback.recording.regions import Region, has_repeats, is_fancy
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES, empty_with_strides
 from pullback.rules.cotangent_sums import send
@@ -127,15 +127,18 @@ def _pull_of(opcode: int, masks: bool) -> Callable[..., None]:
     if special is not None:
         return special
     cleans = masks and form.primitive.elementwise and bool(form.rules) and not form.primitive.outputs
-    return make_pull(form, _cleaned if cleans else None, _whole)
+    return make_pull(form, _cleaned if cleans else None, partial(_whole, form.primitive.elementwise))
 
 
-def _whole(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _whole(elementwise: bool, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule on symbols: its statements, or one that calls it."""
 
     def pulled(*args: Any) -> Any:
         program = next(arg.program for arg in _flat(args) if type(arg) is Symbol)
-        return program.whole(rule, args, {})
+        made = program.whole(rule, args, {})
+        for last in program.statements[-1:]:
+            last.elementwise = last.elementwise or (elementwise and last.function is rule)
+        return made
 
     return pulled
 
@@ -179,12 +182,19 @@ def _pull_read(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
     if is_basic(key):
         cts[ident] = written(program, buffer, Region((), key, False), ct, add=True)
     else:
-        cts[ident] = program.write(buffer, _added, key, ct, fresh)
+        cts[ident] = program.write(buffer, add_by_key, key, ct, fresh)
     sweep.owned.add(ident)
 
 
-def _added(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
+def add_by_key(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
+    """``buffer[key] += ct``, as often as an element is named; ``fresh`` says that the buffer holds zeros."""
     _add_at(buffer, key, ct, fresh)
+
+
+def adds_by_key(buffer: Any, key: Any) -> bool:
+    """Whether :func:`add_by_key` reads and writes the buffer by the key itself."""
+    along = buffer.flags.c_contiguous and _places(key, buffer.shape) is not None
+    return not along and not (is_fancy(key) and has_repeats(key, buffer.shape))
 
 
 def _pull_set(record: Any, ct: Any, cts: Any, sweep: SymbolSweep) -> None:
@@ -220,11 +230,12 @@ def _laid_out(program: Program, ct: Symbol, strides: Any) -> Symbol:
     sample = program.samples[ct.number]
     if isinstance(sample, np.ndarray) and (strides is None or sample.strides == strides):
         return ct
-    made: Symbol = program.call(_laid, (ct, strides), {})
+    made: Symbol = program.call(laid_as, (ct, strides), {})
     return made
 
 
-def _laid(ct: Any, strides: Any) -> Any:
+def laid_as(ct: Any, strides: Any) -> Any:
+    """A copy whose axes lie in memory as those of an array with these strides."""
     buffer = empty_with_strides(np.shape(ct), ct.dtype, strides)
     buffer[...] = ct
     return buffer

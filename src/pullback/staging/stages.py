@@ -28,7 +28,7 @@ from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
 
-MOST_AT_ONCE = 2**20
+MOST_AT_ONCE = 2**26
 """Bytes of all values of a step up to which it has a function that records and reverses it: where they are more, what
 it would save is little."""
 
@@ -62,6 +62,8 @@ class Stage:
     at_once: Generated | None = None
     """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
     well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain."""
+    leaf: Generated | None = None
+    """The same without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
     held: tuple[bool, ...] = field(default=(), init=False)
@@ -148,15 +150,7 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
-    stage.at_once = _at_once(step, forward, n_forward, reverse, given)
-    read, seeded = require_same(stage, step)
-    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
-    if backend is not None:
-        forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
-        for draft in drafts:
-            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
-        if stage.record.kernels or stage.reverse_own.kernels:
-            stage.at_once = None
+    stage.at_once, stage.leaf = _at_once(step, forward, n_forward, reverse, given)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -172,6 +166,17 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
         )
     )
     stage.closed, stage.repeats = _enters_again(step, step.returned), _enters_again(step, step.after)
+    del samples
+    if backend is None:  # before the functions are tried: all values of a step are felt in memory
+        forward.program.samples.clear()
+    read, seeded = require_same(stage, step)
+    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
+    if backend is not None:
+        forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
+        for draft in drafts:
+            _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
+        if stage.record.kernels or stage.reverse_own.kernels:
+            stage.at_once = stage.leaf = None
     forward.program.samples.clear()
     return stage
 
@@ -255,12 +260,12 @@ def _drafts(
 
 def _at_once(
     step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol]
-) -> Generated | None:
-    """The function ``at_once``, of a step whose values are small."""
+) -> tuple[Generated | None, Generated | None]:
+    """The functions ``at_once`` and ``leaf``, of a step whose values are small."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
     if nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
-        return None
+        return None, None
     gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
     totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
     sums = [program.call(np.add, (total, x), {}) for total, x in zip(totals, gathered, strict=True)]
@@ -269,7 +274,6 @@ def _at_once(
     before, after = program.statements[:n_forward], program.statements[n_forward:]
     own = _apart(program, [parts[1], [x.number for x in gathered]], given)
     whole = [total.number for total in totals if isinstance(program.samples[total.number], np.ndarray)]
-    plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
     arguments = [
         (name, [x.number for x in part])
         for name, part in (
@@ -280,7 +284,11 @@ def _at_once(
             ("sums", totals),
         )
     ]
-    return Draft(program, "at_once", plan, arguments, parts, frozenset(s.makes for s in after)).generated()
+    untold = frozenset(s.makes for s in after)
+    plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
+    both = Draft(program, "at_once", plan, arguments, parts, untold).generated()
+    plan = plan_of(program, [*before, *after], chain(*parts[1:]), (*own, *whole))
+    return both, Draft(program, "leaf", plan, arguments, parts[1:], untold).generated()
 
 
 def _generated(

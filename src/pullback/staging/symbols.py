@@ -43,6 +43,9 @@ class Statement:
     """Where its first argument may be what another such statement makes: who makes one function, and one that computes
     into an array, of the kinds of several; and its own kind."""
 
+    elementwise: bool = False
+    """Whether a function that is no ufunc computes element by element, from operands that are broadcast."""
+
     @property
     def reads(self) -> tuple[int, ...]:
         """The numbers of the values that are read."""

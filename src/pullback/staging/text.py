@@ -21,7 +21,7 @@ _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
-_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "sums", "slice", "threads", "_")
+_RESERVED = ("buffers", "fresh", "inputs", "captured", "constants", "slots", "seeds", "sums", "threads", "_")
 
 
 @define(eq=False)
@@ -103,7 +103,9 @@ class Writer:
     program: Program
     plan: Plan
     swept: frozenset[int] = frozenset()
-    names: dict[str, Any] = field(factory=lambda: {"copy_of": faithful_copy, **dict.fromkeys(_RESERVED)})
+    names: dict[str, Any] = field(
+        factory=lambda: {"copy_of": faithful_copy, "slice": slice, **dict.fromkeys(_RESERVED)}
+    )
     """What the text refers to."""
     n_blocks: int = 0
 

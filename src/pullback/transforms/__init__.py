@@ -1,6 +1,6 @@
 """grad, vjp, jvp and what is built on them: Jacobians, Hessians, products with them, marks.
 
-May import: words, rules, policies, recording, memory, tracing, replay, plain, calls, loops.
+May import: words, rules, policies, recording, memory, tracing, replay, plain, calls, repeated, loops.
 May be imported by: sparsity, solving, testing.gradients, testing.primitives, testing.policies, inspect, planning,
-demos, the public faces.
+reports, demos, the public faces.
 """

@@ -1,26 +1,36 @@
 """Forward mode: ``jvp``, which computes tangents along with the values and holds nothing, and ``linearize``, which
 records the derivative to apply it again and again."""
 
+import sys
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from pullback.calls.known_functions import gradient_of, staged_of
 from pullback.loops.rerun import separate
-from pullback.memory.in_force import Tracing, next_level
+from pullback.memory.in_force import Tracing, depth, next_level, planned, saves_all, staging_in_force, watchers
 from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
 from pullback.tracing.running import lowered, overlapping, run_function
 from pullback.tracing.tracer import KINDS
+from pullback.transforms.jacobian_blocks import Leaves, leaves_of
+from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
 from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
-from pullback.words.specs import carries_derivative, native, spec_of
+from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
+
+_ROOM = "pullback.repeated.repeated_pushes"
+RECORDED_BYTES = 2**24
+"""What a pull may hold that is kept beside the record of its derivative."""
+NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
+"""That of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
 @public
@@ -150,7 +160,12 @@ def _checked_tangent(part: Any, leaf: Any, place: tuple[int, Any, int], site: in
     if isinstance(tangent, Handle):
         traced: Any = tangent
         return freeze(traced) if traced.dtype == spec.dtype else traced.astype(spec.dtype)
-    return np.array(tangent, dtype=spec.dtype) if spec.shape else spec.dtype.type(tangent)
+    return _own(tangent, spec.dtype) if spec.shape else spec.dtype.type(tangent)
+
+
+def _own(tangent: Any, dtype: Any = None) -> Any:
+    order: Any = "C" if 0 in tangent.strides else "K"  # the order of what is broadcast is that of nothing
+    return np.array(tangent, dtype=dtype, order=order)
 
 
 def _tangent_of(leaf: Any, tape: Tape) -> Any:
@@ -162,32 +177,113 @@ def _tangent_of(leaf: Any, tape: Tape) -> Any:
     return np.zeros_like(leaf)
 
 
+class LinearMap:
+    """From directions, each with a part for every input of a pull (None for 0), to tangents of its outputs.
+
+    One thread is served at a time; others wait for it.
+    """
+
+    def __init__(self, pull: Pull, outs: Leaves, policy: Any = None) -> None:
+        self._pull: Any = pull
+        self._outs, self._policy, self._lock = outs, policy, RLock()
+        self._pushed: Any = None
+        self._repeated: Any = None
+        self._may_repeat = _alone() and not pull.conj and (policy is not None or saves_all())
+        if _ROOM in sys.modules:
+            self._look()
+        if self._repeated is not None and self._repeated.is_known:
+            self._repeated.hold()
+        else:
+            self._record()
+            may_repeat = self._may_repeat or self._repeated is not None
+            if not may_repeat or pull.report.live_bytes > RECORDED_BYTES:
+                self._pull = self._repeated = None
+                self._may_repeat = False
+
+    def _look(self) -> None:
+        if self._may_repeat and staging_in_force() != "off":
+            # As in pulls.py: few programs ask for many directions.
+            from pullback.repeated.repeated_pushes import repeated_pushes  # noqa: PLC0415
+
+            self._repeated = repeated_pushes(self._pull.traced, self._outs.values)
+            self._may_repeat = False
+
+    def _record(self) -> None:
+        if self._repeated is not None:
+            self._repeated.release()
+        # The pull is linear: it may be recorded at any cotangent, but for 0, at which rules with a pole send 0.
+        ones = self._outs.structured([np.ones(spec.shape, spec.dtype)[()] for spec in self._outs.specs])
+        _, self._pushed = vjp(self._pull, ones, policy=self._policy)
+
+    def each(self, several: Sequence[list[Any]]) -> list[list[Any]]:
+        """The tangents of the outputs that carry derivatives, for each direction."""
+        with self._lock:
+            if len(several) > 1 and staging_in_force() != "off" and _alone():
+                self._look()
+                if self._repeated is not None and not any(isinstance(part, Handle) for one in several for part in one):
+                    found = self._repeated.of(several, ENOUGH, lambda drawn: self._swept(drawn, generated=False))
+                    if found is not None:
+                        return found  # type: ignore[no-any-return]
+            return self._swept(several, generated=True)
+
+    def _swept(self, several: Sequence[list[Any]], *, generated: bool) -> list[list[Any]]:
+        if self._pushed is None:
+            self._record()
+        found: list[list[Any]] = self._pushed.each(self._pushed.out_leaves, several, free=False, generated=generated)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """About what one direction holds."""
+        return int((self._pushed or self._pull).seed_bytes)
+
+
+def _alone() -> bool:
+    """Whether no trace is open, and nobody hears of what is held."""
+    return not depth() and not watchers() and planned() is None
+
+
 @public
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``(out, f_jvp)``: the value of ``f(*primals)`` and the function from tangents of the primals to the tangent of
     the output.
 
     ``f`` runs once; ``f_jvp(*tangents)`` may be called again and again, and runs only the derivative. Tangents as those
-    of :func:`jvp`. What one reverse pass needs, and the record of that pass, are held until ``f_jvp`` is dropped. With
+    of :func:`jvp`. For many directions, ``f_jvp([(t, ...), (u, ...)])`` takes a list with a tuple of tangents for each
+    and gives a list of the tangents of the output, each with the bits that a call of its own would give it, in less
+    time. What one reverse pass needs, and the record of that pass, are held until ``f_jvp`` is dropped. With
     ``has_aux`` the result is ``(out, f_jvp, aux)``. The derivative is recorded as the pull of the pull (Christianson,
     Automatic Hessians by reverse accumulation, IMA J. Numer. Anal. 12, 1992, section 2).
     """
     site = site_here()
     out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
-    # The pull is linear: it may be recorded at any cotangent, but for 0, at which rules with a pole send 0.
-    anywhere = map_leaves(lambda leaf: np.ones_like(leaf) if carries_derivative(leaf) else None, out)
-    _, pushed = vjp(pull, anywhere)
+    outs = leaves_of(unflatten(pull.out_definition, pull.out_leaves))
+    linear = LinearMap(pull, outs)
+    one = flatten(primals[0])[1] if len(primals) == 1 else None
+    arrays = (type(x) is np.ndarray and x.ndim > 0 and carries_derivative(x) for x in primals)
+    whole = [spec_of(x) if is_array else NO_ARRAY for x, is_array in zip(primals, arrays, strict=True)]
 
     @public
     def f_jvp(*tangents: Any) -> Any:
-        if len(tangents) != len(primals):
+        first = tangents[0] if len(tangents) == 1 else None
+        if type(first) is list and (one is None or one.type is not list or matched(first, one) is None):
+            return [outs.structured(answer) for answer in linear.each([direction(one) for one in first])]
+        return outs.structured(linear.each([direction(tangents)])[0])
+
+    def direction(tangents: Any) -> list[Any]:
+        if type(tangents) is not tuple or len(tangents) != len(primals):
+            given = f"{len(tangents)}" if type(tangents) is tuple else f"a list with {type(tangents).__name__} in it"
             raise StructureError(
-                f"the function linearized at {site_text(site)} takes {len(primals)} tangents, got {len(tangents)}"
+                f"the function linearized at {site_text(site)} takes {len(primals)} tangents, or a list of tuples "
+                f"with {len(primals)} each, got {given}"
             )
-        seeds = []
+        parts: list[Any] = []
         for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
-            pairs, definition = _paired(k, primal, tangent, site)
-            seeds.append(unflatten(definition, [part for _, part in pairs]))
-        return pushed(tuple(seeds))[0]
+            if fits(tangent, whole[k]):
+                parts.append(_own(tangent))
+            else:
+                pairs, _ = _paired(k, primal, tangent, site)
+                parts += [part for leaf, part in pairs if carries_derivative(leaf)]
+        return parts
 
     return (out, f_jvp, *aux)

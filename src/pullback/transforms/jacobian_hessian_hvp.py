@@ -34,8 +34,8 @@ def jacobian(
     promotion gives to both; None where a leaf carries no derivative. ``mode`` is ``"reverse"`` (a pull for each row,
     that is each output element; ``f`` run once, under ``policy``), ``"forward"`` (a run of ``f`` for each column, that
     is each input element; nothing is held) or ``"auto"``: forward where there are more than 1.5 times as many rows as
-    columns. ``chunk``, in bytes or as text (``"200 MB"``), is what the result may take, and what the cotangents of rows
-    that share the re-runs of a policy may hold.
+    columns. ``chunk``, in bytes or as text (``"200 MB"``), is what the result may take, and what the cotangents of
+    rows, or the tangents of columns, that are computed together may hold.
 
     Raises :class:`BudgetError` with the figures where it would take more; :class:`NotDifferentiableError` for a complex
     output of a complex argument unless ``holomorphic``, and with it where ``f`` is not; :class:`ReplayError` where

@@ -16,10 +16,10 @@ from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
 from pullback.tracing.running import lowered
 from pullback.transforms.argnums import function_of_chosen, name_of
-from pullback.transforms.forward import jvp
+from pullback.transforms.forward import LinearMap, jvp
 from pullback.transforms.jacobian_blocks import Blocks, Leaves, by_argument, leaves_of, make_blocks
 from pullback.transforms.pulls import Pull
-from pullback.transforms.reverse import forward, split_aux, vjp
+from pullback.transforms.reverse import forward, split_aux
 from pullback.transforms.seed_checks import require_complex_linear
 from pullback.words.digests import same_bits
 from pullback.words.errors import NotDifferentiableError, ReplayError
@@ -35,8 +35,8 @@ RECORDED_BYTES = 2**25
 SEED_BYTES = 2**26
 """About what the cotangents of rows that are pulled together may hold, unless ``chunk`` says otherwise."""
 
-Push = Callable[[list[Any]], list[Any]]
-"""From the tangents of the input leaves (None for 0) to those of the output leaves."""
+Pushes = Callable[[list[list[Any]]], list[list[Any]]]
+"""For each of several: from the tangents of the input leaves (None for 0) to those of the output leaves."""
 
 
 @define(eq=False)
@@ -79,11 +79,12 @@ class Task:
                 and self._columns(outs) > FEW_COLUMNS
                 and pull.report.live_bytes <= RECORDED_BYTES
             ):
-                self._fill_columns(blocks, _linear_map(pull, outs, len(self.specs)))
+                linear = LinearMap(pull, outs, SaveAll())
+                self._fill_columns(blocks, linear.each, self._at_once(linear.nbytes))
             else:
                 before = map_leaves(lambda leaf: lowered(leaf, traced.tape), out)
                 pull.close()
-                self._fill_columns(blocks, lambda tangents: self._pushed(tangents, before)[0])
+                self._fill_columns(blocks, lambda several: [self._pushed(one, before)[0] for one in several])
             return blocks, map_leaves(lambda leaf: lowered(leaf, traced.tape), aux)
         finally:
             pull.close()
@@ -101,7 +102,9 @@ class Task:
         first = [unit(spec, 0) if k == some_leaf else None for k, spec in enumerate(specs)]
         out_tangents, out, aux = self._pushed(first, None)
         blocks, ready = self._blocks(leaves_of(out)), [out_tangents]
-        self._fill_columns(blocks, lambda tangents: ready.pop() if ready else self._pushed(tangents, out)[0])
+        self._fill_columns(
+            blocks, lambda several: [ready.pop() if ready else self._pushed(one, out)[0] for one in several]
+        )
         return blocks, aux
 
     def _blocks(self, outs: Leaves) -> Blocks:
@@ -139,7 +142,7 @@ class Task:
             j for j, out in enumerate(outs) if isinstance(out, Handle) and out._tape is tape and out._id is not None
         ]
         rows = [(j, k) for j in reached for k in range(specs[j].size)]  # of the others: zeros
-        at_once = max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, pull.seed_bytes))
+        at_once = self._at_once(pull.seed_bytes)
         for first in range(0, len(rows), at_once):
             batch = rows[first : first + at_once]
             seeds_of = [self._seeds(specs[j], k) for j, k in batch]
@@ -156,6 +159,10 @@ class Task:
         if self.holomorphic:
             self._require_complex_linear(specs, self.specs, lambda *pair: pull.each(outs, pair, free=False))
 
+    def _at_once(self, nbytes: int) -> int:
+        """How many rows, or columns, are computed together where each holds so many bytes."""
+        return max(1, (SEED_BYTES if self.limit is None else self.limit) // max(1, nbytes))
+
     def _seeds(self, spec: ArraySpec, k: int) -> list[Any]:
         """The seeds of row ``k`` of an output. A real argument gets the real part of its cotangent, so a complex row
         takes a second seed, -i, whose real part is the imaginary part of the row."""
@@ -163,22 +170,28 @@ class Task:
         turned = spec.dtype.kind == "c" and any(argument.dtype.kind != "c" for argument in self.specs)
         return [seed, -1j * seed] if turned else [seed]
 
-    def _fill_columns(self, blocks: Blocks, push: Push) -> None:
-        """A push for each column."""
+    def _fill_columns(self, blocks: Blocks, pushes: Pushes, at_once: int = 1) -> None:
+        """A push for each column; so many of them are asked for together."""
         specs, real = self.specs, not all(blocks.outs.is_complex)
-        for j, spec in enumerate(specs):
-            for k in range(spec.size):
-                seed = unit(spec, k)
-                column = push(_only(j, seed, len(specs)))
-                if real and spec.dtype.kind == "c":  # the row of a real output is df/dx - i df/dy
-                    others = push(_only(j, 1j * seed, len(specs)))
+        columns = [(j, k) for j, spec in enumerate(specs) for k in range(spec.size)]
+        for first in range(0, len(columns), at_once):
+            batch = columns[first : first + at_once]
+            units = [unit(specs[j], k) for j, k in batch]
+            seeds_of = [[one, 1j * one] if real and one.dtype.kind == "c" else [one] for one in units]
+            seeds = [
+                _only(j, seed, len(specs)) for (j, _), column in zip(batch, seeds_of, strict=True) for seed in column
+            ]
+            answers = iter(pushes(seeds))
+            for (j, k), column_seeds in zip(batch, seeds_of, strict=True):
+                column, *others = [next(answers) for _ in column_seeds]
+                for other in others:  # the row of a real output is df/dx - i df/dy
                     column = [
-                        a if c else a - 1j * b for a, b, c in zip(column, others, blocks.outs.is_complex, strict=True)
+                        a if c else a - 1j * b for a, b, c in zip(column, other, blocks.outs.is_complex, strict=True)
                     ]
                 for row, part in zip(blocks.rows, column, strict=True):
                     row[j].put(k, part, column=True)
         if self.holomorphic:
-            self._require_complex_linear(specs, blocks.outs.specs, lambda *pair: list(map(push, pair)))
+            self._require_complex_linear(specs, blocks.outs.specs, lambda *pair: pushes(list(pair)))
 
     def _require_complex_linear(
         self, from_specs: Sequence[ArraySpec], to_specs: Sequence[ArraySpec], apply: Callable[..., list[list[Any]]]
@@ -198,20 +211,6 @@ class Task:
         if before is not None:
             same_again(self.f, before, out)
         return flatten(out_tangent)[0], out, aux[0] if aux else None
-
-
-def _linear_map(pull: Pull, outs: Leaves, count: int) -> Push:
-    """The derivative as the pull of the pull. It is recorded at a cotangent that is nowhere 0, since rules may map a
-    cotangent 0 to 0 whatever the slope."""
-    _, pushed = vjp(pull, outs.structured([np.ones(spec.shape, spec.dtype) for spec in outs.specs]), policy=SaveAll())
-    assert len(pushed.out_leaves) == count
-
-    def push(tangents: list[Any]) -> list[Any]:
-        pairs = [(leaf, seed) for leaf, seed in zip(pushed.out_leaves, tangents, strict=True) if seed is not None]
-        out_tangents: list[Any] = pushed.once([leaf for leaf, _ in pairs], [seed for _, seed in pairs], free=False)
-        return out_tangents
-
-    return push
 
 
 def unit(spec: ArraySpec, k: int) -> Any:

@@ -26,7 +26,7 @@ many."""
 FEW, SOME = 1, 12
 """Of the first sweeps of a record nobody asks whether there is a function: of more where that room is not imported."""
 
-_ROOM = "pullback.calls.repeated_pulls"
+_ROOM = "pullback.repeated.repeated_pulls"
 
 
 class Pull:
@@ -71,7 +71,10 @@ class Pull:
 
     def _pulled(self, ct: Any, on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None) -> Any:
         traced = self._open()
-        one = matched(ct, self.out_definition) is not None
+        # Asked first, since optree would write down the whole list for its error.
+        one = (type(ct) is not list or self.out_definition.type is list) and matched(
+            ct, self.out_definition
+        ) is not None
         if not one and type(ct) is not list:
             raise StructureError(self._misfit(ct, ""))
         given = [ct] if one else ct
@@ -112,8 +115,11 @@ class Pull:
         [cts] = self.each(outs, [seeds], free=free)
         return cts
 
-    def each(self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool) -> list[list[Any]]:
-        """The same for several seeds, which share what the policy runs again: a list for each."""
+    def each(
+        self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool, generated: bool = True
+    ) -> list[list[Any]]:
+        """The same for several seeds, which share what the policy runs again: a list for each. By ``generated``
+        functions where there are."""
         if not seeds:
             return []
         traced = self._open()
@@ -131,7 +137,7 @@ class Pull:
             if self._governor is not None:
                 self._governor.reverse(runs)
             else:
-                left = runs if free or self._adjoints is not None else [run for run in runs if not self._repeats(run)]
+                left = self._left(runs) if generated and not free and self._adjoints is None else runs
                 if left:
                     sweep(tape, tape.n_inputs, len(tape.records), left)
         self.ledger.elapsed_seconds += time.perf_counter() - began
@@ -139,22 +145,26 @@ class Pull:
             tell(self.ledger.report(plain))
         return [[given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
 
-    def _repeats(self, run: Sweep) -> bool:
-        """Whether the generated function of a pull that is called often has reversed the tape for this seed."""
-        self._n_sweeps += 1
+    def _left(self, runs: list[Sweep]) -> list[Sweep]:
+        """The sweeps that no generated function of a pull that is called often has made."""
+        self._n_sweeps += len(runs)
         if self._n_sweeps <= FEW or staging_in_force() == "off":
-            return False
+            return runs
         if self._repeated is None:
             if self._n_sweeps <= SOME and _ROOM not in sys.modules:
-                return False
+                return runs
             # As in reverse.py: few programs pull so often, and the others need not import that room.
-            from pullback.calls.repeated_pulls import RepeatedPulls  # noqa: PLC0415
+            from pullback.repeated.repeated_pulls import RepeatedPulls  # noqa: PLC0415
 
             self._repeated = RepeatedPulls(self._open().tape)
-        found = None if run.outer is not None else self._repeated.of(run.cts, ENOUGH)
-        if found is not None:
-            run.cts = found
-        return found is not None
+        plain = [run for run in runs if run.outer is None]
+        left = [run for run in runs if run.outer is not None]
+        for run, cts in zip(plain, self._repeated.of([run.cts for run in plain], ENOUGH), strict=True):
+            if cts is None:
+                left.append(run)
+            else:
+                run.cts = cts
+        return left
 
     @property
     def seed_bytes(self) -> int:
@@ -203,6 +213,11 @@ class Pull:
                 f"{site_text(self._site)}); call vjp again"
             )
         return self._traced
+
+    @property
+    def traced(self) -> Traced:
+        """The trace that waits to be reversed."""
+        return self._open()
 
     @property
     def tape(self) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.calls.hot_gradients import Hot
 from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, watchers
-from pullback.memory.ledger import Ledger
+from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.sweep import Releasing, given_out, seeded, sweep
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
@@ -198,7 +198,7 @@ def traced_under(
     repeatable: bool,
 ) -> tuple[Traced, Ledger]:
     """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked."""
-    ledger = Ledger(heard=repeatable or bool(watchers()))
+    ledger = LEDGERS.get()(heard=repeatable or bool(watchers()))
     chosen = policy_in_force(policy)
     saves_all = isinstance(chosen, SaveAll)
     if not saves_all:

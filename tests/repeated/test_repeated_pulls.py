@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.calls import repeated_pulls
+from pullback.repeated import repeated_pulls
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import pulls
 
@@ -118,10 +118,10 @@ def test_a_pull_uses_what_another_has_made_from_its_second_call_on(monkeypatch):
         used = []
         monkeypatch.setattr(pulls, "FEW", 1)
         monkeypatch.setattr(pulls, "ENOUGH", 2)
-        before = repeated_pulls.Reverse.pulled
+        before = repeated_pulls.Reverse.each
         noted = lambda *args: used.append(1) or before(*args)  # noqa: B023, E731 - called within this turn
-        monkeypatch.setattr(repeated_pulls.Reverse, "pulled", noted)
+        monkeypatch.setattr(repeated_pulls.Reverse, "each", noted)
         for _ in range(4):
             pull(X)
-        monkeypatch.setattr(repeated_pulls.Reverse, "pulled", before)
+        monkeypatch.setattr(repeated_pulls.Reverse, "each", before)
         assert len(used) >= expected

@@ -1,0 +1,134 @@
+"""Steps of a body that is proved to do the same whatever their number: once two of them have been checked, the
+generated functions go on by themselves, and the body rests.
+
+The proof is that of ``same_again``: all that the body reads besides its state stays as it is, so the operations and the
+plain operands of the next step are those of the last one. Two steps are run with their body before: the second must
+have met the operands of the first, and left what is read as it was. Then what is read is compared again every
+``CHECKED`` steps, since other threads may change it; where it differs, the steps after it run their body again.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.same_again import NotTheSameError, Reads, reads_of, uses_argument
+from pullback.bodies.told_operands import ITSELF, Followed, Told
+from pullback.recording.copies import faithful_copy
+from pullback.words.sameness import same_content
+
+FEWEST = 32
+"""Steps, or actions of a schedule, from which it pays to prove something: the bytecode is read in each loop."""
+CHECKED = 64
+"""Steps after which what the body reads is compared again."""
+MOST = 2**53
+"""From which a whole number may fail as an operand."""
+
+
+@define(eq=False)
+class Proof:
+    """Whether the body of one loop does the same in each step, and what it reads. ``loop`` is the name of the loop
+    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, or several."""
+
+    body: Any
+    loop: str
+    rows: Any = None
+    why: str = field(default="", init=False)
+    """Why it is not proved; empty where that has not been asked, or it is."""
+    reads: Reads | None = field(default=None, init=False)
+    values: list[Any] | None = field(default=None, init=False)
+    """The captured values of the step before."""
+    met: list[Any] = field(factory=list, init=False)
+    """Its plain operands."""
+    told: list[tuple[int, Told]] | None = field(default=None, init=False)
+    """The places of those that differ from step to step, with what they are by its number; None while the body is to be
+    followed to tell."""
+
+    def begins(self) -> None:
+        """Other steps may have been run since."""
+        self.reads = self.values = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether the next step is to be followed."""
+        return self.reads is not None and self.told is None and not self.why
+
+    def follow(self, number: int, carry: Any, constants: Sequence[Any]) -> tuple[Any, Any] | None:
+        """What the body returns from a step, with its output, carried out instruction by instruction; ``constants`` are
+        the plain operands that are met. None where that cannot be done: then nothing has been changed."""
+        args: list[Any] = [carry]
+        tags: list[Told | None] = [None]
+        if self.loop == "fori_loop":
+            args, tags = [number, carry], [ITSELF, None]
+        elif self.loop == "scan":
+            row = None if self.rows is None else self.rows[number]
+            args, tags = [carry, row], [None, None if row is None else self.rows.__getitem__]
+        followed = Followed(constants)
+        try:
+            result = followed.call(self.body, args, tags)
+            returned = result if self.loop == "scan" else (result, None)
+            carry, y = returned
+        except Exception as error:  # noqa: BLE001 - an error of its own comes again, at its own place
+            self.why = str(error)
+            return None
+        self.told = followed.told
+        return carry, y
+
+    def repeats(self, number: int, values: list[Any], constants: list[Any]) -> bool:
+        """Whether the step that has just been run, with these captured values and plain operands, has done what the one
+        before did, so that every other step will."""
+        if self.why or sys.gettrace() is not None or sys.getprofile() is not None:  # those see each step
+            return False
+        before, self.values = self.values, values
+        if self.reads is None or before is None:
+            self.met = constants
+            self._read()
+        elif self.told is not None:
+            wanted = self.constants(number) if self.reads.hold() and _are_same(values, before) else None
+            if wanted is not None and len(constants) == len(wanted) and all(map(same_content, wanted, constants)):
+                return True
+            self.why = "it changes what it reads"
+        return False
+
+    def constants(self, number: int) -> list[Any] | None:
+        """The plain operands of a step; None where it has to be run to tell."""
+        if not self.told:
+            return self.met
+        made = list(self.met)
+        for place, told in self.told:
+            try:
+                value = told(number)
+            except Exception:  # noqa: BLE001 - the body will say it at its own place
+                return None
+            if type(value) is not type(made[place]) or (type(value) is int and not -MOST < value < MOST):
+                return None
+            made[place] = value
+        return made
+
+    def kept(self, constants: list[Any]) -> list[Any]:
+        """The same for who keeps them: what lies in the user's arrays is copied."""
+        for place, _ in self.told or ():
+            if type(constants[place]) is np.ndarray:
+                constants[place] = faithful_copy(constants[place])
+        return constants
+
+    def _read(self) -> None:
+        code = getattr(self.body, "__code__", None)
+        try:
+            self.reads = reads_of(self.body, _nothing, steps=True)
+        except NotTheSameError as error:
+            self.why = str(error)
+            return
+        place = 0 if self.loop == "fori_loop" else 1 if self.loop == "scan" else None
+        assert code is not None  # it is a function
+        self.told = None if place is not None and uses_argument(code, code.co_varnames[place]) else []
+
+
+def _nothing(_: Any) -> None:
+    """No function of the library's stands for one of the user's."""
+
+
+def _are_same(values: list[Any], others: list[Any]) -> bool:
+    return len(values) == len(others) and all(one is other for one, other in zip(values, others, strict=True))

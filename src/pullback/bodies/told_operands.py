@@ -1,0 +1,241 @@
+"""The plain operands of a step as functions of its number: the body is carried out instruction by instruction, and with
+each value goes how it follows from the number of the step, or from its row of ``xs``.
+
+Only straight code is followed, in the instructions below; whatever else the number would decide (a branch, a shape, an
+argument of a function that is not known here) ends it. Functions that get nothing which depends on the number are
+called as they are.
+"""
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.same_again import NotTheSameError, instructions_of
+from pullback.recording.handles import Handle
+
+Told = Callable[[int], Any]
+"""What a value is in a step, by the number of that."""
+
+
+def _itself(k: int) -> int:
+    return k
+
+
+ITSELF: Final[Told] = _itself
+"""The number of the step."""
+FOLLOWS: Final = sys.version_info[:2] == (3, 11)
+"""Whether the instructions below are those of this version of CPython."""
+_NULL: Final = object()
+_SHAPES = frozenset(("dtype", "ndim", "shape", "size"))
+"""Members that are the same for each row of an array."""
+_OPERATORS: Final = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+}  # fmt: skip
+_IN_PLACE: Final = {
+    operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ipow: "**=",
+}  # fmt: skip
+_BINARY: Final[dict[str, Callable[..., Any]]] = {**_OPERATORS, **{name: f for f, name in _IN_PLACE.items()}}
+_NOTHING = frozenset(("COPY_FREE_VARS", "NOP", "PRECALL", "RESUME"))
+
+
+@define(eq=False)
+class Followed:
+    """A body that is carried out once. ``constants`` are the plain operands that its operations have met so far."""
+
+    constants: Sequence[Any]
+    told: list[tuple[int, Told]] = field(factory=list, init=False)
+    """The places of those that depend on the number of the step, each with what it is."""
+
+    def call(self, f: Any, args: Sequence[Any], tags: Sequence[Told | None]) -> Any:
+        """What a function returns, of which nothing but its operations' operands depends on the number. Raises
+        :class:`NotTheSameError` where that cannot be said."""
+        if not FOLLOWS:
+            raise NotTheSameError("the instructions of this version of Python are not followed")
+        value, tag = _Frame(self, f, args, tags).run()
+        if tag is not None:
+            raise NotTheSameError("what it returns depends on the number of the step alone")
+        return value
+
+    def meets(self, compute: Callable[[], Any], tags: list[Told | None]) -> Any:
+        """What an operation on handles gives: it takes one plain operand, the one that is told."""
+        before, told = len(self.constants), [tag for tag in tags if tag is not None]
+        given = compute()
+        if len(told) != 1 or len(self.constants) != before + 1:
+            raise NotTheSameError("an operation meets the number of the step and other plain values")
+        self.told.append((before, told[0]))
+        return given
+
+
+class _Frame:
+    """One call of a function under way: its stack and its local names, each value with its tag."""
+
+    def __init__(self, whole: Followed, f: FunctionType, args: Sequence[Any], tags: Sequence[Told | None]) -> None:
+        code = f.__code__
+        if len(args) != code.co_argcount or code.co_flags & 0xC or code.co_kwonlyargcount:
+            raise NotTheSameError("a function is called with other arguments than it names")
+        self.whole, self.f, self.names = whole, f, ()
+        self.local = dict(zip(code.co_varnames, zip(args, tags, strict=True), strict=False))
+        self.stack: list[tuple[Any, Told | None]] = []
+
+    def run(self) -> tuple[Any, Told | None]:
+        """What is returned."""
+        for one in instructions_of(self.f.__code__):
+            if one.opname == "RETURN_VALUE":
+                return self.stack.pop()
+            step = _STEPS.get(one.opname)
+            if step is not None:
+                step(self, one)
+            elif one.opname not in _NOTHING:
+                raise NotTheSameError(f"it has the instruction {one.opname}")
+        raise NotTheSameError("it returns nothing")
+
+    def push(self, value: Any, tag: Told | None = None) -> None:
+        self.stack.append((value, tag))
+
+    def pop(self, n: int) -> tuple[list[Any], list[Told | None]]:
+        """The topmost values, the last pushed last, and their tags."""
+        found = self.stack[len(self.stack) - n :]
+        del self.stack[len(self.stack) - n :]
+        return [value for value, _ in found], [tag for _, tag in found]
+
+    def apply(self, function: Callable[..., Any], n: int) -> None:
+        """The topmost values are put in the place of what a function gives for them."""
+        values, tags = self.pop(n)
+        if not any(tags):
+            self.push(function(*values))
+        elif any(isinstance(value, Handle) for value in values):
+            self.push(self.whole.meets(lambda: function(*values), tags))
+        elif function in _IN_PLACE:
+            raise NotTheSameError("it adds what depends on the number of the step to a plain value")
+        else:
+            self.push(function(*values), _of(function, values, tags))
+
+    def subscript(self, _: Any) -> None:
+        (container, _), (_, told) = self.stack[-2:]
+        if told is not None and type(container) is not np.ndarray:
+            raise NotTheSameError("the number of the step chooses from what is no plain array")
+        self.apply(operator.getitem, 2)
+
+    def store(self, _: Any) -> None:
+        (value, container, key), tags = self.pop(3)
+        if tags[1] is not None or tags[2] is not None:
+            raise NotTheSameError("it writes where the number of the step says")
+        if tags[0] is None:
+            _set(container, key, value)
+        elif isinstance(container, Handle):
+            self.whole.meets(partial(_set, container, key, value), tags)
+        else:
+            raise NotTheSameError("it writes what depends on the number of the step to a plain array")
+
+    def member(self, one: Any) -> None:
+        value, tag = self.stack.pop()
+        if one.opname == "LOAD_METHOD":
+            self.push(_NULL)
+        if tag is not None and one.argval not in _SHAPES:
+            raise NotTheSameError(f"it asks what depends on the number of the step for .{one.argval}")
+        self.push(getattr(value, one.argval))
+
+    def call(self, one: Any) -> None:
+        values, tags = self.pop(one.arg)
+        names, self.names = self.names, ()
+        (null, function), (_, told) = self.pop(2)
+        if told is not None or null is not _NULL:
+            raise NotTheSameError("the number of the step decides what is called")
+        n = len(values) - len(names)
+        keywords = dict(zip(names, values[n:], strict=True))
+        if not any(tags):
+            self.push(function(*values[:n], **keywords))
+        elif names:
+            raise NotTheSameError("the number of the step is handed on by name")
+        elif type(function) is FunctionType and function.__module__ != "numpy" and not hasattr(function, "__wrapped__"):
+            self.push(*_Frame(self.whole, function, values, tags).run())
+        elif isinstance(function, np.ufunc):
+            self.stack += zip(values, tags, strict=True)
+            self.apply(function, len(values))
+        else:
+            raise NotTheSameError(f"the number of the step is handed to {function!r}")
+
+    def pack(self, one: Any) -> None:
+        values, tags = self.pop(one.arg)
+        if any(tags):
+            raise NotTheSameError("what depends on the number of the step is put in a tuple or a slice")
+        self.push(slice(*values) if one.opname == "BUILD_SLICE" else tuple(values))
+
+    def unpack(self, one: Any) -> None:
+        value, tag = self.stack.pop()
+        if tag is not None:
+            raise NotTheSameError("what depends on the number of the step is unpacked")
+        parts = tuple(value)
+        if len(parts) != one.arg:
+            raise NotTheSameError("another number of values is unpacked")
+        self.stack += [(part, None) for part in reversed(parts)]
+
+    def load_global(self, one: Any) -> None:
+        if one.arg & 1:
+            self.push(_NULL)
+        names = self.f.__globals__
+        around = names if one.argval in names else getattr(self.f, "__builtins__")  # noqa: B009
+        self.push(around[one.argval])
+
+    def load_cell(self, one: Any) -> None:
+        cells = dict(zip(self.f.__code__.co_freevars, self.f.__closure__ or (), strict=True))
+        if one.argval not in cells:
+            raise NotTheSameError("a function within it reads its names")
+        self.push(cells[one.argval].cell_contents)
+
+    def load(self, one: Any) -> None:
+        self.stack.append(self.local[one.argval])
+
+    def keep(self, one: Any) -> None:
+        self.local[one.argval] = self.stack.pop()
+
+    def swap(self, one: Any) -> None:
+        stack = self.stack
+        stack[-1], stack[-one.arg] = stack[-one.arg], stack[-1]
+
+    def name_arguments(self, one: Any) -> None:
+        self.names = one.argval
+
+
+def _set(container: Any, key: Any, value: Any) -> None:
+    container[key] = value
+
+
+def _of(function: Callable[..., Any], values: list[Any], tags: list[Told | None]) -> Told:
+    """What a function gives for values of which some depend on the number."""
+    if function is operator.getitem and tags[0] is None and tags[1] is ITSELF:
+        return values[0].__getitem__  # type: ignore[no-any-return]
+    parts = list(zip(values, tags, strict=True))
+    return lambda k: function(*(value if tag is None else tag(k) for value, tag in parts))
+
+
+_STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
+    "BINARY_OP": lambda frame, one: frame.apply(_BINARY[one.argrepr], 2),
+    "BINARY_SUBSCR": _Frame.subscript,
+    "BUILD_SLICE": _Frame.pack,
+    "BUILD_TUPLE": _Frame.pack,
+    "CALL": _Frame.call,
+    "COPY": lambda frame, one: frame.stack.append(frame.stack[-one.arg]),
+    "KW_NAMES": _Frame.name_arguments,
+    "LOAD_ATTR": _Frame.member,
+    "LOAD_CONST": lambda frame, one: frame.push(one.argval),
+    "LOAD_DEREF": _Frame.load_cell,
+    "LOAD_FAST": _Frame.load,
+    "LOAD_GLOBAL": _Frame.load_global,
+    "LOAD_METHOD": _Frame.member,
+    "POP_TOP": lambda frame, _: frame.pop(1),
+    "PUSH_NULL": lambda frame, _: frame.push(_NULL),
+    "STORE_FAST": _Frame.keep,
+    "STORE_SUBSCR": _Frame.store,
+    "SWAP": _Frame.swap,
+    "UNARY_NEGATIVE": lambda frame, _: frame.apply(operator.neg, 1),
+    "UNPACK_SEQUENCE": _Frame.unpack,
+}
+"""By instruction, as CPython 3.11 has them."""

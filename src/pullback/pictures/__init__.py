@@ -1,0 +1,5 @@
+"""Graphs as pictures: folded where they are large, laid out, and written as SVG, Mermaid and DOT.
+
+May import: words, memory.
+May be imported by: inspect, commands.
+"""

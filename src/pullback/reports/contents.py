@@ -1,0 +1,222 @@
+"""What a report shows, measured: plain values, ready to be written into the page."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.inspect.profile_measurements import Program, Watched, make_program, seed_of
+from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
+from pullback.inspect.saved_table import Saved
+from pullback.inspect.saved_values import saved
+from pullback.memory.ledger import mib
+from pullback.memory.timeline import timed
+from pullback.planning.measured_curves import pareto
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.save_all import SaveAll
+from pullback.reports.sources import source_lines
+from pullback.transforms.argnums import name_of
+from pullback.transforms.reverse import vjp
+from pullback.words.errors import PullbackError
+from pullback.words.specs import spec_of
+
+LARGEST_PICTURE = 400_000
+"""Characters of a schedule's picture; a larger one is left out, and the page says so."""
+N_BUDGETS = 6
+"""Numbers of bytes that the curve has beside the compared policies."""
+MOST_ROWS = 200
+"""Rows of the table of saved values; of more, those that are alike become one, and the page says so."""
+SHOWN = (
+    "policy snapshots n_forward recompute_factor predicted_bytes peak_bytes rss_bytes seconds cpu_seconds ratio "
+    "taylor_rate dot_product_error same_bits"
+).split()
+"""What the page shows of a row of the profile."""
+PARTS = "profile", "curve", "timelines", "saved", "sources"
+
+
+@define(eq=False)
+class Contents:
+    """What is measured for a report, part by part. ``failed`` says which part an error ended, and its text."""
+
+    name: str
+    call: str
+    parts: dict[str, Any] = field(factory=dict)
+    failed: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All parts as plain values; those that were not reached are None."""
+        given = {part: self.parts.get(part) for part in PARTS}
+        return {"name": self.name, "call": self.call, "failed": self.failed, "answer": self.answer, **given}
+
+    @property
+    def answer(self) -> list[str]:
+        """Which line holds the memory, and what it would cost not to hold it, in sentences; empty before that is
+        known."""
+        held, rows = self.parts.get("saved"), self.parts.get("profile")
+        if not held or not rows:
+            return []
+        return [*_who_holds(held), *_what_it_costs(rows["rows"])]
+
+
+def _who_holds(held: dict[str, Any]) -> Iterator[str]:
+    lines: dict[str, int] = {}
+    for row in held["rows"]:
+        lines[row["where"]] = lines.get(row["where"], 0) + row["nbytes"]
+    where = max(lines, key=lambda line: lines[line], default="")
+    if where:
+        share = lines[where] / (held["total_bytes"] or 1)
+        yield f"{where} holds {mib(lines[where])}, {share:.0%} of the {mib(held['total_bytes'])} that are saved."
+
+
+def _what_it_costs(rows: list[dict[str, Any]]) -> Iterator[str]:
+    most = max(rows, key=lambda row: row["peak_bytes"])
+    least = min(rows, key=lambda row: (row["peak_bytes"], row["cpu_seconds"]))
+    if least["peak_bytes"] < most["peak_bytes"]:
+        yield (
+            f"{least['policy']} holds {mib(least['peak_bytes'])} at the peak in the place of "
+            f"{mib(most['peak_bytes'])}, and takes {least['cpu_seconds'] / (most['cpu_seconds'] or np.nan):.2f} times "
+            f"as long as {most['policy']}."
+        )
+
+
+def contents_of(
+    f: Callable[..., Any],
+    *args: Any,
+    policies: Sequence[MemoryPolicy] | None = None,
+    argnums: Sequence[int] = (0,),
+    repeat: int = 3,
+    progress: Progress | None = None,
+    **options: bool,
+) -> tuple[Contents, Profile | None, Exception | None]:
+    """The :class:`Contents` for ``f(*args)``, its profile, and the error that ended it early, if one did: then the
+    parts before that are there.
+
+    ``options`` are those of :func:`profile` that add columns.
+    """
+    compared = tuple(DEFAULT_POLICIES if policies is None else policies)
+    program = make_program(f, args, tuple(argnums))
+    found = Contents(name_of(f), ", ".join(_argument_text(arg) for arg in args))
+    measured, tell = None, progress or silent
+    try:
+        with _part(found, "profile"):
+            measured = profile(
+                f, *args, policies=compared, argnums=tuple(argnums), repeat=repeat, progress=progress, **options
+            )
+            found.parts["profile"] = {
+                "rows": [{name: getattr(row, name) for name in SHOWN} for row in measured.rows],
+                "forward_seconds": measured.forward_seconds,
+                "notes": measured.table().notes,
+            }
+        with _part(found, "curve"):
+            tell("the curve of memory against time", 0, len(compared) + 3)
+            between = _between([row.peak_bytes for row in measured.rows])
+            active = tuple(range(len(program.active)))
+            budgets = pareto(program.call, *program.active, budgets=between, policies=(), argnums=active)
+            found.parts["curve"] = budgets.to_dict()["points"]
+        with _part(found, "timelines"):
+            found.parts["timelines"] = []
+            for k, policy in enumerate(compared):
+                tell(f"{policy!r}: timeline", 1 + k, len(compared) + 3)
+                found.parts["timelines"].append(_timeline(program, policy))
+        with _part(found, "saved"):
+            tell("the saved values", len(compared) + 1, len(compared) + 3)
+            under = next((policy for policy in compared if isinstance(policy, SaveAll)), compared[0])
+            table = saved(program.call, *program.active, policy=under)
+            found.parts["saved"] = _saved(table, repr(under))
+        with _part(found, "sources"):
+            found.parts["sources"] = source_lines(table)
+    except Exception as error:  # noqa: BLE001  the function is the user's; what came before is shown, and it is raised
+        return found, measured, error
+    tell("done", 1, 1)
+    return found, measured, None
+
+
+@contextmanager
+def _part(found: Contents, name: str) -> Iterator[None]:
+    """An error within the block is noted as that of this part."""
+    try:
+        yield
+    except Exception as error:
+        found.failed = f"{name}: {type(error).__name__}: {error}"
+        raise
+
+
+def _between(peaks: Sequence[int]) -> list[int]:
+    """Budgets from the least to the most that the compared policies hold, by equal factors. Still less is not asked
+    for: the least that is feasible may take a hundred times as long."""
+    most, least = max(peaks), min(peaks)
+    least = max(1, least if least < most else most // 8)
+    return sorted({round(least * (most / least) ** (k / (N_BUDGETS - 1))) for k in range(N_BUDGETS)})
+
+
+def _argument_text(value: Any) -> str:
+    """An array by its spec, a number by itself."""
+    try:
+        return str(spec_of(value)) if np.ndim(value) else repr(value)
+    except (ValueError, TypeError):  # no array, and none that it could become
+        return type(value).__name__
+
+
+def _timeline(program: Program, policy: MemoryPolicy) -> dict[str, Any]:
+    """What was held when, in a run of its own, and the schedule of the longest loop."""
+    observed = policy if isinstance(policy, SaveAll) else Watched(policy)
+    with timed() as ledger:
+        out, pull = vjp(ledger.watched(program.call), *program.active, policy=observed)
+        ledger.turn()
+        try:
+            pull(seed_of(out))
+        finally:
+            pull.close()
+    line = ledger.timeline()
+    return {"policy": repr(policy), "peak": str(line), "picture": _picture(observed), **line.to_dict()}
+
+
+def _picture(policy: MemoryPolicy) -> str:
+    """The picture of the schedule of the longest loop; a sentence where there is none, or where it is too large."""
+    if not isinstance(policy, Watched) or not policy.schedules:
+        return "Every step is recorded, and reversed in turn: there is no schedule to draw."
+    (_, state_bytes, tape_bytes), schedule = max(policy.schedules.items(), key=lambda pair: pair[1].n or 0)
+    try:
+        svg: str = schedule.policy.schedule(schedule.n, state_bytes=state_bytes, tape_bytes=tape_bytes).draw().svg
+    except PullbackError as error:  # a length that became known too late
+        return f"There is no picture of this schedule: {error}"
+    if len(svg) > LARGEST_PICTURE:
+        return (
+            f"The picture of this schedule is left out: it has {len(svg):,} characters, more than {LARGEST_PICTURE:,}."
+        )
+    return svg
+
+
+def _saved(table: Saved, under: str) -> dict[str, Any]:
+    """The table, with the place of each row as it is shown, and in how many buffers it is. Rows that differ in the
+    number of a node alone are one where there are too many."""
+    rows = [
+        row | {"where": each.where, "buffers": each.steps}
+        for row, each in zip(table.to_dict()["rows"], table.rows, strict=True)
+    ]
+    folded = _folded(rows) if len(rows) > MOST_ROWS else rows
+    return {
+        "total_bytes": table.total_bytes,
+        "argument_bytes": table.argument_bytes,
+        "policy": under,
+        "rows": folded,
+        "n_rows": len(rows),
+        "choices": [str(choice) for choice in table.choices],
+    }
+
+
+def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for all of the same line, operation, slot, reason and spec."""
+    found: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("where", "primitive", "name", "reason", "spec", "loop", "is_argument"))
+        before = found.get(key)
+        if before is None:
+            found[key] = row | {"origin": re.sub(r"^%\d+ ", "", row["origin"])}
+        else:
+            before["nbytes"] += row["nbytes"]
+            before["buffers"] += row["buffers"]
+    return list(found.values())

@@ -1,0 +1,143 @@
+"""Steps of a body that is proved to do the same each time run without it, with the same bits; others run it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.bodies import proofs
+from pullback.bodies.proofs import Proof
+from pullback.loops import at_once, straight_steps
+from pullback.loops.at_once import ProvedPass
+
+N = 150
+U, C = np.linspace(0.1, 0.9, 7), np.linspace(-0.5, 0.5, 7)
+POLICIES = [pb.SaveAll(), pb.Binomial(6)]
+DT = 0.01
+
+
+def plain(c):
+    return lambda _, u: u + DT * (c * u * (1.0 - u))
+
+
+def in_place(c):
+    weights = np.linspace(0.5, 1.5, 5)
+
+    def body(_, u):
+        v = u * 0.99
+        v[1:-1] += DT * weights * c[1:-1]
+        v *= 1.01
+        return v
+
+    return body
+
+
+def by_tables(c):
+    table = np.linspace(0.5, 1.5, N)
+    return lambda k, u: u + DT * table[k] * c
+
+
+def gradients(make, policy, staging="numpy", **said):
+    def f(u, c):
+        return np.sum(pb.fori_loop(0, N, make(c), u, policy=policy, staging=staging, **said) ** 2)
+
+    found = pb.value_and_grad(f, (0, 1))
+    for _ in range(3):  # the actions of a schedule are known from the third call on
+        value, (by_u, by_c) = found(U, C)
+    return [np.asarray(value).tobytes(), by_u.tobytes(), by_c.tobytes()]
+
+
+@pytest.fixture
+def rested(monkeypatch):
+    """How many steps and actions each stretch took without the body."""
+    seen = []
+
+    def noted(*args, recorded_on=straight_steps.recorded_on):
+        k, state = recorded_on(*args)
+        seen.append(k - args[4])
+        return k, state
+
+    def carried(self, numbers, at, carry_out=ProvedPass.carry_out):
+        reached = carry_out(self, numbers, at)
+        seen.append((reached - at) // 3)
+        return reached
+
+    monkeypatch.setattr(straight_steps, "recorded_on", noted)
+    monkeypatch.setattr(ProvedPass, "carry_out", carried)
+    return seen
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("make", [plain, in_place])
+def test_the_body_rests_and_the_bits_are_those_of_recorded_steps(rested, make, policy):
+    assert gradients(make, policy) == gradients(make, policy, "off")
+    assert max(rested) > N - 10
+
+
+def counting(c):
+    seen = np.zeros(7)
+
+    def body(_, u):
+        np.add(seen, 1e-3, out=seen)
+        return u + seen * (c * u)
+
+    return body
+
+
+def looking(c):
+    return lambda _, u: u * 1.01 if u[0] > 0.2 else u + DT * c
+
+
+def of_other_steps(c):
+    return lambda k, u: u * c if k % 2 else u + DT * c
+
+
+@pytest.mark.parametrize("make", [counting, looking, of_other_steps])
+def test_a_body_that_is_not_proved_runs_in_each_step(rested, make):
+    assert gradients(make, pb.SaveAll()) == gradients(make, pb.SaveAll(), "off")
+    assert not rested
+
+
+def test_an_array_that_the_body_changes_is_found_under_a_policy():
+    with pytest.raises(pb.ReplayError):
+        gradients(counting, pb.Binomial(6))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_what_is_read_is_looked_at_again_and_the_body_goes_on_where_it_differs(rested, monkeypatch, policy):
+    kept = []
+
+    def hold(reads, hold=proofs.Reads.hold):
+        kept.append(hold(reads))
+        return kept[-1] and len(kept) % 7 != 4
+
+    monkeypatch.setattr(at_once, "CHECKED", 10)
+    monkeypatch.setattr(straight_steps, "CHECKED", 10)
+    monkeypatch.setattr(proofs.Reads, "hold", hold)
+    wanted = gradients(plain, policy, "off")
+    assert gradients(plain, policy) == wanted
+    assert 0 < max(rested) < N - 10
+
+
+def test_who_traces_calls_sees_each_of_them(rested):
+    calls = []
+    body = plain(C)
+
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code is body.__code__:
+            calls.append(event)
+
+    sys.setprofile(profile)
+    try:
+        pb.grad(lambda u: np.sum(pb.fori_loop(0, N, body, u, staging="numpy")))(U)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) >= N
+    assert not rested
+
+
+def test_why_a_body_is_not_proved():
+    proof = Proof(lambda _, u: id(u), "fori_loop")
+    assert not proof.repeats(0, [], [])
+    assert proof.why == "it reads a builtin_function_or_method"

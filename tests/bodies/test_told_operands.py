@@ -1,0 +1,149 @@
+"""Plain operands as functions of the number of the step: found by following the body once, with the bits of recorded
+steps; what the number decides otherwise is not followed."""
+
+import attrs
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.bodies.proofs import Proof
+from pullback.bodies.same_again import NotTheSameError
+from pullback.bodies.told_operands import FOLLOWS, ITSELF, Followed
+
+N = 60
+U, C = np.linspace(0.1, 0.9, 5), np.linspace(-0.5, 0.5, 5)
+TABLE = np.linspace(0.5, 1.5, N + 3)
+ROWS = np.linspace(-1.0, 1.0, 5 * (N + 3)).reshape(N + 3, 5)
+POLICIES = [pb.SaveAll(), pb.Binomial(5)]
+
+
+@attrs.frozen
+class Problem:
+    """What a body reads, and hands on."""
+
+    dt: float
+    data: np.ndarray
+    place: tuple
+
+
+PROBLEM = Problem(0.01, ROWS, (slice(1, 3),))
+
+
+def of_numbers(c):
+    return lambda k, u: u + 0.01 * TABLE[k] * c - ROWS[k] * u
+
+
+def of_arithmetic(c):
+    return lambda k, u: u * (1.0 - k * 1e-4) + np.sin(0.1 * k) * c
+
+
+def handed(u, problem, k):
+    v = u * (1.0 - problem.dt)
+    v[problem.place] += problem.data[k][1:3]
+    return v
+
+
+def of_members(c):
+    def body(k, u):
+        return handed(u, PROBLEM, k) + c * PROBLEM.dt
+
+    return body
+
+
+def branching(c):
+    return lambda k, u: u * c if k == 7 else u + 0.01 * c
+
+
+def slicing(c):
+    return lambda k, u: u + c * np.sum(TABLE[: k + 1])
+
+
+def adding_up(c):
+    def body(k, u):
+        w = ROWS[3] * 0.0
+        w += ROWS[k]
+        return u + w * c
+
+    return body
+
+
+@pytest.fixture
+def proved(monkeypatch):
+    """Whether each body that was asked for rests."""
+    seen = []
+
+    def repeats(self, *args, ordinary=Proof.repeats):
+        found = ordinary(self, *args)
+        seen.append(found)
+        return found
+
+    monkeypatch.setattr(Proof, "repeats", repeats)
+    return seen
+
+
+def gradients(make, policy, staging):
+    def f(u, c):
+        return np.sum(pb.fori_loop(2, N + 2, make(c), u, policy=policy, staging=staging) ** 2)
+
+    gradient = pb.value_and_grad(f, (0, 1))
+    for _ in range(3):  # the actions of a schedule are known from the third call on
+        value, cts = gradient(U, C)
+    return [np.asarray(x).tobytes() for x in (value, *cts)]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("make", [of_numbers, of_arithmetic, of_members])
+def test_what_the_number_tells_is_computed_without_the_body(proved, make, policy):
+    assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
+    assert any(proved) is FOLLOWS
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("make", [branching, slicing, adding_up])
+def test_what_the_number_decides_otherwise_is_asked_of_the_body(proved, make, policy):
+    assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
+    assert not any(proved)
+
+
+def test_rows_of_a_scan(proved):
+    def f(c, staging):
+        return np.sum(pb.scan(lambda u, x: (u * 0.99 + x * c, None), U, ROWS, staging=staging)[0] ** 2)
+
+    found, wanted = (pb.grad(f)(C, staging).tobytes() for staging in ("numpy", "off"))
+    assert found == wanted
+    assert any(proved) is FOLLOWS
+
+
+@pytest.mark.parametrize("staging", ["numpy", "off"])
+def test_a_table_that_changes_between_forward_and_reverse(staging):
+    rows = ROWS.copy()
+
+    def f(u):
+        return np.sum(pb.fori_loop(0, N, lambda k, u: u * np.cos(rows[k]) + rows[k] * u * u, u, staging=staging))
+
+    _, pull = pb.vjp(f, U)
+    wanted = pull(1.0)
+    _, pull = pb.vjp(f, U)
+    rows[:] = 3.0
+    assert np.asarray(pull(1.0)).tobytes() == np.asarray(wanted).tobytes()
+
+
+def test_a_number_beyond_the_table_fails_as_it_does_when_recorded():
+    for staging in ("numpy", "off"):
+        with pytest.raises(IndexError, match="out of bounds"):
+            pb.grad(lambda u, s=staging: np.sum(pb.fori_loop(0, N, lambda k, u: u * TABLE[k + 30], u, staging=s)))(U)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda k: [k],
+        lambda k: (k, 1)[0],
+        lambda k: TABLE[:k],
+        lambda k: k,
+        lambda k: np.where(k, TABLE, 0.0),
+    ],
+)
+def test_only_straight_arithmetic_and_tables_are_followed(body):
+    with pytest.raises(NotTheSameError):
+        Followed([]).call(body, [3], [ITSELF])
