@@ -13,12 +13,12 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
+from pullback.exact.foreseen import Seen, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.foreseen import Seen, seen
 from pullback.plain.gauges import gauge_of
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.plain import foreseen
+from pullback.exact import foreseen
 from pullback.plain.plain_code import PlainCode
 
 X = np.linspace(0.2, 0.9, 10_000)
