@@ -248,3 +248,15 @@ def test_of_unknown_length_within_the_limit(n, kept, state, tape):
 class _Ledger:
     def __init__(self):
         self.choices = []
+
+
+def test_two_loops_on_one_line_are_told_each():
+    def f(x):
+        for _ in range(2):  # the calls of a loop in a loop are one
+            x = pb.fori_loop(0, 3, lambda k, u: np.sin(u), x) + pb.fori_loop(0, 2, lambda k, u: np.cos(u), x)
+        return np.sum(x)
+
+    _, pull = pb.vjp(f, np.ones(100), policy="auto")
+    texts = [str(choice) for choice in pull.report.choices]
+    assert [text.partition("since its ")[2][:7] for text in texts] == ["3 tapes", "2 tapes"]
+    assert texts[0].partition(": ")[0] == texts[1].partition(": ")[0]

@@ -22,6 +22,9 @@ PARTS = (
     "v = np.maximum(u, v) + c", "z = np.zeros_like(u); z[1:] = u[1:] - u[:-1]; v = v + z", "k = np.exp(-k)",
     "m = u.reshape(100, 100) @ v.reshape(100, 100); u = np.tanh(m * 0.01).ravel()", "u = u.reshape(100, 100).T.ravel()",
     "u[2:5000] += v[2:5000] * u[:4998]", "u = u - np.mean(u)",
+    "u = np.linalg.solve(12 * np.eye(100) + v.reshape(100, 100), u.reshape(100, 100)).ravel()",
+    "u = u / np.hypot(1, v)", "u = np.fft.irfft(np.fft.rfft(u) * 0.9, n=u.size)",
+    "v = np.cumsum(u) / 1000", "k = np.linalg.norm(u) * k * 0.01",
 )  # fmt: skip
 
 
@@ -91,6 +94,60 @@ def test_drawn_programs(parts, share):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_many_drawn_programs(parts, share):
     require(parts, share)
+
+
+def written_views(x):
+    u, v = np.tanh(x.reshape(100, 100)).ravel(), np.cos(x.reshape(100, 100)).ravel()
+    u[2:] *= 0.5
+    v[2:] *= 0.5
+    return np.sum(np.roll(u * v, 1) * u * v)
+
+
+def solved(x):
+    u = x.reshape(100, 100)
+    for _ in range(5):
+        u = np.linalg.solve(0.1 * u + 12 * np.eye(100), u)
+    return np.sum(u * u)
+
+
+def factored(x):
+    u = x.reshape(100, 100)
+    for _ in range(3):
+        q, r = np.linalg.qr(u + 12 * np.eye(100))
+        u = q * r + 0.1 * q
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("f", [written_views, solved, factored])
+def test_the_copies_and_residuals_that_records_hold_are_counted(f):
+    with pytest.raises(pb.BudgetError) as caught:
+        pb.grad(f, policy=pb.Budget(1, exact=True))(X)
+    gradient = pb.grad(f, policy=pb.Budget(caught.value.minimum_bytes, exact=True))
+    gradient(X)
+    gc.collect()
+    tracemalloc.start()
+    gradient(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= caught.value.minimum_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 400])
+def test_long_programs_bind_with_what_their_plans_take(n):
+    def f(x):
+        for _ in range(n):
+            x = np.sin(x) * x + 0.1
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget("12 MB", exact=True))
+    gradient(X)
+    gc.collect()
+    tracemalloc.start()
+    gradient(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 12_000_000 + SLACK
 
 
 def test_less_is_computed_again_with_more_bytes():

@@ -224,6 +224,17 @@ def test_steps_and_loops_keep_within_each_step():
     assert pull.report.n_forward == N_LAYERS
 
 
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.parametrize("length", [1, 3])
+def test_what_nothing_executes_again_stays_whatever_a_rule_says_later(length):
+    def f(x):
+        a = x * x
+        return np.sum(pb.fori_loop(0, length, lambda k, u: np.sin(u) * a + np.cos(a[::-1]) * a[::-1], x * 0.5))
+
+    keep = pb.Keep({lambda value: len(value.saved_as) > 1: "recompute"}, others="keep")
+    assert pb.grad(f, policy=keep)(X).tobytes() == pb.grad(f)(X).tobytes()
+
+
 def test_a_checkpoint_keeps_what_it_is_told():
     def f(x):
         u = pb.checkpoint(layer, policy=pb.Keep("potential"))(np.sin(x))

@@ -4,7 +4,7 @@ import time
 from functools import partial
 from typing import Any, Final, Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from pullback.choosing.tapes_first import TapesFirst
 from pullback.machine.schedule import Schedule
@@ -42,6 +42,8 @@ class LoopSizes:
     """Bytes that are held beside snapshots and tapes."""
     start_held: bool
     """Whether the initial state is among these."""
+    site: int = -1
+    """Where it is called: two loops may stand on one line."""
 
     @property
     def all_bytes(self) -> int:
@@ -53,6 +55,8 @@ class Gauge(Protocol):
     """What recorded steps have held so far."""
 
     name: str
+    site: int
+    """Where the steps are marked."""
     ledger: Any
     share: Any
     """What a pool has given, to be closed at the end; None at first."""
@@ -86,6 +90,8 @@ class Choice:
     loop: str
     policy: MemoryPolicy
     why: str
+    site: int = field(default=-1, repr=False)
+    """The call of the loop: two may stand on one line."""
 
     def __str__(self) -> str:
         return f"{self.loop}: {self.policy!r}, since {self.why}"
@@ -125,7 +131,7 @@ class Auto(MemoryPolicy):
         else:
             why = f"its length is unknown: tapes in {TAPES_SHARE:.0%} of {limit:,} bytes, then snapshots"
             policy = evolve(self, loop=loop)
-        note(ledger, Choice(loop.name, policy, why))
+        note(ledger, Choice(loop.name, policy, why, loop.site))
         return policy, None
 
     @property
@@ -183,7 +189,8 @@ AUTO: Final = Auto()
 
 def note(ledger: Any, choice: Choice) -> None:
     """For the report, once: a loop in a loop begins many times."""
-    if all((known.loop, known.policy) != (choice.loop, choice.policy) for known in ledger.choices):
+    told = choice.loop, choice.policy, choice.site
+    if all((known.loop, known.policy, known.site) != told for known in ledger.choices):
         ledger.choices.append(choice)
 
 
@@ -254,7 +261,7 @@ class _Measured:
         if self.gauge.saves_all or held <= self.limit:
             return False
         why = f"with its tape {held:,} bytes would be held, of {self.limit:,}"
-        self.gauge.tell(Choice(self.gauge.name, RunAgain(), why))
+        self.gauge.tell(Choice(self.gauge.name, RunAgain(), why, self.gauge.site))
         return True
 
     def _later(self, k: int, held: int, tape_bytes: int) -> Schedule:
@@ -266,7 +273,7 @@ class _Measured:
             if (segments - 1) * state + -(-left // segments) * tape_bytes <= room:
                 policy = Recompute()
         why = f"{k} tapes of about {tape_bytes:,} bytes have taken {held:,} of {self.limit:,}"
-        self.gauge.tell(Choice(f"{self.gauge.name}, from step {k} on", policy, why))
+        self.gauge.tell(Choice(f"{self.gauge.name}, from step {k} on", policy, why, self.gauge.site))
         return policy.schedule(left, state_bytes=state, tape_bytes=tape_bytes)
 
 

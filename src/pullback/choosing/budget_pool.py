@@ -206,7 +206,7 @@ class BudgetPool(MemoryPolicy):
         share, total = self.shares.take(Asked(loop.name, least, wanted), ledger, limit, self.timeout)
         fits = loop.n is not None and loop.all_bytes <= total
         policy = SaveAll() if fits else Budget(total)
-        note(ledger, Choice(loop.name, policy, f"{total:,} bytes of {self.max_bytes:,} are its share"))
+        note(ledger, Choice(loop.name, policy, f"{total:,} bytes of {self.max_bytes:,} are its share", loop.site))
         return policy, share
 
     @property

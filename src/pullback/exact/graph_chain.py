@@ -13,7 +13,7 @@ from attrs import define, field
 
 from pullback.exact.live_buffers import LiveBuffers
 from pullback.exact.operation_costs import cost_of
-from pullback.memory.ledger import Item, Ledger, value_items
+from pullback.memory.ledger import Item, Ledger, tape_holdings, value_items
 from pullback.memory.sweep import Sweep, release_records
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import Handle, freeze, plain_value, resolve, root_of
@@ -26,6 +26,8 @@ from pullback.rules.rule_names import positions
 
 RECORD_BYTES: Final = 1_200
 """Of Python's own objects, for each record and what executes it again."""
+PLANNING: Final = 3
+"""Quarters of a byte for each pair of records: a plan has sets of values for each."""
 
 
 @define(eq=False)
@@ -49,6 +51,7 @@ class GraphChain:
     base: dict[int, int] = field(factory=dict)
     """View id to the id of what it looks at."""
     costs: dict[int, float] = field(factory=dict)
+    read_by: dict[int, tuple[int, ...]] = field(factory=dict)
     twins: set[tuple[int, int]] = field(factory=set)
     """(record, id): of a view the record holds a copy."""
     digests: dict[int, int] = field(factory=dict)
@@ -59,6 +62,8 @@ class GraphChain:
     """What the operation took that took most so far: another may come."""
     floor: int = 0
     """What the first run took at least, whatever is dropped."""
+    before: int = 0
+    """Bytes of what the program holds when this begins: of records, and of marked steps."""
     last: int | None = None
     ended: bool = False
     again: int = 0
@@ -93,6 +98,8 @@ class GraphChain:
     # The user's run.
     def begin(self) -> None:
         """The program starts at the next record."""
+        booked = self.ledger.total - self.ledger.now.get("constant", 0)
+        self.before = booked + sum(self.ledger.plain_bytes(self.tape.records).values())
         self.entries.begin(len(self.tape.records))
         self.tape.governor.lifetimes = self
 
@@ -143,6 +150,9 @@ class GraphChain:
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = ids[0]
         if not self.is_node(ident):
+            for held in tape_holdings((record,)):  # it stays, with its residuals
+                if id(held.buffer) not in self.ledger.held:
+                    self.live.hold(held.buffer)
             return
         for name, saved in zip(form.saved, form.saved_values(record), strict=True):
             places = positions(form.primitive, name, len(ids))
@@ -199,7 +209,8 @@ class GraphChain:
     @property
     def others(self) -> int:
         """Bytes of what is neither a handle's nor held: copies of plain arrays, Python's own objects."""
-        return self.ledger.now.get("constant", 0) + RECORD_BYTES * (len(self.tape.records) - self.start)
+        constants, n = self.ledger.now.get("constant", 0), len(self.tape.records) - self.start
+        return self.before + constants + n * (RECORD_BYTES + PLANNING * n // 4)
 
     def _make_room(self) -> None:
         """Drop values until there is room for an operation like the largest so far, and for a buffer as large that the
@@ -226,12 +237,15 @@ class GraphChain:
                     todo.append(other)
         return cost / max(1, self.live.sizes.get(ident, 0))
 
-    def reads(self, ident: int) -> list[int]:
-        """The nodes that an operation reads."""
-        entry = self.entries.get(ident)
-        assert entry is not None  # it is a node
-        roots = {self.root(self.entries.ident(a, self.start)) for a in entry.arguments if type(a) is int}
-        return [root for root in sorted(roots) if root not in self.pinned]
+    def reads(self, ident: int) -> Sequence[int]:
+        """The nodes that an operation reads: what is none was pinned when it was read."""
+        found = self.read_by.get(ident)
+        if found is None:
+            entry = self.entries.get(ident)
+            assert entry is not None  # it is a node
+            roots = {self.root(self.entries.ident(a, self.start)) for a in entry.arguments if type(a) is int}
+            found = self.read_by[ident] = tuple(root for root in sorted(roots) if root not in self.pinned)
+        return found
 
     # The reverse pass.
     def pull(self, sweeps: Sequence[Sweep]) -> None:

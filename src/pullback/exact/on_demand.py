@@ -20,6 +20,10 @@ class NoRoomError(Exception):
     """A way ends: nothing more can be dropped."""
 
 
+class DearerError(Exception):
+    """A way ends: another costs no more."""
+
+
 @define(eq=False)
 class Run:
     """A way through the events, as far as it has come."""
@@ -27,8 +31,11 @@ class Run:
     problem: FixedOrder
     resident: int
     score: Score
+    below: float = float("inf")
+    """What it may cost, at most."""
     way: "array[int]" = field(factory=lambda: array("q"))
     k: int = 0
+    cost: float = 0.0
     next_read: list[list[int]] = field(init=False)
     """By value: the events that read it, the last first."""
 
@@ -39,7 +46,8 @@ class Run:
                 self.next_read[v].append(k)
 
     def finished(self) -> "Run":
-        """The same, through all events; raises :class:`NoRoomError`."""
+        """The same, through all events; raises :class:`NoRoomError`, and :class:`DearerError` where it costs ``below``
+        or more."""
         for k, event in enumerate(self.problem.events):
             self.k = k
             self._compute(event.needs)
@@ -66,6 +74,9 @@ class Run:
             self._fit(held[-1] | problem.reads[v], event.lives | 1 << v, event.before + problem.extras[v])
             self.resident |= 1 << v
             self.way.append(KINDS * v + COMPUTE)
+            self.cost += problem.costs[v]
+        if self.cost >= self.below:
+            raise DearerError
 
     def missing(self, needs: int, there: int) -> int:
         """What has to be computed for ``needs`` where these values are there."""
@@ -115,23 +126,26 @@ def until_read(run: Run, v: int) -> float:
     return float(reads[-1] - run.k + 1) if reads else float(len(run.problem.events) + 1)
 
 
-SCORES: Final[tuple[Score, ...]] = (
-    per_byte,
-    lambda run, v: per_byte(run, v) / until_read(run, v),
-    lambda run, v: -until_read(run, v),
-)
+def by_both(power: float) -> Score:
+    """The cost of a byte, less where the value is read late."""
+    return lambda run, v: per_byte(run, v) / until_read(run, v) ** power
+
+
+SCORES: Final[tuple[Score, ...]] = (*map(by_both, (0.5, 1.0, 0.7, 1.5)), per_byte, lambda run, v: -until_read(run, v))
+"""The first is in general the best, or near it; the others then end soon, as dearer ways do."""
 
 
 def on_demand(problem: FixedOrder, resident: int) -> Iterator[tuple[float, "array[int]"]]:
-    """Ways that fit, each with its cost: from the values that are resident, or else with none of them."""
-    found = False
+    """Ways that fit, each with its cost, less than that of those before it: from the values that are resident, or else
+    with none of them."""
+    found, least = False, float("inf")
     for start in (resident, 0):
         for score in () if found else SCORES:
             used = start & problem.useful[0]
-            run = Run(problem, used, score, array("q", drops_of(resident & ~used)))
+            run = Run(problem, used, score, least, array("q", drops_of(resident & ~used)))
             try:
-                way = run.finished().way
-            except NoRoomError:
+                run.finished()
+            except (NoRoomError, DearerError):
                 continue
-            found = True
-            yield problem.cost_of(way), way
+            found, least = True, run.cost
+            yield run.cost, run.way

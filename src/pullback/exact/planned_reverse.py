@@ -15,6 +15,7 @@ from pullback.memory.ledger import value_items
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import plain_value
+from pullback.recording.results import COMPONENT
 from pullback.rules.forms import FORMS
 from pullback.rules.rule_names import positions
 from pullback.words.errors import BudgetError
@@ -96,9 +97,12 @@ class PlannedReverse:
 
     def _cotangents(self) -> list[tuple[int, int, int]]:
         """The records that a cotangent reaches, the last first: each with the bytes of cotangents before it, and while
-        it is pulled back, with what its rule makes on the way."""
+        it is pulled back, with what its rule makes on the way and the copies that the record holds."""
         graph, found = self.chain, []
         sizes, n = graph.live.sizes, len(self.sweeps)
+        copied: dict[int, list[int]] = {}
+        for p, ident in graph.twins:
+            copied.setdefault(p, []).append(ident)
         live = {i: sizes.get(i, 8) for one in self.sweeps for i, ct in enumerate(one.cts) if ct is not None}
         for p in range(graph.cuts[1] - 1, graph.start - 1, -1):
             record = graph.tape.records[p] or graph.entries.record_of(p)
@@ -109,10 +113,13 @@ class PlannedReverse:
             new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}
             added = max(0, len(ids) - len(new) - (len(ids) > 1))  # another lies beside a cotangent first
             temporary = int((on_the_way(record)[1] + added) * max((live[p], *known)))
+            temporary += sum(sizes[ident] for ident in copied.get(p, ()))
             before = n * sum(live.values())
             found.append((p, before, before + n * sum(new.values()) + temporary))
-            del live[p]
+            nbytes = live.pop(p)
             live |= new
+            if record[0] == COMPONENT.opcode and not new:  # one of several outputs: their cotangents wait for all
+                live[ids[0]] += nbytes
         return found
 
     def _extra(self, ident: int) -> int:

@@ -189,8 +189,9 @@ def decided(record: Any) -> Any:
     from pullback.choosing.auto import LoopSizes  # noqa: PLC0415 - for those who use such a policy
 
     held = bool(record.chain.start)
-    name = f"{record.name} at {site_text(site_here())}"
-    sizes = LoopSizes(name, record.n, **sizes_of(record), reserved=bytes_besides(record), start_held=held)
+    site = site_here()
+    name, reserved = f"{record.name} at {site_text(site)}", bytes_besides(record)
+    sizes = LoopSizes(name, record.n, **sizes_of(record), reserved=reserved, start_held=held, site=site)
     chain, around = record.chain, record.chain.steps.enclosing
     policy, record.share = record.policy.decided(sizes, chain.store.ledger)
     replayed = around is not None and around.mode == REPLAYABLE and around.governor.replays

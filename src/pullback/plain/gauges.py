@@ -14,6 +14,7 @@ class Gauge:
     """The :class:`pullback.choosing.auto.Gauge` of one chain of steps of plain code."""
 
     name: str
+    site: int
     ledger: Ledger
     before: int
     """Bytes that the program saved before the chain."""
@@ -47,7 +48,8 @@ class Gauge:
         """For the report, once: another reverse pass decides in the same way."""
         if not self.told:
             self.told = True
-            if all((known.loop, known.policy) != (choice.loop, choice.policy) for known in self.ledger.choices):
+            told = choice.loop, choice.policy, choice.site
+            if all((known.loop, known.policy, known.site) != told for known in self.ledger.choices):
                 self.ledger.choices.append(choice)
 
     def keep(self, nbytes: int) -> None:
@@ -61,15 +63,16 @@ class Gauge:
             from pullback.choosing.auto import Choice  # noqa: PLC0415 - for those who use it
             from pullback.policies.save_all import SaveAll  # noqa: PLC0415 - as the above
 
-            self.tell(Choice(self.name, SaveAll(), self.fits))
+            self.tell(Choice(self.name, SaveAll(), self.fits, self.site))
 
 
 def gauge_of(policy: Any, name: str, ledger: Ledger, tape: Tape) -> Gauge | None:
     """The gauge of a chain that begins now; None for a policy that asks for none."""
     if not policy.looks:
         return None
+    site = site_here()
     gauge = Gauge(
-        f"{name} at {site_text(site_here())}", ledger, sum(ledger.plain_bytes(tape.records).values()), ledger.heard
+        f"{name} at {site_text(site)}", site, ledger, sum(ledger.plain_bytes(tape.records).values()), ledger.heard
     )
     ledger.heard = True
     return gauge

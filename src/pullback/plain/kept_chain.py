@@ -134,18 +134,19 @@ class KeptChain:
         """A record reads a value, or it is about to be written: where it is to be kept, this is the time."""
         if ident in self.kept or value is None:
             return
-        start, opened = self.entries.start, self.entries.open
-        if ident < start:
-            self._hold(ident, value, operand, "snapshot")
-            return
-        entry = opened[ident - start] if ident - start < len(opened) else None
-        if entry is None or (entry.skeleton[0] == COMPONENT.opcode and self._has_no_entry(entry)):
-            self._hold(ident, value, operand, "saved")
+        if not self._runs_again(ident):
+            self._hold(ident, value, operand, "snapshot" if ident < self.entries.start else "saved")
             return
         known = self._known(ident, value)
         how = known.how or self.decisions.decide(known)
         if how != RECOMPUTE:
             self._keep(ident, value, operand, how)
+
+    def _runs_again(self, ident: int) -> bool:
+        """Whether a value is of this step, and what made it can be executed again: no rule decides of others."""
+        place, opened = ident - self.entries.start, self.entries.open
+        entry = opened[place] if 0 <= place < len(opened) else None
+        return entry is not None and not (entry.skeleton[0] == COMPONENT.opcode and self._has_no_entry(entry))
 
     def _has_no_entry(self, entry: Any) -> bool:
         """Whether what this is a component of cannot be executed again."""
@@ -253,7 +254,8 @@ class KeptChain:
         if before not in (None, RECOMPUTE) and how != before:
             root = self._root(ident)
             for key in [k for k in self.fresh if type(k) is int and k in self.kept and self._root(k) == root]:
-                self._let_go(key)
+                if self._runs_again(key):
+                    self._let_go(key)
         if how != RECOMPUTE and ident not in self.kept:
             self._keep(ident, value, operand, how)
 

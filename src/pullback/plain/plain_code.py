@@ -13,6 +13,7 @@ from weakref import ref
 import numpy as np
 from attrs import define, field
 
+from pullback.exact.foreseen import Seen, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
@@ -23,7 +24,7 @@ from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
-from pullback.recording.tape import Governor, Ident, Tape
+from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
@@ -64,11 +65,19 @@ class PlainCode(Governor):
     works: dict[Any, Any] = field(factory=dict)
     """What the functions of staged steps work in, by stage."""
     constant_site: int = -1
+    seen: Seen | None = None
+    """Of a gradient under a policy that counts bytes: what is known of the program from calls before."""
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
     noted: list[str] = field(factory=list)
     """What is to be warned of, at the same time for the same reason."""
+
+    @classmethod
+    def of(cls, policy: Any, ledger: Ledger, repeatable: bool, called: Any, *, marked: bool) -> "PlainCode":
+        """The governor of a call of ``(f, args, kwargs)``. Who looks at the report sees what is governed."""
+        counts = policy.counts_bytes and not marked and not ledger.heard
+        return cls(policy, ledger, repeatable, marked=marked, seen=seen(policy, *called) if counts else None)
 
     @property
     def keeps(self) -> bool:
@@ -76,9 +85,15 @@ class PlainCode(Governor):
         return self.policy.within is not None or self.policy.plans_values
 
     def open(self, tape: Tape) -> None:
-        """The trace begins."""
+        """The trace begins, or does more than is known of it."""
+        if self.seen is not None and self.seen.leaves(tape, self._govern):
+            return
         self.tape = tape
         self.cutter, self.unlooked_bytes = None if self.keeps else Cutter(), self.policy.unlooked_bytes
+
+    def _govern(self, tape: Tape) -> None:
+        tape.mode, tape.governor = REPLAYABLE, self
+        self.open(tape)
 
     # What the recorder tells.
     def before_record(
@@ -87,6 +102,8 @@ class PlainCode(Governor):
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
         chain, tape = self.active, self.tape
+        if self.seen is not None:
+            self.seen.met(record)
         if chain is None:
             self._begin_unmarked()
             chain = self.active
@@ -128,6 +145,8 @@ class PlainCode(Governor):
         """A handle was made; while the program cuts itself, the bytes of live handles are counted."""
         if self.lifetimes is not None:
             self.lifetimes.watch(handle)
+        if self.seen is not None:
+            self.seen.made(handle._value)
         if self.unlooked_bytes > 0:
             self.unlooked_bytes -= nbytes_of(handle._value) or 8
         elif self.cutter is not None and not self.marked:
@@ -288,6 +307,8 @@ class PlainCode(Governor):
         self.end()
         if self.refused is not None:
             raise self.refused
+        if self.seen is not None and self.tape is not None and not self.marked:
+            self.seen.ended(self.tape)
         for message in self.noted:
             warn_user(message, PolicyWarning)
         for decisions in self.ledger.decided.values():

@@ -228,7 +228,9 @@ def traced_under(
     session = RESUMED.get()
     before = None if session is None else session.n_loops
     marked = saves_all or session is not None
-    governor = None if saves_all and not TRAPPED.get() else PlainCode(chosen, ledger, repeatable, marked=marked)
+    plain = saves_all and not TRAPPED.get()
+    called = (f, args, kwargs)
+    governor = None if plain else PlainCode.of(chosen, ledger, repeatable, called, marked=marked)
     try:
         with using(progress=progress) if progress is not None else NOTHING:
             traced = run_traced(

@@ -101,7 +101,7 @@ _CALLS = count()
 BINARY_OP = dis.opmap.get("BINARY_OP", -1)
 """The instruction of a binary operator."""
 STORES = frozenset(dis.opmap.get(name, -1) for name in ("STORE_SUBSCR", "STORE_SLICE"))
-"""The instructions of an assignment to an element, ``x[k] = v``; a slice has its own since Python 3.12."""
+"""The instructions of an assignment to an element, ``x[k] = v``; that to a slice has its own since Python 3.12."""
 LOAD_GLOBAL = "LOAD_GLOBAL"
 
 

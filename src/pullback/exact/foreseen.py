@@ -1,0 +1,139 @@
+"""Programs that take little of a number of bytes: what an earlier call has done says so, and the next one is recorded
+as under save-all, at its price, until it does more than that."""
+
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import ref
+
+import numpy as np
+from attrs import define, field, frozen
+
+from pullback.memory.in_force import depth, planned
+from pullback.recording.tape import RECORDING, Tape
+from pullback.recording.traps import TRAPPED
+from pullback.rules.forms import FORMS
+
+MOST_PROGRAMS: Final = 256
+WATCHED: Final = 16
+"""One in so many records is looked at."""
+MARGIN: Final = 2
+"""What is foreseen leaves so much of the bytes free: a program that goes on, or another, is governed within the
+rest."""
+RECORD_BYTES: Final = 1_200
+BESIDE: Final = 8
+"""Arrays that are there at once beside values and cotangents: what a rule makes on its way."""
+
+
+@frozen
+class Extent:
+    """At most so many records, none with an array of more bytes than ``largest``."""
+
+    n_records: int = 0
+    largest: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Enough to save all: values, copies of plain arrays and cotangents, each as if it were the largest."""
+        return self.n_records * (3 * self.largest + RECORD_BYTES) + BESIDE * self.largest
+
+    def or_more(self, other: "Extent") -> "Extent":
+        """What both keep to."""
+        return Extent(max(self.n_records, other.n_records), max(self.largest, other.largest))
+
+
+_KNOWN: Final[dict[Any, Extent]] = {}
+"""What programs have done, each by its code and the shapes and types of its arguments."""
+
+
+@define(eq=False)
+class Seen:
+    """One call of such a program, and what is known of those before it."""
+
+    program: Any
+    max_bytes: int
+    largest: int = 0
+    """Bytes of the largest array that a record holds, or that was made."""
+    alone: bool = True
+    """Whether all records so far are of single operations."""
+    known: Extent | None = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        known = _KNOWN.get(self.program)
+        self.known = known if known is not None and MARGIN * known.nbytes <= self.max_bytes else None
+
+    def leaves(self, tape: Tape, govern: Callable[[Tape], None]) -> bool:
+        """Whether a trace that begins is left to itself: if it does more than is known, ``govern`` is called."""
+        known, self.known = self.known, None
+        if known is not None:
+            self.largest = known.largest
+            tape.records = WatchedRecords(known, tape, govern)
+            tape.mode, tape.governor = RECORDING, None  # type: ignore[assignment]  # nobody asks in this mode
+        return known is not None
+
+    def met(self, record: tuple[Any, ...]) -> None:
+        """A record is about to be appended."""
+        self.alone &= FORMS[record[0]].execute is None
+        self.largest = max(self.largest, largest_in(record))
+
+    def made(self, value: Any) -> None:
+        """So is the handle of a value."""
+        self.largest = max(self.largest, getattr(value, "nbytes", 0))
+
+    def ended(self, tape: Tape) -> None:
+        """The program has ended, which has no marks: another call will do no more."""
+        if self.alone:
+            extent = Extent(len(tape.records), self.largest)
+            before = _KNOWN.pop(self.program, extent)
+            while len(_KNOWN) >= MOST_PROGRAMS:
+                _KNOWN.pop(next(iter(_KNOWN), None), None)
+            _KNOWN[self.program] = extent.or_more(before)
+
+
+def seen(policy: Any, f: Any, args: tuple[Any, ...], kwargs: Any) -> Seen | None:
+    """For a call under a policy that counts bytes; None where it asks for more than the gradient of plain code."""
+    code = getattr(f, "__code__", None)
+    if code is None or policy.within is not None or policy.room is None:
+        return None
+    if depth() or TRAPPED.get() or planned() is not None:
+        return None
+    return Seen((code, *map(_kind, args), *map(_kind, kwargs.values())), policy.room)
+
+
+def _kind(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else type(leaf)
+
+
+def largest_in(record: tuple[Any, ...]) -> int:
+    """Bytes of the largest array that a record holds."""
+    return max((part.nbytes for part in record if isinstance(part, np.ndarray)), default=0)
+
+
+class WatchedRecords(list[Any]):
+    """The records of a tape that nobody governs; ``told`` is called when there are more, or larger ones, than was
+    foreseen."""
+
+    __slots__ = ("extent", "looked", "tape", "told")
+
+    def __init__(self, extent: Extent, tape: Tape, told: Callable[[Tape], None]) -> None:
+        super().__init__()
+        self.extent, self.tape, self.told = extent, ref(tape), told
+        self.looked = min(WATCHED, extent.n_records + 1)
+
+    def append(self, record: Any, add: Any = list.append, count: Any = len) -> None:
+        """Another record."""
+        add(self, record)
+        if count(self) >= self.looked:
+            self._look(record)
+
+    def _look(self, record: Any) -> None:
+        tape, n, known = self.tape(), len(self), self.extent.n_records
+        self.looked = n + 1 if n > known else min(n + WATCHED, known + 1)
+        more = n > known or largest_in(record) > self.extent.largest
+        if more and tape is not None and tape.mode == RECORDING:
+            self.looked = 1 << 62
+            self.told(tape)
+
+
+def forget() -> None:
+    """Nothing is known: for tests."""
+    _KNOWN.clear()

@@ -1,0 +1,159 @@
+"""Programs that are known to take little of a budget are recorded as under save-all, until they do more than before."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.exact import foreseen
+from pullback.plain.plain_code import PlainCode
+
+X = np.linspace(0.2, 0.9, 10_000)
+SLACK = 64 * 1024
+
+
+@pytest.fixture(autouse=True)
+def nothing_known():
+    foreseen.forget()
+    yield
+    foreseen.forget()
+
+
+@pytest.fixture
+def governed(monkeypatch):
+    """The records of which a governor was told."""
+    found = []
+    before_record = PlainCode.before_record
+
+    def told(self, record, *rest):
+        found.append(record[0])
+        return before_record(self, record, *rest)
+
+    monkeypatch.setattr(PlainCode, "before_record", told)
+    return found
+
+
+def repeated(n):
+    """A program of n steps: its code is one for all n."""
+
+    def f(x):
+        for _ in range(n[0]):
+            x = np.sin(x) * x + 0.1
+        return np.sum(x)
+
+    return f
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_later_call_is_not_governed(governed, exact):
+    f = repeated([5])
+    gradient = pb.value_and_grad(f, policy=pb.Budget("20 MB", exact=exact))
+    wanted = pb.value_and_grad(f)(X)
+    for n_governed in (True, False, False):
+        governed.clear()
+        value, found = gradient(X)
+        assert (value, found.tobytes()) == (wanted[0], wanted[1].tobytes())
+        assert bool(governed) is n_governed
+    gradient(X[:100])
+    assert governed
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_half_of_the_bytes_stay_free(governed, exact):
+    gradient = pb.grad(repeated([5]), policy=pb.Budget("5 MB", exact=exact))
+    for _ in range(3):
+        governed.clear()
+        gradient(X)
+        assert governed
+
+
+@pytest.mark.parametrize(("longer", "exact"), [(6, False), (40, False), (200, False), (6, True), (40, True)])
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_a_longer_run_is_governed_from_there_on_and_binds(governed, longer, exact):
+    n = [6]
+    f = repeated(n)
+    gradient = pb.grad(f, policy=pb.Budget("12 MB", exact=exact))
+    gradient(X)
+    governed.clear()
+    gradient(X)
+    assert not governed
+    n[0] = longer
+    gc.collect()
+    tracemalloc.start()
+    found = gradient(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bool(governed) is (longer > 6)
+    assert peak <= 12_000_000 + SLACK
+    assert found.tobytes() == pb.grad(f)(X).tobytes()
+    assert pb.grad(f, policy=pb.Budget("1 GB", exact=exact))(X).tobytes() == found.tobytes()
+
+
+def test_larger_values_are_noticed(governed):
+    repeats = [1]
+
+    def f(x):
+        x = np.concatenate([x] * repeats[0])
+        for _ in range(40):
+            x = np.sin(x) * x
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget("4 MB"))
+    gradient(X[:100])
+    governed.clear()
+    gradient(X[:100])
+    assert not governed
+    repeats[0] = 90
+    assert gradient(X[:100]).tobytes() == pb.grad(f)(X[:100]).tobytes()
+    assert governed
+
+
+def test_what_has_loops_or_marks_stays_governed(governed):
+    def marked(x):
+        for _ in pb.steps(4):
+            x = np.sin(x) * x
+        return np.sum(x)
+
+    def looped(x):
+        return np.sum(np.sin(pb.fori_loop(0, 4, lambda k, u: np.sin(u) * u, x * 2)))
+
+    for f in (marked, looped):
+        gradient = pb.grad(f, policy=pb.Budget("1 GB"))
+        for _ in range(3):
+            governed.clear()
+            assert gradient(X).tobytes() == pb.grad(f)(X).tobytes()
+            assert governed
+
+
+def test_the_report_is_that_of_the_policy():
+    gradient = pb.grad(repeated([20]), policy=pb.Budget("100 MB"))
+    reports = []
+    for _ in range(3):
+        gradient(X)
+        _, pull = pb.vjp(repeated([20]), X, policy=pb.Budget("100 MB"))
+        pull(1.0)
+        reports.append(pull.report)
+        pull.close()
+    assert reports[0].n_forward == reports[2].n_forward > 0
+
+
+def test_an_error_in_the_program_leaves_nothing():
+    n = [3]
+
+    def f(x):
+        for _ in range(n[0]):
+            x = np.sin(x)
+        if n[0] == 4:
+            raise ValueError("no")
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget("100 MB"))
+    wanted = gradient(X)
+    gradient(X)
+    n[0] = 4
+    with pytest.raises(ValueError, match="no"):
+        gradient(X)
+    n[0] = 3
+    assert gradient(X).tobytes() == wanted.tobytes()
