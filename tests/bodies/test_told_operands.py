@@ -147,3 +147,57 @@ def test_a_number_beyond_the_table_fails_as_it_does_when_recorded():
 def test_only_straight_arithmetic_and_tables_are_followed(body):
     with pytest.raises(NotTheSameError):
         Followed([]).call(body, [3], [ITSELF])
+
+
+BUFFER = np.zeros(5)
+
+
+def stored(new):
+    BUFFER[:] = new
+
+
+def added(new):
+    BUFFER[:] = 0.0
+    w = BUFFER
+    w += new
+
+
+WRITERS = {
+    "an assignment": stored,
+    "in place": added,
+    "out=": lambda new: np.multiply(new, 1.0, out=BUFFER),
+    "out by place": lambda new: np.multiply(new, 1.0, BUFFER),
+    "a clip's out": lambda new: np.clip(new, -9.0, 9.0, BUFFER),
+    "a method's out": lambda new: np.full((1, 5), new).sum(0, None, BUFFER),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_buffer_has_its_content_at_the_moment_of_its_operation(write):
+    def make(c):
+        def body(k, u):
+            write(5.0)
+            low = np.minimum(BUFFER, k)  # both contents give the same in the first steps
+            write(7.0)
+            return u + low * c
+
+        return body
+
+    for policy in POLICIES:
+        assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_step_that_is_followed_in_vain_is_not_run_twice(write):
+    def make(c):
+        def body(k, u):
+            write(BUFFER + 1.0)
+            return u - c if k > 40 else u + c + BUFFER * 0.1
+
+        return body
+
+    found = []
+    for staging in ("numpy", "off"):
+        BUFFER[:] = 0.0
+        found.append((gradients(make, pb.SaveAll(), staging), BUFFER.tolist()))
+    assert found[0] == found[1]

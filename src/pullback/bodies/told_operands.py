@@ -2,8 +2,8 @@
 each value goes how it follows from the number of the step, or from its row of ``xs``.
 
 Only straight code is followed, in the instructions below; whatever else the number would decide (a branch, a shape, an
-argument of a function that is not known here) ends it. Functions that get nothing which depends on the number are
-called as they are.
+argument of a function that is not known here) ends it, and so does whatever may write to a plain array. Functions of
+NumPy that get nothing which depends on the number are called as they are.
 """
 
 import operator
@@ -42,6 +42,8 @@ _IN_PLACE: Final = {
     operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ipow: "**=",
 }  # fmt: skip
 _BINARY: Final[dict[str, Callable[..., Any]]] = {**_OPERATORS, **{name: f for f, name in _IN_PLACE.items()}}
+_UNCHANGING = (Handle, int, float, complex, np.generic, str, tuple, type, np.dtype, type(None), type(...))
+"""What an operator in place, or a function that gets it, does not change."""
 _NOTHING = frozenset(("COPY_FREE_VARS", "NOP", "PRECALL", "RESUME"))
 
 
@@ -108,12 +110,12 @@ class _Frame:
     def apply(self, function: Callable[..., Any], n: int) -> None:
         """The topmost values are put in the place of what a function gives for them."""
         values, tags = self.pop(n)
+        if function in _IN_PLACE:
+            _refuse_writing(values[0])
         if not any(tags):
             self.push(function(*values))
         elif any(isinstance(value, Handle) for value in values):
             self.push(self.whole.meets(lambda: function(*values), tags))
-        elif function in _IN_PLACE:
-            raise NotTheSameError("it adds what depends on the number of the step to a plain value")
         else:
             self.push(function(*values), _of(function, values, tags))
 
@@ -127,12 +129,11 @@ class _Frame:
         (value, container, key), tags = self.pop(3)
         if tags[1] is not None or tags[2] is not None:
             raise NotTheSameError("it writes where the number of the step says")
+        _refuse_writing(container)
         if tags[0] is None:
             _set(container, key, value)
-        elif isinstance(container, Handle):
-            self.whole.meets(partial(_set, container, key, value), tags)
         else:
-            raise NotTheSameError("it writes what depends on the number of the step to a plain array")
+            self.whole.meets(partial(_set, container, key, value), tags)
 
     def member(self, one: Any) -> None:
         value, tag = self.stack.pop()
@@ -150,12 +151,16 @@ class _Frame:
             raise NotTheSameError("the number of the step decides what is called")
         n = len(values) - len(names)
         keywords = dict(zip(names, values[n:], strict=True))
-        if not any(tags):
+        if type(function) is FunctionType and not function.__module__.startswith("numpy"):
+            if names or hasattr(function, "__wrapped__"):
+                raise NotTheSameError("a function within it is called by names, or stands for another one")
+            self.push(*_Frame(self.whole, function, values, tags).run())
+        elif not any(tags):
+            for place in (keywords.get("out"), *values[_n_read(function) : n]):
+                _refuse_writing(place)
             self.push(function(*values[:n], **keywords))
         elif names:
             raise NotTheSameError("the number of the step is handed on by name")
-        elif type(function) is FunctionType and function.__module__ != "numpy" and not hasattr(function, "__wrapped__"):
-            self.push(*_Frame(self.whole, function, values, tags).run())
         elif isinstance(function, np.ufunc):
             self.stack += zip(values, tags, strict=True)
             self.apply(function, len(values))
@@ -202,6 +207,22 @@ class _Frame:
 
     def name_arguments(self, one: Any) -> None:
         self.names = one.argval
+
+
+def _refuse_writing(place: Any) -> None:
+    """Nothing plain is written while the body is followed: it would be written again by the body itself where that has
+    to be run after all, and what is told of later steps reads arrays as they are then."""
+    if not isinstance(place, _UNCHANGING):
+        raise NotTheSameError("it may write to a plain array")
+
+
+def _n_read(function: Any) -> int:
+    """How many of its arguments by place a function of NumPy or Python reads: those after them may be written to."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    if function is np.where:
+        return 3
+    return 1 if isinstance(getattr(function, "__self__", None), np.ndarray | Handle) else 2
 
 
 def _set(container: Any, key: Any, value: Any) -> None:
