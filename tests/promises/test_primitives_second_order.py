@@ -40,6 +40,7 @@ def check(row, *, numeric):
     raise_faults(row.name, hessian_faults(level, rng, numeric=numeric))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("row", [row for row in ROWS[len(CORE) :] if not row.rough], ids=lambda row: row.name)
 def test_rows_of_plugins_are_right_to_second_order(row):
     check(row, numeric=True)
@@ -50,7 +51,7 @@ def test_at_a_kink_every_order_of_the_modes_gives_the_same(row):
     check(row, numeric=False)
 
 
-@pytest.mark.share(5, of=lambda row: row.covers)
+@pytest.mark.share(6, of=lambda row: row.covers)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_policy_gives_the_second_derivatives_the_same_bits(row):
     """What is run again are calls and writes of values that a forward trace, or another gradient, has traced."""

@@ -190,6 +190,7 @@ def written(v, x):
     return w
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("nested", [False, True], ids=["in a loop", "in a loop in a loop"])
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("f", [plain, looped, checkpointed], ids=lambda f: f.__name__)

@@ -21,6 +21,10 @@ def told(monkeypatch):
         def __init__(self, *_, **__):
             self.tape = None
 
+        @classmethod
+        def of(cls, *_, **__):
+            return cls()
+
         def note(self, what):
             calls.append((what, len(self.tape.records)))
 

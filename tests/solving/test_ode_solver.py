@@ -44,6 +44,7 @@ def test_values_and_derivatives_are_those_of_the_exact_solution(options):
     np.testing.assert_allclose(pb.jvp(solution, at, TANGENTS)[1], pb.jvp(exact, at, TANGENTS)[1], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "options", [{}, {"steps_per_interval": 4}, {"steps_per_interval": 7, "method": "rk4"}], ids=str
 )

@@ -271,6 +271,7 @@ def implicit_by_hand(p):
     return du, ddu * V
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("loop", ["fori_loop", "scan", "while_loop", "steps", "range"])
 def test_steps_that_solve_have_the_bits_of_save_all(loop, policy):

@@ -141,6 +141,7 @@ def test_the_multivariate_normal_distribution_in_mean_and_covariance():
 
 
 # --------------------------------------------------------------------------------------------------------------- linalg
+@pytest.mark.share(3)
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("trans", [0, 1, "N", "T"])
 @pytest.mark.parametrize("unit_diagonal", [False, True])

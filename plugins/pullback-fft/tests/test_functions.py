@@ -94,7 +94,7 @@ def test_values_layout_and_dtype_are_those_of_numpy(f, x, wide):
     assert (ct.dtype, ct.shape) == (x.dtype, x.shape)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("f", "x"), ROWS)
 def test_derivatives_of_two_orders_are_right(f, x):
     pb.testing.check_grads(lambda x: f(x + 0.1 * x * x), (x,), order=2)

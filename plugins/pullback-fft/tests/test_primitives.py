@@ -58,7 +58,7 @@ def _cases(primitive: Any, dtypes: tuple[str, ...]) -> list[Case]:
 CASES = tuple(case for primitive, dtypes in TAKES.items() for case in _cases(primitive, dtypes))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_declaration_is_right(case):
     pb.testing.check_primitive(case.primitive, case.x, **case.params)

@@ -121,7 +121,7 @@ def _cases():
 CASES = tuple(_cases())
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_declaration_is_right(case):
     primitive = as_function_of_symmetric(case.primitive) if case.symmetric else case.primitive

@@ -209,7 +209,7 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_declaration_is_right(case):
     pb.testing.check_primitive(case.primitive, *case.operands, **case.params)

@@ -79,7 +79,7 @@ def heat_3d(k, u, c):
     return v
 
 
-@pytest.mark.share(4, of=lambda body, shape, dtype: "")
+@pytest.mark.share(6, of=lambda body, shape, dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("body", "shape"), [(heat_1d, (2000,)), (heat_2d, (41, 50)), (heat_3d, (14, 15, 16))], ids=["1d", "2d", "3d"]
