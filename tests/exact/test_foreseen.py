@@ -110,6 +110,16 @@ def test_larger_values_are_noticed(governed):
     assert governed
 
 
+def test_a_captured_array_of_another_size_makes_another_program(governed):
+    def times(table):
+        return lambda x: np.sum(np.sin(x[0] * table) * table)
+
+    for n, known in ((10, False), (10, True), (20, False)):
+        governed.clear()
+        pb.grad(times(np.ones(n)), policy=pb.Budget("100 MB"))(X)
+        assert bool(governed) is not known
+
+
 def test_what_has_loops_or_marks_stays_governed(governed):
     def marked(x):
         for _ in pb.steps(4):

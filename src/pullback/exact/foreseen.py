@@ -2,6 +2,7 @@
 as under save-all, at its price, until it does more than that."""
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any, Final
 from weakref import ref
 
@@ -42,7 +43,7 @@ class Extent:
 
 
 _KNOWN: Final[dict[Any, Extent]] = {}
-"""What programs have done, each by its code and the shapes and types of its arguments."""
+"""What programs have done, each by its code and the shapes and types of its arguments and of what it captures."""
 
 
 @define(eq=False)
@@ -96,7 +97,18 @@ def seen(policy: Any, f: Any, args: tuple[Any, ...], kwargs: Any) -> Seen | None
         return None
     if depth() or TRAPPED.get() or planned() is not None:
         return None
-    return Seen((code, *map(_kind, args), *map(_kind, kwargs.values())), policy.room)
+    read = [*args, *kwargs.values(), *_captured(f)]
+    return Seen((code, *map(_kind, read)), policy.room)
+
+
+def _captured(f: Any) -> list[Any]:
+    """What stands in the cells of a function: arrays of another size there make it another program."""
+    cells = getattr(f, "__closure__", None) or ()
+    return [cell.cell_contents for cell in cells if cell != _EMPTY]
+
+
+_EMPTY: Final = CellType()
+"""Unequal to every cell that holds something, whatever that is."""
 
 
 def _kind(leaf: Any) -> Any:
