@@ -149,6 +149,7 @@ def test_array_has_numpys_shape_and_order_by_every_option(name, ndmin):
             np.testing.assert_allclose(gradient @ X, np.real(alone), rtol=1e-5)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "name", [n for n, (_, at) in CASES.items() if at.dtype == np.float64 and n != "array promotes"]
 )

@@ -69,6 +69,7 @@ ALL = (looped, unknown, marked, left, generated, plain, within_checkpoint, all_o
 LIMITS = (10**9, 60_000, 20_000, 16_000, 100)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("f", ALL)
 def test_bits_and_nothing_left(f, limit):
@@ -93,7 +94,7 @@ def test_the_limit_is_kept(f, limit):
     assert pull.report.peak_bytes <= limit + slack
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(programs(("fori_loop", "scan", "while_loop", "steps", "plain")), st.sampled_from(LIMITS))
 def test_bits_of_drawn_programs(program, limit):
     x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)

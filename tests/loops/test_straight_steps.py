@@ -53,6 +53,7 @@ def test_steps_that_are_alike_are_not_looked_at_one_by_one(single, policy):
     assert found[1].tobytes() == measured(f, X, policy, "off")[1].tobytes()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("odd", [3, 5, 6, 11])
 @pytest.mark.parametrize(
     "otherwise",

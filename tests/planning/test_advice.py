@@ -90,6 +90,7 @@ def test_the_seconds_of_what_is_run_are_measured():
         assert 0 < plan.seconds < 20
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("budget", [300_000, 40_000, 12_000, "9 kB"])
 @pytest.mark.parametrize("f", [looped, two_loops, unknown, marked, plain])
 def test_what_is_named_holds_what_is_said(f, budget):
@@ -105,7 +106,7 @@ def test_what_is_named_holds_what_is_said(f, budget):
     assert advice.seconds >= 0
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(programs(("fori_loop", "scan")), st.integers(0, 30_000))
 def test_of_drawn_programs(program, budget):
     x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)

@@ -40,7 +40,7 @@ def test_never_worse_than_another_policy_at_its_own_peak(n, state_bytes, tape_by
 
 
 @given(n=st.integers(1, 3000), unit=st.integers(1, 10**6), data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_long_loops_with_equal_sizes(n, unit, data):
     sizes = {"state_bytes": unit, "tape_bytes": unit}
     s = data.draw(st.integers(max(1, n // 50), 60 + n // 50))

@@ -83,7 +83,7 @@ def test_what_is_kept_changes_no_bit_of_many(program, keep, every):
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(stages.programs(["fori_loop", "scan", "while_loop", "steps", "plain"]), keeps())
 def test_within_the_steps_of_loops(program, keep):
     for x in (np.linspace(0.3, 1.1, program.size), np.linspace(-0.4, 0.7, program.size)):
@@ -112,7 +112,7 @@ OUTERS = (
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(stages.programs(["fori_loop", "scan", "while_loop", "plain"]), keeps(), st.sampled_from(OUTERS))
 def test_between_the_steps_of_loops(program, keep, outer):
     keep = pb.Keep(*({rule.what: rule.how} for rule in keep.rules), others=keep.others, outer=outer)

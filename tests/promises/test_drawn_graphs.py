@@ -247,7 +247,7 @@ def require_right(program: Program) -> None:
         assert np.all(np.abs(g - right) <= unit * (200 * scale + 1e-3)), f"{g} is not {right}"
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(programs())
 def test_value_and_gradient(program):
     require_right(program)

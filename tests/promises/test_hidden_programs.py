@@ -48,7 +48,7 @@ def require_right_or_told(program: Program, tally: dict[str, int]) -> None:
             assert np.all(np.abs(gradient - expected) <= allowed), f"{policy}: {program}: {gradient}, not {expected}"
 
 
-@settings(max_examples=120, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 2**64))
 def test_drawn_programs_are_right_or_told(number):
     require_right_or_told(drawn(number), RAISED)

@@ -132,6 +132,7 @@ def test_no_garbage_is_made(collector_off):
         assert gc.collect() == 0, policy
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_hundreds_of_calls_do_not_grow(policy):
     def f(a):

@@ -91,7 +91,7 @@ def test_cotangents_have_the_shape_and_dtype_of_their_primals(case, dtype):
     assert [(np.shape(ct), np.asarray(ct).dtype) for ct in cts] == [(np.shape(x), np.asarray(x).dtype) for x in run.xs]
 
 
-@pytest.mark.share(7, of=lambda case, dtype: case.covers)
+@pytest.mark.share(10, of=lambda case, dtype: case.covers)
 @pytest.mark.parametrize(("case", "dtype"), [row for row in ROWS if not row.values[0].rough])
 def test_derivatives_are_those_of_differences(case, dtype):
     run = Run(case, dtype)

@@ -40,7 +40,7 @@ def check(row, *, numeric):
     raise_faults(row.name, hessian_faults(level, rng, numeric=numeric))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("row", [row for row in ROWS[len(CORE) :] if not row.rough], ids=lambda row: row.name)
 def test_rows_of_plugins_are_right_to_second_order(row):
     check(row, numeric=True)

@@ -49,7 +49,7 @@ def assert_same_bits(program: list[Any], shapes: list[int], kinds: int, size: in
             assert refused or found == wanted, f"{policy!r}\n{text}"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=checks)
+@settings(max_examples=30, deadline=None, suppress_health_check=checks)
 @given(*arguments)
 def test_drawn_functions(program, shapes, kinds, size):
     assert_same_bits(program, shapes, kinds, size)

@@ -66,7 +66,7 @@ def difference(loop: Any, text: str, leaves: list[Any], x: Any, w: Any, size: in
     return ""
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=checks)
+@settings(max_examples=15, deadline=None, suppress_health_check=checks)
 @pytest.mark.parametrize("loop", [by_function, by_marks])
 @given(*arguments)
 def test_drawn_bodies(loop, program, shapes, kinds, size):

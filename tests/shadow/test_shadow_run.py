@@ -228,6 +228,7 @@ def test_what_is_captured_late_raises_as_in_recorded_steps():
     assert said[0] == said[1]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("at", range(1, 5))
 @pytest.mark.parametrize("n_calls", [2, 4, 7, 14, 22])
@@ -289,7 +290,7 @@ def test_a_warning_comes_as_often_as_in_recorded_steps():
     assert of("numpy") == of("off") == {RuntimeWarning}
 
 
-@pytest.mark.share(2, of=lambda name, kind, dtype: name)
+@pytest.mark.share(4, of=lambda name, kind, dtype: name)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kind", ["fori_loop", "scan"])
 @pytest.mark.parametrize("name", list(PROGRAMS))

@@ -35,7 +35,7 @@ def pattern_and_truth(f, *xs):
     return found, np.stack(rows_found) if rows_found else np.zeros(found.shape, bool), pattern.coarse
 
 
-@pytest.mark.share(4, of=lambda row: row.covers, turn=1)
+@pytest.mark.share(8, of=lambda row: row.covers, turn=1)
 @pytest.mark.parametrize("row", ROWS)
 def test_no_dependence_is_missed(row):
     pattern, truth, _ = pattern_and_truth(row.outputs, *row.arrays)

@@ -115,7 +115,7 @@ def made_from(text, shape, dtype):
     return names["f"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(programs(), st.sampled_from(((N,), (5, 100), (3, 17, 9))), st.sampled_from((np.float32, np.float64)))
 def test_drawn_programs_have_the_same_bits(text, shape, dtype):
     random = np.random.default_rng(1)

@@ -63,6 +63,7 @@ def no_collector():
     gc.enable()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("f", [marked, nested])
 @pytest.mark.parametrize(
     "wrapped",

@@ -230,7 +230,7 @@ def test_values_are_those_of_numpy(f, a):
         assert np.asarray(given).tobytes() == np.asarray(expected).tobytes()
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize(("f", "a"), [row for row in PARAMS if row.id not in ROUGH_ROWS])
 def test_derivatives_of_two_orders_are_right(f, a):
     pb.testing.check_grads(parts(f), (a,), order=2)

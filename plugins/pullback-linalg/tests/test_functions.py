@@ -137,7 +137,7 @@ def test_values_and_layout_are_those_of_numpy(f, xs):
     assert given.tobytes() == expected.tobytes()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("f", "xs"), ROWS)
 def test_derivatives_of_two_orders_are_right(f, xs):
     pb.testing.check_grads(nonlinear(f), tuple(xs), order=2)

@@ -74,7 +74,7 @@ CROSSED = [
 CASES = [pytest.param(*rest, id=name) for name, *rest in (*REGULAR, *CONDITIONED, *PSEUDO, *SOLUTIONS, *CROSSED)]
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize(("primitive", "operands", "params"), CASES)
 def test_the_declaration_is_right(primitive, operands, params):
@@ -163,7 +163,7 @@ def test_values_are_those_of_numpy(f, xs):
         assert (g.dtype, g.shape, g.tobytes()) == (e.dtype, e.shape, e.tobytes())
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("f", "xs"), ROWS)
 def test_derivatives_of_two_orders_are_right(f, xs):
     # The rank is none.

@@ -93,7 +93,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize(("primitive", "operands", "params"), CASES)
 def test_the_declaration_is_right(primitive, operands, params):
     pb.testing.check_primitive(primitive, *operands, **params)
@@ -144,7 +144,7 @@ def test_values_are_those_of_numpy(f, x):
     assert (given.dtype, given.shape, given.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize(("f", "x"), ROWS)
 def test_derivatives_of_two_orders_are_right(f, x):
     pb.testing.check_grads(f, (x,), order=2)

@@ -98,7 +98,7 @@ def carried_out(program, state):
     return tuple(a * 0.5 for a in arrays)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.sampled_from(["f4", "f8"]), st.integers(0, 2))
 def test_drawn_programs(drawn_program, dtype, which):
     ndim, program = drawn_program
