@@ -1,0 +1,14 @@
+"""Other statements in the place of those of a function, which give the same bits and cost less."""
+
+from pullback.statements.chains import in_chains
+from pullback.statements.copies import without_broadcasts, without_copies
+from pullback.statements.symbols import Program, Statement
+
+
+def rewritten(
+    program: Program, statements: list[Statement], kept: frozenset[int], *, told: frozenset[int], large: int
+) -> list[Statement]:
+    """Statements that make the values ``kept`` with the same bits. Those that make values that are ``told`` stay, since
+    NumPy's warnings of them are heard; results of ``large`` bytes have arrays of their own."""
+    live = without_copies(program, statements, kept, large)
+    return in_chains(program, without_broadcasts(program, live, kept, large), kept)
