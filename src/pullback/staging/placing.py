@@ -180,7 +180,7 @@ class _Planner:
         sample = self._sample(makes)
         if not isinstance(sample, np.ndarray) or not sample.flags.c_contiguous:
             return
-        blank = statement.function is np.zeros
+        blank = statement.function in (np.zeros, np.empty)
         if not blank and into_of(statement) is None:
             return
         over = None if elementwise_ufunc_of(statement) is None else self._dying(at, statement, sample)

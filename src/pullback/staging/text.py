@@ -266,8 +266,8 @@ class Writer:
             return self._write(line, made)
         if line.into:
             place = self._place(line.into)
-            if statement.function is np.zeros:
-                return [f"{made} = {place}", f"{made}.fill(0)"]
+            if statement.function in (np.zeros, np.empty):
+                return [f"{made} = {place}", *([f"{made}.fill(0)"] if statement.function is np.zeros else [])]
             return [f"{made} = {self._into(into_of(statement), statement, place)}"]
         return [f"{made} = {self._expression(statement)}"]
 

@@ -1,4 +1,5 @@
-"""Masked products and quotients of a cotangent that follow one another, as one statement."""
+"""Masked products and quotients of a cotangent that follow one another, and changes of its sign between them, as one
+statement."""
 
 from collections import Counter
 
@@ -7,6 +8,7 @@ from attrs import evolve
 
 from pullback.backends.plans import Ref
 from pullback.statements.symbols import Program, Statement
+from pullback.statements.ufuncs import ufunc_of
 
 MOST = 65_536
 """Bytes of an array up to which masked products that follow one another are one statement."""
@@ -14,29 +16,29 @@ MOST = 65_536
 
 def in_chains(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
     """The statements with masked products and quotients of a cotangent that follow one another as one: so NaN is looked
-    for once."""
+    for once, and a sign that changes twice stays."""
     readers = Counter(number for statement in statements for number in statement.reads)
     runs: list[list[Statement]] = []
     for statement in statements:
         before = runs[-1][-1] if runs else statement
         if (
-            _is_masked(program, before)
-            and _is_masked(program, statement)
+            _is_link(program, before)
+            and _is_link(program, statement)
             and statement.args[0] == Ref(before.makes)
-            and statement.args[1] != Ref(before.makes)
+            and Ref(before.makes) not in statement.args[1:]
             and readers[before.makes] == 1
             and before.makes not in kept
         ):
             runs[-1].append(statement)
         else:
             runs.append([statement])
-    return [run[0] if len(run) == 1 else _chain(run) for run in runs]
+    return [statement for run in runs for statement in (_chained(run) if len(run) > 1 else run)]
 
 
-def _is_masked(program: Program, statement: Statement) -> bool:
-    """Whether a statement is a masked product or quotient of small arrays of one shape and dtype; large ones go into
-    blocks."""
-    if statement.chain is None or not all(type(leaf) is Ref for leaf in statement.args):
+def _is_link(program: Program, statement: Statement) -> bool:
+    """Whether a statement is a masked product or quotient of small arrays of one shape and dtype, or changes the sign
+    of one; large ones go into blocks."""
+    if (statement.chain is None and not _changes_sign(statement)) or not all(type(x) is Ref for x in statement.args):
         return False
     parts = [program.samples[n] for n in (*statement.reads, statement.makes)]
     first = parts[-1]
@@ -51,7 +53,21 @@ def _is_masked(program: Program, statement: Statement) -> bool:
     )
 
 
-def _chain(run: list[Statement]) -> Statement:
-    function, into = run[0].chain[0](tuple(statement.chain[1] for statement in run))
-    slopes = [statement.args[1] for statement in run]
-    return evolve(run[-1], function=function, args=(run[0].args[0], *slopes), computes_into=into)
+def _changes_sign(statement: Statement) -> bool:
+    return ufunc_of(statement) is np.negative
+
+
+def _chained(run: list[Statement]) -> list[Statement]:
+    """The statements of a run as one; a change of sign that has no other, and stands at an end, stays beside it."""
+    if len([s for s in run if _changes_sign(s)]) % 2:
+        if _changes_sign(run[0]):
+            return [run[0], *_chained(run[1:])]
+        if _changes_sign(run[-1]):
+            return [*_chained(run[:-1]), run[-1]]
+    masked = [statement for statement in run if not _changes_sign(statement)]
+    if len(run) == 1 or not masked:
+        return run
+    kinds = tuple(None if _changes_sign(statement) else statement.chain[1] for statement in run)
+    function, into = masked[0].chain[0](kinds)
+    slopes = [statement.args[1] for statement in masked]
+    return [evolve(run[-1], function=function, args=(run[0].args[0], *slopes), computes_into=into, symbol="")]

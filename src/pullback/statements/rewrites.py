@@ -2,7 +2,9 @@
 
 from pullback.statements.chains import in_chains
 from pullback.statements.copies import without_broadcasts, without_copies
+from pullback.statements.repeats import without_repeats
 from pullback.statements.symbols import Program, Statement
+from pullback.statements.tiles import without_zeros
 
 
 def rewritten(
@@ -11,4 +13,5 @@ def rewritten(
     """Statements that make the values ``kept`` with the same bits. Those that make values that are ``told`` stay, since
     NumPy's warnings of them are heard; results of ``large`` bytes have arrays of their own."""
     live = without_copies(program, statements, kept, large)
+    live = without_zeros(program, without_repeats(program, live, kept, told), kept)
     return in_chains(program, without_broadcasts(program, live, kept, large), kept)
