@@ -59,6 +59,19 @@ def one_thread() -> None:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
 
 
+def measure_parts(description: str, parts: Mapping[str, Callable[..., list[Row]]]) -> None:
+    """A benchmark of several parts: the table of each of those chosen as soon as it is there, and all rows as JSON."""
+    options = arguments(description, list(parts))
+    one_thread()
+    rows: list[Row] = []
+    for name in options.only:
+        found = parts[name](quick=options.quick)
+        print_table(found)
+        sys.stdout.flush()
+        rows += found
+    write_json(options.json, rows)
+
+
 def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace:
     """The options common to all benchmarks: ``quick`` (fewer rounds, smaller sizes) and ``json`` (a path, or None);
     where a benchmark has ``parts``, also ``only``, those to run, by default all."""
