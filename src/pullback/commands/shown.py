@@ -62,8 +62,15 @@ ARGUMENTS = click.option(
     "--arg",
     "arguments",
     multiple=True,
-    metavar="NAME=FILE.npy",
-    help="A parameter's array, saved by numpy.save, or its number.",
+    metavar="NAME=VALUE",
+    help="A parameter's array, a file saved by numpy.save, or its number.",
+)
+ARGUMENTS_OR_SHAPES = click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter's array, a file saved by numpy.save, or its shape, such as float64[4096,4096], or its number.",
 )
 
 
