@@ -1,6 +1,7 @@
 """``pullback profile``, ``plan``, ``saved`` and ``draw``: what a function of yours holds and costs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -200,25 +201,27 @@ def draw_command(
             require_suffix(out, SUFFIXES if steps is None else (".svg",))
             require_writable(out)
         drawing: Any
+        plain: Callable[[], dict[str, Any]]
         if steps is not None:
             chosen = parsed(policy) or known_policies()["SaveAll"]()
             drawing = chosen.schedule(steps).draw()
-            plain = {"policy": repr(chosen), "steps": steps, "actions": map(action_dict, chosen.schedule(steps))}
+            plain = partial(schedule_dict, chosen, steps)
         else:
             f, args = loaded(str(function), arguments)
             graph = record(f, *args, cotangents=cotangents)
-            drawing, plain = graph.draw(fold=fold or "auto"), graph.to_dict()
+            drawing, plain = graph.draw(fold=fold or "auto"), graph.to_dict
         if out is not None:
             click.echo(f"picture: {drawing.save(out)}", err=as_json)
         if as_json:
-            show_json({key: list(value) if key == "actions" else value for key, value in plain.items()})
+            show_json(plain())
         elif out is None:
             click.echo(str(drawing))
 
 
-def action_dict(action: Any) -> dict[str, Any]:
-    """An action of a schedule as plain values."""
-    return {"action": type(action).__name__, **asdict(action)}
+def schedule_dict(policy: MemoryPolicy, steps: int) -> dict[str, Any]:
+    """The actions of a policy over so many steps as plain values."""
+    actions = [{"action": type(action).__name__, **asdict(action)} for action in policy.schedule(steps)]
+    return {"policy": repr(policy), "steps": steps, "actions": actions}
 
 
 def require_suffix(path: Path, suffixes: Sequence[str]) -> None:
