@@ -25,7 +25,8 @@ from pullback.commands.shown import (
     show_json,
 )
 from pullback.inspect.graph_of_tape import record
-from pullback.inspect.profile_table import Profile, profile
+from pullback.inspect.profile_runs import profile
+from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import GROUPS
 from pullback.inspect.saved_values import saved
 from pullback.pictures.folded_graph import FOLDS

@@ -10,11 +10,11 @@ import click
 from attrs import asdict
 
 from pullback.commands.checking import check_each, entries_of
+from pullback.commands.error_pages import codes, page_on
 from pullback.commands.registered import registered, registered_table
 from pullback.commands.shown import JSON, BadInputError, one_line_errors, show, show_json
 from pullback.inspect.coverage import MEANINGS
 from pullback.inspect.coverage import coverage as name_coverage
-from pullback.inspect.error_pages import codes, page_on
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.words.errors import InputFileError
