@@ -10,6 +10,7 @@ from typing import Any
 from pullback.machine.actions import MEMORY
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.plain.stretches import asks_as_it_grows
 from pullback.rules.forms import FORMS
 from pullback.words.errors import BudgetError
 
@@ -33,7 +34,8 @@ def waits(chain: Any, k: int) -> bool:
         items += value_items(list(snapshot.values.values()), "snapshot")
     held = sum({key: nbytes for key, nbytes, _ in items}.values())
     room: int | None = chain.policy.room
-    return room is not None and held <= room // FIRST_SHARE
+    free = 0 if room is None else room - chain.ledger.total * governor.marked  # loops before it have taken their part
+    return held <= free // FIRST_SHARE
 
 
 def look_again(chain: Any, step: int) -> None:
@@ -77,7 +79,10 @@ def will_draw(chain: Any) -> None:
         return
     ledger = chain.ledger
     ledger.heard = True  # loops that follow have to know what this one holds
-    if ledger.lenders and chain.tape.captures is None:
+    governor = chain.tape.governor
+    if governor.binds and governor.marked and governor.active is governor.unmarked:
+        governor.lifetimes.asks = asks_as_it_grows(chain, policy.room)
+    elif ledger.lenders and chain.tape.captures is None:
         from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
         chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)

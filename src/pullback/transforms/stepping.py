@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pullback.exact.foreseen import WatchedRecords
 from pullback.memory.in_force import (
     RESUMED,
     checked,
@@ -19,6 +20,7 @@ from pullback.memory.in_force import (
 )
 from pullback.memory.ledger import Ledger
 from pullback.plain.plain_code import PlainCode
+from pullback.plain.stretches import require_held
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -175,23 +177,30 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             or recorded(tape.outer)
         ):
             return f(*args, **kwargs)
+        if type(tape.records) is WatchedRecords and tape.mode == RECORDING:
+            if policy is None:  # as under the budget that leaves the program alone
+                return f(*args, **kwargs)
+            tape.records.tell()
         governor = tape.governor
         governing = RunAgain() if policy is None else policy.at_call()
         if not isinstance(governor, PlainCode):
             governor = PlainCode(governing, tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
             governor.open(tape)
             tape.governor = governor
-        if governor.within:
+        if governor.within or (governor.binds and policy is None):
             return f(*args, **kwargs)
         governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
         chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
         try:
-            return f(*args, **kwargs)
+            out = f(*args, **kwargs)
         finally:
             if governor.active is chain:
                 governor.end()
             tape.mode = before
+        if governor.binds:
+            require_held(governor)
+        return out
 
     return public(checkpointed, like=f)
 
