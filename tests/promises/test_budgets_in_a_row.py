@@ -68,9 +68,10 @@ def enough(loops, nbytes, *, heard):
     for _ in range(len(loops) if all(form in FORMS for form, _, _ in loops) else 15):
         try:
             gradient(f, pb.Budget(nbytes), heard=heard)
-            return nbytes
         except pb.BudgetError as error:
             nbytes = error.minimum_bytes
+        else:
+            return nbytes
     gradient(f, pb.Budget(nbytes), heard=heard)
     return nbytes
 

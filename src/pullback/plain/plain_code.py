@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.exact.foreseen import Seen, seen
+from pullback.exact.foreseen import Seen, WatchedRecords, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.cutter import Cutter
-from pullback.plain.gauges import gauge_of
+from pullback.plain.gauges import Cutter, gauge_of
+from pullback.plain.other_ends import end_stretch
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
-from pullback.plain.stretches import end_stretch
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.results import COMPONENT
-from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
+from pullback.recording.tape import RECORDING, REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
@@ -59,7 +58,7 @@ class PlainCode(Governor):
     """Of the values of the steps that tell a policy what it needs to know."""
     binds: bool = False
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
-    save-all only where there is room (``plain.stretches``)."""
+    save-all only where there is room (``plain.other_ends``)."""
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
@@ -381,3 +380,8 @@ class PlainCode(Governor):
                 "scan for the loop: they compute such arrays again and hold none"
             )
             self.noted.append(message)
+
+
+def left_alone(tape: Tape) -> bool:
+    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
+    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.exact.foreseen import WatchedRecords
 from pullback.memory.in_force import (
     RESUMED,
     checked,
@@ -19,8 +18,8 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain.plain_code import PlainCode
-from pullback.plain.stretches import require_held
+from pullback.plain.other_ends import require_held
+from pullback.plain.plain_code import PlainCode, left_alone
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -161,7 +160,8 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     cotangent arrives.
 
     With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it
-    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
+    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``; so it
+    does under :class:`Budget`, which holds of the inside what it has room for, as of any code.
 
     Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
     them, with the same bits (``staging`` of :func:`using`).
@@ -177,10 +177,10 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             or recorded(tape.outer)
         ):
             return f(*args, **kwargs)
-        if type(tape.records) is WatchedRecords and tape.mode == RECORDING:
+        if left_alone(tape):
             if policy is None:  # as under the budget that leaves the program alone
                 return f(*args, **kwargs)
-            tape.records.tell()
+            tape.records.tell()  # type: ignore[attr-defined]  # as asked above
         governor = tape.governor
         governing = RunAgain() if policy is None else policy.at_call()
         if not isinstance(governor, PlainCode):
