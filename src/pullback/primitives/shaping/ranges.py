@@ -101,7 +101,8 @@ def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dt
 
 
 # ----------------------------------------------------------------------------------------------------- grids and powers
-_VIEWS = type(np.meshgrid([0], sparse=True, copy=False))  # a list before NumPy 2.5, a tuple since
+_VIEWS: Any = type(np.meshgrid([0], sparse=True, copy=False))
+"""A list before NumPy 2.5, a tuple since."""
 
 
 @composite(np.meshgrid)
