@@ -222,21 +222,25 @@ def _refuse_outer() -> NoReturn:
 
 def record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
-    tape = root._tape
-    site = find_site(tape, _getframe(3))  # whoever writes comes by way of two functions
+    tape, before, contents = root._tape, root._id, root._value
+    frame = _getframe(3)  # whoever writes comes by way of two functions
+    site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
     ident = len(tape.records)
-    tape.masks |= region.fancy and not add
-    opcode = _FORMS[add, root._id is not None, value is not None].opcode
-    rest: Any = region, root._spec or spec_of_handle(root), _strides(root._value)
+    if region.fancy and not add:
+        tape.masks = True
+    opcode = _OPCODES[add][before is not None][value is not None]
+    spec = root._spec or spec_of_handle(root)
+    strides = contents.strides if type(contents) is np.ndarray else _strides(contents)
+    record: tuple[Any, ...]
     if value is None:
-        record = (opcode, root._id, *rest, None, ident, site)
-    elif root._id is None:
-        record = (opcode, value._id, *rest, shared_spec(source), ident, site)
+        record = (opcode, before, region, spec, strides, None, ident, site)
+    elif before is None:
+        record = (opcode, value._id, region, spec, strides, value._spec or spec_of_handle(value), ident, site)
     else:
-        record = (opcode, root._id, value._id, *rest, shared_spec(source), ident, site)
+        record = (opcode, before, value._id, region, spec, strides, value._spec or spec_of_handle(value), ident, site)
     if tape.mode == REPLAYABLE:
         amount = value if value is not None else source
-        tape.governor.before_record(record, (root, amount), (root._value, source), {"region": region})
+        tape.governor.before_record(record, (root, amount), (contents, source), {"region": region})
     tape.records.append(record)
     activate(root, ident)
 
@@ -392,6 +396,7 @@ _FORMS = {
     for root in (False, True)
     for value in (False, True)
 }
+_OPCODES = [[[_FORMS[add, root, value].opcode for value in (0, 1)] for root in (0, 1)] for add in (0, 1)]
 CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
 WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
 __all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]
