@@ -40,7 +40,7 @@ from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.foreign import plain_operand
 from pullback.words.sniffs import PULLED
-from pullback.words.specs import new_array, shared_spec
+from pullback.words.specs import new_array
 
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
@@ -396,7 +396,8 @@ _FORMS = {
     for root in (False, True)
     for value in (False, True)
 }
-_OPCODES = [[[_FORMS[add, root, value].opcode for value in (0, 1)] for root in (0, 1)] for add in (0, 1)]
+_TWO = (False, True)
+_OPCODES = [[[_FORMS[add, root, value].opcode for value in _TWO] for root in _TWO] for add in _TWO]
 CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
 WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
 __all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]
