@@ -40,9 +40,10 @@ def assigned(handle: Any, key: Any, value: Any) -> bool:
 def added(handle: Any, value: Any, sign: int) -> bool:
     """Do ``handle += value``, or ``-=``, where that can be done at once and NumPy neither casts nor broadcasts; else
     False, and nothing has been done. ``handle`` has been resolved."""
-    tape, kind, target = handle._tape, type(value), handle._value
+    tape, kind = handle._tape, type(value)
     if tape.mode:
         return False
+    target = handle._value
     source = value if kind in PLAIN else _own(tape, kind, value)
     if type(source) is np.ndarray:
         if type(target) is not np.ndarray or source.dtype is not target.dtype or source.shape != target.shape:
