@@ -223,17 +223,15 @@ def _refuse_outer() -> NoReturn:
 def record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
     tape, before, contents = root._tape, root._id, root._value
-    frame = _getframe(3)  # whoever writes comes by way of two functions
-    site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+    site = find_site(tape, _getframe(3))  # whoever writes comes by way of two functions
     ident = len(tape.records)
     if region.fancy and not add:
         tape.masks = True
-    opcode = _OPCODES[add][before is not None][value is not None]
+    opcode = _FORMS[add, before is not None, value is not None].opcode
     spec = root._spec or spec_of_handle(root)
     strides = contents.strides if type(contents) is np.ndarray else _strides(contents)
-    record: tuple[Any, ...]
     if value is None:
-        record = (opcode, before, region, spec, strides, None, ident, site)
+        record: Any = (opcode, before, region, spec, strides, None, ident, site)
     elif before is None:
         record = (opcode, value._id, region, spec, strides, value._spec or spec_of_handle(value), ident, site)
     else:
@@ -396,8 +394,6 @@ _FORMS = {
     for root in (False, True)
     for value in (False, True)
 }
-_TWO = (False, True)
-_OPCODES = [[[_FORMS[add, root, value].opcode for value in _TWO] for root in _TWO] for add in _TWO]
 CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
 WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
 __all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]
