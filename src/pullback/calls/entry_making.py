@@ -17,6 +17,7 @@ from pullback.bodies.same_again import Reads, reads_of
 from pullback.calls.call_record import Exits
 from pullback.calls.derivative_stages import exits_of, pushed, swept
 from pullback.calls.entries import MOST_COMPARED, Entries, Entry
+from pullback.calls.entry_callers import caller_when_it_pays
 from pullback.calls.hot_runs import Ready
 from pullback.calls.inlined_run import entered_as
 from pullback.calls.known_functions import CARRIED, behind
@@ -34,6 +35,7 @@ from pullback.words.sameness import same_content
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAVES, flatten
 
+_PAIR = "(own(values[0]), own(values[1]))"
 _FLOATS = frozenset((float, np.float64, np.float32))
 _SEEDED = frozenset((np.float64, np.float32))
 
@@ -44,15 +46,21 @@ class Warm:
 
     gradients: Entries
     tangents: Entries
+    tangent_caller: Any = None
+    """The caller that ``jvp`` asks first, once there is one."""
 
-    def gradient(
-        self, owner: Any, args: tuple[Any, ...], where: tuple[int, ...], form: Callable[[Any], Any],
-        ordinary: Callable[[], Any],
-    ) -> Any:  # fmt: skip
-        """The value of the function of ``owner`` and the cotangents of the arguments at ``where``, as
-        ``Entries.called`` gives them."""
+    def gradient(self, hot: Any, owner: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+        """What the gradient ``hot`` of the function of ``owner`` by the arguments at ``where`` gives, as
+        ``Entries.called`` gives it."""
         what = ("gradient", where)
-        return self.gradients.called(what, args, partial(_of_gradient, owner, what, args), form, ordinary)
+        make = partial(_of_gradient, owner, what, args)
+        found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew()[0](*args))
+        if found is not None:
+            form = "cts" if hot.which.several else "cts[0]"  # as ``hot.told`` has it
+            form = f"(values[0], {form})" if hot.with_value else form
+            caller = caller_when_it_pays(self.gradients, form, args, found[0])
+            hot.first[:] = [] if caller is None else [caller]
+        return found
 
     def tangent(
         self, f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any, ordinary: Callable[[], Any]
@@ -60,7 +68,10 @@ class Warm:
         """Value and tangent of ``f`` itself, in the same way; ``forward`` as in ``derivative_calls``."""
         args = (*primals, *tangents)
         make_it = partial(_of_tangent, f, args, forward)
-        return self.tangents.called(("tangent", len(primals)), args, make_it, tuple, ordinary)
+        found = self.tangents.called(("tangent", len(primals)), args, make_it, tuple, ordinary)
+        if found is not None:
+            self.tangent_caller = caller_when_it_pays(self.tangents, _PAIR, args, found[0])
+        return found
 
 
 def warm_of(owner: Any) -> Warm:

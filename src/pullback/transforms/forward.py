@@ -3,6 +3,7 @@ records the derivative to apply it again and again."""
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -20,7 +21,7 @@ from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
-from pullback.words.call_sites import public, site_here, site_text
+from pullback.words.call_sites import MISSED, public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
@@ -33,7 +34,16 @@ NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
 """That of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
-@public
+def _at_entry(args: tuple[Any, ...]) -> Any:
+    """What the caller of a warm entry gives, for the arguments of ``jvp``; MISSED where there is none."""
+    if len(args) != 3 or not type(args[1]) is type(args[2]) is tuple or len(args[1]) != len(args[2]):
+        return MISSED
+    warm = getattr(staged_of(args[0]) or gradient_of(args[0]), "warm", None)
+    caller = None if warm is None else warm.tangent_caller
+    return MISSED if caller is None else caller((*args[1], *args[2]))
+
+
+@partial(public, first=[_at_entry])
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 
