@@ -243,7 +243,7 @@ def _drafts(
         (name, [x.number for x in part])
         for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
     ]
-    recording = plan_of(program, before, (*returned, *slots), all_of=True)
+    recording = plan_of(program, before, (*returned, *slots), all_of=True, slots={*slots}.difference(returned))
     record = Draft(program, "record", recording, arguments, (returned, slots))
     advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
     cts = [swept.cts[ident] for ident in step.entered]
