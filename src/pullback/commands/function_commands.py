@@ -24,6 +24,7 @@ from pullback.commands.shown import (
     show,
     show_json,
 )
+from pullback.hollow.hollow_arrays import has_spec
 from pullback.inspect.graph_of_tape import record
 from pullback.inspect.profile_runs import profile
 from pullback.inspect.profile_table import Profile
@@ -31,7 +32,6 @@ from pullback.inspect.saved_table import GROUPS
 from pullback.inspect.saved_values import saved
 from pullback.pictures.folded_graph import FOLDS
 from pullback.pictures.graph_drawing import SUFFIXES
-from pullback.planning.hollow_arrays import has_spec
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
 from pullback.reports.contents import contents_of

@@ -9,12 +9,13 @@ import inspect
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 from attrs import evolve
 
+from pullback.hollow.hollow_arrays import has_spec, shapes_alone
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_functions import LOOP
 from pullback.loops.loop_record import LoopRecord
@@ -62,11 +63,11 @@ def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph
 def traced_once(f: Callable[..., Any], args: tuple[Any, ...], policy: Any = None) -> Iterator[tuple[Traced, Ledger]]:
     """One run of ``f`` under a policy, by default save-all, every float or complex leaf of the arguments an input, and
     the ledger of what is held; after the block nothing is."""
-    traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), allow_int=True, repeatable=True)
-    try:
-        yield traced, ledger
-    finally:
-        Pull(traced, ledger).close()
+    how: Any = {"allow_int": True, "repeatable": True}
+    with shapes_alone() if has_spec(args) else nullcontext():
+        traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), **how)
+        with closing(Pull(traced, ledger)):
+            yield traced, ledger
 
 
 def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
