@@ -33,7 +33,7 @@ from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import traced_under
-from pullback.words.call_sites import public, site_line, site_text
+from pullback.words.call_sites import public, site_line
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
 
@@ -307,13 +307,13 @@ def step_tapes(run: LoopRecord) -> Mapping[int, Any]:
     return dict(sorted(tapes.items()))
 
 
-def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, str]]:
-    """Every loop that records hold, with the user's line; outer loops before those in their recorded steps."""
+def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, int]]:
+    """Every loop that records hold, with its call site; outer loops before those in their recorded steps."""
     todo = deque([records])
     while todo:
         for record in todo.popleft():
             if record is not None and record[0] == LOOP.opcode:
-                yield record[2], site_text(record[-1])
+                yield record[2], record[-1]
                 todo.extend(step.tape.records for step in step_tapes(record[2]).values())
 
 

@@ -230,7 +230,7 @@ def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
         each = tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
         columns += [Column("steps x bytes", each), Column("steps", tuple(map(_range, rows)))]
     texts: dict[str, Callable[[Row], str]] = {
-        "spec": lambda row: str(row.spec) if row.spec is not None else "opaque",
+        "spec": lambda row: str(row.spec) if row.spec is not None else "" if row.loop else "opaque",
         "primitive": lambda row: row.primitive,
         "slot": lambda row: row.name + (f" ({row.holders} holders)" if row.holders > 1 else ""),
         "value": lambda row: row.origin,
