@@ -46,6 +46,8 @@ class Row:
     first_step: int | None = None
     last_step: int | None = None
     """In a loop: the steps that it is held for."""
+    made_at: str = ""
+    """``file.py:12``, the user's line that made the value; empty for an input, a state and a constant."""
 
     @property
     def where(self) -> str:
@@ -128,6 +130,7 @@ _KEYS: dict[str, Callable[[Row], str]] = {
     "name": lambda row: row.name,
     "origin": lambda row: row.origin,
     "loop": lambda row: row.loop or "(no loop)",
+    "maker": lambda row: row.made_at or "(an input, a state or a constant)",
 }
 
 GROUPS = tuple(_KEYS)

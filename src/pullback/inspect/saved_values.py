@@ -21,6 +21,7 @@ from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
+from pullback.recording.crossing import CAPTURE
 from pullback.recording.handles import plain_value
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
@@ -73,7 +74,7 @@ class _Reader:
         self._note_readers(tape)
         for held in tape_holdings(tape.records):
             if self._is_new(held.buffer):
-                yield self._row(held, _origin(held, tape, self.labels))
+                yield self._row(held, tape, _origin(held, tape, self.labels))
         yield from self._loop_rows(tape)
         yield from self._snapshot_rows()
 
@@ -95,13 +96,14 @@ class _Reader:
         buffer = buffer_of(value) if isinstance(value, np.ndarray) else None
         return buffer if buffer is not None and id(buffer) in self.ledger.held and self._is_new(buffer) else None
 
-    def _row(self, held: Held, origin: str, loop: str = "", step: int | None = None) -> Row:
+    def _row(self, held: Held, tape: Tape, origin: str, loop: str = "", step: int | None = None) -> Row:
         file, line = site_line(held.site)
         key = id(held.buffer)
         readers = self.readers.get(key, {})
         return Row(
             held.nbytes, held.form.name, held.name, held.reason, spec_held(held), origin, file, line,
             max(1, sum(readers.values())), 1, loop, key in self.arguments, tuple(readers), step, step,
+            _made_at(held, tape),
         )  # fmt: skip
 
     def _loop_rows(self, tape: Tape) -> Iterator[Row]:
@@ -113,7 +115,7 @@ class _Reader:
                 self._note_readers(step.tape)
                 for held in tape_holdings(step.tape.records):
                     if id(held.buffer) in self.ledger.held and self._is_new(held.buffer):
-                        row = self._row(held, _origin(held, step.tape, [], inside=True), loop, k)
+                        row = self._row(held, step.tape, _origin(held, step.tape, [], inside=True), loop, k)
                         key = (loop, held.ident, held.form.opcode, held.name, row.spec, row.reason, row.is_argument)
                         _add(rows, key, row)
                 kept = getattr(step, "governor", None)  # some values are kept, and the others computed again
@@ -271,15 +273,21 @@ def _add(rows: dict[tuple[Any, ...], Row], key: tuple[Any, ...], row: Row) -> No
     rows[key] = row
 
 
+def _ident(held: Held, tape: Tape) -> int:
+    """The number of the value that a record holds."""
+    form = held.form
+    if held.name not in form.primitive.operands:
+        return held.ident
+    ids = form.ids(tape.records[held.ident])  # type: ignore[arg-type]  # a record that holds something is there
+    return ids[form.active.index(form.primitive.operands.index(held.name))]
+
+
 def _origin(held: Held, tape: Tape, labels: list[str], *, inside: bool = False) -> str:
     """The origin of a value: the name of an input, the number and name of a node, or ``constant``."""
     if held.reason == "constant":
         return "constant"
-    ident, form = held.ident, held.form
-    if held.name in form.primitive.operands:
-        ids = form.ids(tape.records[held.ident])  # type: ignore[arg-type]  # a record that holds something is there
-        ident = ids[form.active.index(form.primitive.operands.index(held.name))]
-    elif held.name == form.primitive.family:
+    ident, form = _ident(held, tape), held.form
+    if held.name == form.primitive.family:
         return "one of the operands"
     record = tape.records[ident]
     made_by = FORMS[record[0]] if record is not None else form
@@ -290,6 +298,12 @@ def _origin(held: Held, tape: Tape, labels: list[str], *, inside: bool = False) 
     if made_by is COMPONENT and record is not None:
         return f"%{ident}, part {record[2]} of %{record[1]}"
     return _value_text(ident, made_by, labels)
+
+
+def _made_at(held: Held, tape: Tape) -> str:
+    """The user's line that made a value."""
+    record = None if held.reason == "constant" else tape.records[_ident(held, tape)]
+    return "" if record is None or FORMS[record[0]] in (INPUT, CAPTURE, BEGUN) else place_text(*site_line(record[-1]))
 
 
 def _value_text(ident: int, made_by: Form, labels: list[str]) -> str:
