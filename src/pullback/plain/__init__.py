@@ -2,5 +2,5 @@
 
 May import: words, backends, rules, machine, policies, choosing, recording, primitives.selecting, memory, shadow,
 statements, staging, replay, exact.
-May be imported by: loops, transforms.
+May be imported by: inspect, loops, transforms.
 """
