@@ -215,6 +215,11 @@ class PlainCode(Governor):
         return self.active is not None or self.binds or not self.marked
 
     @property
+    def between_marks(self) -> bool:
+        """Whether code under way, which a number of bytes binds, stands between marks or after them."""
+        return self.binds and self.marked and self.active is not None and self.active is self.unmarked
+
+    @property
     def within(self) -> bool:
         """Whether marked steps, or a checkpoint, are under way."""
         return self.active is not None and self.active is not self.unmarked
@@ -322,7 +327,7 @@ class PlainCode(Governor):
 
     def finish(self) -> None:
         """The trace has ended."""
-        if self.binds and self.marked and self.active is not None and not self.keeps:
+        if self.between_marks and not self.keeps:
             end_stretch(self)
         self.end()
         if self.binds and self.marked and self.refused is None:
