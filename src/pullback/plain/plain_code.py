@@ -18,7 +18,7 @@ from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.gauges import Cutter, gauge_of
-from pullback.plain.other_ends import end_stretch
+from pullback.plain.other_ends import end_stretch, require_floor
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
@@ -59,6 +59,8 @@ class PlainCode(Governor):
     binds: bool = False
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
     save-all only where there is room (``plain.other_ends``)."""
+    floor: int = 0
+    """Then: what such code takes at least."""
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
@@ -213,6 +215,11 @@ class PlainCode(Governor):
         return self.active is not None or self.binds or not self.marked
 
     @property
+    def between_marks(self) -> bool:
+        """Whether code under way, which a number of bytes binds, stands between marks or after them."""
+        return self.binds and self.marked and self.active is not None and self.active is self.unmarked
+
+    @property
     def within(self) -> bool:
         """Whether marked steps, or a checkpoint, are under way."""
         return self.active is not None and self.active is not self.unmarked
@@ -321,9 +328,11 @@ class PlainCode(Governor):
 
     def finish(self) -> None:
         """The trace has ended."""
-        if self.binds and self.marked and self.active is not None and not self.keeps:
+        if self.between_marks and not self.keeps:
             end_stretch(self)
         self.end()
+        if self.binds and self.marked and self.refused is None:
+            require_floor(self)
         if self.refused is not None:
             raise self.refused
         if self.seen is not None and self.tape is not None and not self.marked:
