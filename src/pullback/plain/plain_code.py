@@ -5,10 +5,8 @@ Code before and after marked steps is save-all; each marked loop is a chain of i
 chain, cut by itself where few bytes are live.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from attrs import define, field
@@ -19,6 +17,7 @@ from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
+from pullback.plain.cutter import Cutter
 from pullback.plain.gauges import gauge_of
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
@@ -26,6 +25,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
+from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text, warn_user
@@ -49,11 +49,13 @@ class PlainCode(Governor):
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
     """That chain, where it stands outside marked steps."""
+    following: FollowedEntries | None = None
+    """The entries of marked steps."""
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
     """False for a policy that must know the length: a program without marks is then held whole."""
-    cutter: "Cutter | None" = None
+    cutter: Cutter | None = None
     lifetimes: Lifetimes | None = None
     """Of the values of the steps that tell a policy what it needs to know."""
     unlooked_bytes: int = 0
@@ -101,6 +103,9 @@ class PlainCode(Governor):
     ) -> None:
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
+        following = self.following
+        if following is not None and rerun is None and following.meets(record, operands, values, params, self):
+            return
         chain, tape = self.active, self.tape
         if self.seen is not None:
             self.seen.met(record)
@@ -130,8 +135,7 @@ class PlainCode(Governor):
                 known = operand.ident
             if known is None:
                 if isinstance(value, np.ndarray):
-                    self.constant_site = record[-1]
-                    value = self.constant(value)  # noqa: PLW2901
+                    value = self.constant(value, record[-1])  # noqa: PLW2901
                 arguments.append(entries.operand(value))
                 continue
             if known < cut and operand is not rewritten:
@@ -168,9 +172,10 @@ class PlainCode(Governor):
         if self.active is not None and not self.active.replays:
             self.active.returned(name, handle)
 
-    def constant(self, value: Any) -> Any:
-        """The held copy of a plain array, one for each distinct content."""
+    def constant(self, value: Any, site: int) -> Any:
+        """The held copy of a plain array that is read there, one for each distinct content."""
         assert self.tape is not None
+        self.constant_site = site
         copy = self.tape.keep(value)
         if id(copy) not in self.constants:
             self.constants[id(copy)] = copy
@@ -231,7 +236,7 @@ class PlainCode(Governor):
     def _hold(self) -> None:
         """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
         chain, unmarked = self.active, self.unmarked
-        self.active, self.unmarked, self.marked = None, None, True
+        self.active, self.unmarked, self.following, self.marked = None, None, None, True
         if chain is not None:
             if chain.gauge is not None:
                 self.ledger.heard, chain.gauge.saves_all = chain.gauge.heard, True
@@ -277,10 +282,12 @@ class PlainCode(Governor):
         else:
             policy = policy.between
             store, gauge = Store(self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
+            snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
+            if self.marked and calls is None and self.seen is None:
+                entries = self.following = FollowedEntries(records=self.tape.records, reads=snapshots)
             self.active = PlainChain(
-                self.tape, store, n, self.repeatable, PlainSnapshots(store),
-                StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
-                threads=threads_in_force(threads), works=self.works, gauge=gauge,
+                self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
+                staging=staging_in_force(staging), threads=threads_in_force(threads), works=self.works, gauge=gauge,
             )  # fmt: skip
             if gauge is not None:
                 gauge.chain = self.active
@@ -298,7 +305,7 @@ class PlainCode(Governor):
                 self.refused = error.with_traceback(None)
             if self.active.gauge is not None:
                 self.active.gauge.ended()
-            replays, self.active, self.unmarked = self.active.replays, None, None
+            replays, self.active, self.unmarked, self.following = self.active.replays, None, None, None
             if replays:
                 self._note_constants()
 
@@ -362,37 +369,3 @@ class PlainCode(Governor):
                 "scan for the loop: they compute such arrays again and hold none"
             )
             self.noted.append(message)
-
-
-@define(eq=False)
-class Cutter:
-    """Where a program without marks is cut: where few bytes are live and enough was produced since the last cut to
-    be worth a snapshot."""
-
-    live_bytes: int = 0
-    produced: int = 0
-    recent: deque[int] = field(factory=lambda: deque(maxlen=8))
-    watched: dict[int, Any] = field(factory=dict)
-
-    def watch(self, handle: Any) -> None:
-        """Count a handle's bytes while it lives."""
-        nbytes = nbytes_of(handle._value) or 8
-        self.live_bytes += nbytes
-        self.produced += nbytes
-        key = id(handle)
-
-        def gone(_: Any) -> None:
-            self.live_bytes -= nbytes
-            self.watched.pop(key, None)
-
-        self.watched[key] = ref(handle, gone)
-
-    def wants_cut(self, records: int) -> bool:
-        """Whether to cut now, ``records`` after the last cut."""
-        self.recent.append(self.live_bytes)
-        if records < 2:
-            self.recent.clear()
-        if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
-            return False
-        self.produced = 0
-        return True

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.plain import pattern_shelf
-from pullback.plain.staged_patterns import StagedPatterns
+from pullback.patterns import pattern_shelf
+from pullback.patterns.staged_patterns import StagedPatterns
 
 N = 60
 X = np.linspace(0.3, 1.1, 5)

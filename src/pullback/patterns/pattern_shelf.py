@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import define
 
-from pullback.plain.pattern_stages import PatternStage
+from pullback.patterns.pattern_stages import PatternStage
 from pullback.replay.needs import StepNeeds
 from pullback.replay.step_entries import Pattern
 from pullback.staging.shelf import Recent

@@ -52,10 +52,11 @@ def route_of(needs: StepNeeds, inputs: Sequence[int], returned: tuple[int, ...],
         return None
     at = {k: n for n, k in enumerate(keys)}
     first = len(returned)
-    return Route(keys, length, _picking([at[k] for k in inputs]), _picking([first + pool[k] for k in wanted]), returned)
+    return Route(keys, length, picking([at[k] for k in inputs]), picking([first + pool[k] for k in wanted]), returned)
 
 
-def _picking(places: list[int]) -> Callable[[Any], tuple[Any, ...]]:
+def picking(places: list[int]) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes the values at these places."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda values: tuple(values[place] for place in places)

@@ -6,8 +6,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.backends.plans import Backend
-from pullback.plain.pattern_routes import Route, route_of
-from pullback.plain.pattern_statements import PatternStatements
+from pullback.patterns.pattern_routes import Route, route_of
+from pullback.patterns.pattern_statements import PatternStatements
 from pullback.replay.needs import StepNeeds
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant

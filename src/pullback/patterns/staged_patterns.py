@@ -5,6 +5,7 @@ The primitives are the library's own and depend on nothing but their operands, s
 compared with the first run.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from math import inf
@@ -17,9 +18,10 @@ from pullback.backends.plans import Backend
 from pullback.memory.in_force import STAGINGS
 from pullback.memory.ledger import Item, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
-from pullback.plain.pattern_routes import Route
-from pullback.plain.pattern_shelf import NOTHING, Known, known_of
-from pullback.plain.pattern_stages import (
+from pullback.patterns.alike import Alike
+from pullback.patterns.pattern_routes import Route
+from pullback.patterns.pattern_shelf import NOTHING, Known, known_of
+from pullback.patterns.pattern_stages import (
     PatternReverse,
     PatternStage,
     Seeded,
@@ -28,7 +30,7 @@ from pullback.plain.pattern_stages import (
     reverse_of_pattern,
     stage_of_pattern,
 )
-from pullback.plain.pattern_statements import inputs_of, statements_of
+from pullback.patterns.pattern_statements import inputs_of, statements_of
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
@@ -66,6 +68,10 @@ class StagedPatterns:
     """The step that was written down last: its records stand on the tape, too."""
     took: tuple[PatternStage | None, Any] = None, None
     """The stage that was found last, and the plain operands that it was found for."""
+    starts: list[int] = field(factory=list)
+    """The first of each steps of one kind in a row."""
+    alikes: dict[tuple[int, PatternStage], Alike] = field(factory=dict)
+    """These, by their number and stage."""
     learning: "Learning | None" = None
     """While a step is swept that no function reverses: what is learned of that."""
 
@@ -94,6 +100,29 @@ class StagedPatterns:
         if known.large and self.most_bytes < inf:
             known = NOTHING
         return known
+
+    def alike(self, step: int, values: dict[int, Any]) -> tuple[Alike, tuple[Any, ...]] | None:
+        """The steps of one kind in a row, among which is a step that starts with these values by id, and these as the
+        functions take them; None where no functions are for them."""
+        if not self.starts:
+            needs, cuts = self.needs.steps, self.entries.cuts
+            self.starts = [
+                k
+                for k, one in enumerate(needs)
+                if not k or one is not needs[k - 1] or cuts[k + 1] - cuts[k] != cuts[k] - cuts[k - 1]
+            ]
+        place = bisect_right(self.starts, step) - 1
+        for stage in self.known_of(step).stages:
+            alike = self.alikes.get((place, stage))
+            if alike is None and stage.route is not None:
+                first, stop = (*self.starts, len(self.needs.steps))[place : place + 2]
+                work = self.work(stage)
+                alike = Alike(self.entries, first, stop, self.known_of(step), stage, stage.route, work)
+                self.alikes[place, stage] = alike
+            state = None if alike is None or alike.closes is False else alike.state_of(values, step)
+            if alike is not None and state is not None:
+                return alike, state
+        return None
 
     def ident(self, coded: int, step: int) -> int:
         """The id of what stands so in the entries of a step."""
@@ -249,7 +278,7 @@ class StagedPatterns:
             self.lesson, found = None, lesson[1:]
         stage, slots = found
         if sweep.outer is None and sweep.told is None and not TRAPPED.get():
-            given = self._seeded(step, sweep, stage)
+            given = self.seeds_of(step, sweep, stage)
             if given is not None:
                 key, seeds = given
                 reverse = stage.reverses.get(key)
@@ -264,7 +293,7 @@ class StagedPatterns:
                     self.known_of(step).wanting = True
         return False
 
-    def _seeded(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
+    def seeds_of(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
         mine, around = cts[start:stop], [cts[ident] for ident in self.idents(stage.entering, step)]
