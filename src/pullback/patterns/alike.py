@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Sweep
@@ -18,16 +18,18 @@ Seeds = Callable[[int, Sweep, PatternStage], tuple[Seeded, list[Any]] | None]
 """Which cotangents there are when the turn of a step comes, and these."""
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Handed:
     """Cotangents on their way from one step to the one before it: in no sweep yet."""
 
     step: int
-    """The step that takes them."""
+    """The step that takes them; what stays of it is for that one, too."""
     alike: "Alike"
     key: Seeded
     reverse: PatternReverse
     seeds: Sequence[Any]
+    places: tuple[Any, ...]
+    """What the function works in."""
     clear_from: int
     """From this id on there are no others."""
     way: Callable[[Any], tuple[Any, ...]] | None
@@ -62,12 +64,15 @@ class Alike:
     """Whether no step has others."""
     lowest: int = field(init=False)
     """The lowest id that is read and counts from a step."""
+    places: tuple[Any, Any] = field(init=False)
+    """What the functions that advance and record work in."""
     closes: bool | None = field(init=False, default=None)
     """Whether what a step gives is of the kind that the next takes; None where none was run."""
 
     def __attrs_post_init__(self) -> None:
         self.operands = self.entries.patterns[self.first].operands
         self.plain = not any(self.entries.others[self.first : self.stop]) and self.stage.takes_constants(self.operands)
+        self.places = self.work.of(self.stage.advance), self.work.of(self.stage.record)
         self.lowest = min((k for k in self.stage.entering if k >= FAR), default=0)
 
     @property
@@ -98,8 +103,8 @@ class Alike:
 
     def advance(self, start: int, stop: int, state: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         """The step that is reached, and the state there."""
-        read, pick, generated = self.route.read, self.route.pick, self.stage.advance
-        function, (buffers, fresh), operands = generated.function, self.work.of(generated), self.operands
+        read, pick, function = self.route.read, self.route.pick, self.stage.advance.function
+        (buffers, fresh), operands = self.places[0], self.operands
         if self.closes and self.plain:
             for _ in range(start, stop):
                 (returned,) = function(read(state), operands, buffers, fresh)
@@ -124,8 +129,7 @@ class Alike:
         operands = self.operands if self.plain else self._operands_of(step)
         if operands is None:
             return None
-        record = self.stage.record
-        (slots,) = record.function(self.route.read(state), operands, *self.work.of(record))
+        (slots,) = self.stage.record.function(self.route.read(state), operands, *self.places[1])
         found: Sequence[Any] = slots
         return found
 
@@ -150,7 +154,7 @@ class Alike:
         if way is not None and step > self.first:
             least = max(0, self.entries.cuts[self.first] + self.lowest)
             clear = next((i + 1 for i in range(start - 1, least - 1, -1) if cts[i] is not None), least)
-        return Handed(step, self, key, reverse, seeds, clear, way, sure=False)
+        return Handed(step, self, key, reverse, seeds, self.work.of(reverse.generated), clear, way, sure=False)
 
     def _way(self, key: Seeded, reverse: PatternReverse, length: int) -> Callable[[Any], tuple[Any, ...]] | None:
         places, before, _ = key
@@ -163,12 +167,13 @@ class Alike:
     def reverse(self, step: int, slots: Sequence[Any], handed: Handed, one: Sweep) -> Handed | None:
         """Take cotangents back through a step: those for the step before, or the sweep has them."""
         reverse, way = handed.reverse, handed.way
-        (cts,) = reverse.generated.function(slots, handed.seeds, *self.work.of(reverse.generated))
+        (cts,) = reverse.generated.function(slots, handed.seeds, *handed.places)
         before = step - 1
         if way is not None and before >= self.first and self._clear(before, handed.clear_from):
             seeds = way(cts)
             if handed.sure or reverse.fits(seeds):
-                return Handed(before, self, handed.key, reverse, seeds, handed.clear_from, way, sure=True)
+                handed.step, handed.seeds, handed.sure = before, seeds, True
+                return handed
         for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
             one.cts[ident] = ct
             one.owned.discard(ident)

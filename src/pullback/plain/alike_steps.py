@@ -16,7 +16,6 @@ from pullback.memory.sweep import Sweep
 from pullback.patterns.alike import Alike, Handed
 from pullback.plain.plain_snapshots import PlainSnapshot
 from pullback.replay.replayer import Replayer
-from pullback.words.sniffs import quiet
 
 
 @define(eq=False)
@@ -68,8 +67,7 @@ class AlikeSteps:
         alike = self.alike
         if alike is not None:
             last = min(stop, alike.last)
-            with quiet():
-                self.at, self.state = alike.advance(start, last, self.state)
+            self.at, self.state = alike.advance(start, last, self.state)
             self.chain.ledger.ran(self.chain, start, self.at)
             if self.at == stop and alike.closes:
                 return stop
@@ -82,13 +80,14 @@ class AlikeSteps:
     def record_and_reverse(self, step: int) -> None:
         """Execute a step, and take the cotangents back through it."""
         alike, chain, ledger = self.alike, self.chain, self.chain.ledger
-        slots = None if alike is None or not self._repeats(step) else self._slots(alike, step)
+        slots = None if alike is None or not self._repeats(step) else alike.slots(step, self.state)
         if alike is None or slots is None:
             self._put_back()
             self._hand_back()
             chain.record(step)
             chain.reverse(step)
             return
+        ledger.ran(chain, step, step + 1)
         if chain.entered:
             chain.entered.pop(step + 1, None)
         items: list[Item] = []
@@ -105,16 +104,8 @@ class AlikeSteps:
             self._put_back()
             chain.reverse(step)
             return
-        with quiet():
-            self.handed = alike.reverse(step, slots, handed, self.one)
+        self.handed = alike.reverse(step, slots, handed, self.one)
         ledger.reversed_one(items)
-
-    def _slots(self, alike: Alike, step: int) -> Any:
-        with quiet():
-            slots = alike.slots(step, self.state)
-        if slots is not None:
-            self.chain.ledger.ran(self.chain, step, step + 1)
-        return slots
 
     def _repeats(self, step: int) -> bool:
         """Whether it need not be compared what enters a step."""
@@ -139,7 +130,8 @@ class AlikeSteps:
             chain.save(kind, step, tier)
             return
         snapshot = PlainSnapshot(chain.cuts[step], alike.values(step, self.state))
-        snapshot.book()
+        if chain.ledger.heard:
+            snapshot.book()
         chain.store.put(kind, step, tier, snapshot)
         self.states[step] = alike, self.state
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from pullback.memory.executor import run_reverse
 from pullback.recording.traps import TRAPPED
+from pullback.words.sniffs import quiet
 
 FEWEST = 24
 """Steps of one kind from which functions for them pay."""
@@ -32,5 +33,6 @@ def run_back(chain: Any) -> None:
     from pullback.plain.alike_steps import AlikeSteps  # noqa: PLC0415 - as above
 
     alike = AlikeSteps(chain, one)
-    run_reverse(chain.schedule, chain.machine, alike)
+    with quiet():
+        run_reverse(chain.schedule, chain.machine, alike)
     alike.end()
