@@ -10,7 +10,9 @@ from pullback.memory.sweep import Sweep
 from pullback.patterns.pattern_routes import Route, picking
 from pullback.patterns.pattern_shelf import Known
 from pullback.patterns.pattern_stages import PatternReverse, PatternStage, Seeded
+from pullback.replay.needs import Needs
 from pullback.replay.step_entries import FAR, StepEntries
+from pullback.staging.generated import Generated
 from pullback.staging.stages import slot_items
 from pullback.staging.workspaces import Workspace
 
@@ -28,14 +30,20 @@ class Handed:
     key: Seeded
     reverse: PatternReverse
     seeds: Sequence[Any]
-    places: tuple[Any, ...]
-    """What the function works in."""
     clear_from: int
     """From this id on there are no others."""
     way: Callable[[Any], tuple[Any, ...]] | None
     """Picks those for the step before, of what the function gives; None where it takes others."""
-    sure: bool
+    sure: bool = False
     """Whether what was picked so has been of the right kind once."""
+    function: Callable[..., Any] = field(init=False)
+    """The reverse of a step: of one that has been handed its cotangents, one that may write to these."""
+    places: tuple[Any, ...] = field(init=False)
+    """What it works in."""
+
+    def takes(self, generated: Generated) -> None:
+        """The next step is reversed by this."""
+        self.function, self.places = generated.function, self.alike.work.of(generated)
 
     def back(self, one: Sweep) -> None:
         """The sweep has them."""
@@ -52,6 +60,7 @@ class Alike:
     """The steps from ``first`` on, before ``stop``: after each the same is needed, and all are of one length."""
 
     entries: StepEntries
+    needs: Needs
     first: int
     stop: int
     known: Known
@@ -87,8 +96,13 @@ class Alike:
 
     def state_of(self, values: dict[int, Any], step: int) -> tuple[Any, ...] | None:
         """What enters a step, of values by id; None where it is not for these functions."""
-        state = tuple(map(values.get, self.idents(self.route.keys, step)))
-        if len(values) != len(state) or any(x is None for x in state):
+        idents = self.idents(self.route.keys, step)
+        state = tuple(map(values.get, idents))
+        if any(x is None for x in state):
+            return None
+        if len(values) > len(state) and any(
+            self.needs.reads_from(step, i, self.entries) for i in {*values} - {*idents}
+        ):
             return None
         return state if self.stage.takes(self.route.read(state)) else None
 
@@ -150,29 +164,25 @@ class Alike:
         cts[start:stop] = [None] * (stop - start)
         for ident in self.idents(key[1], step):
             cts[ident] = None
-        way, clear = self._way(key, reverse, stop - start), start
+        way, clear = None if reverse.way is None else picking(reverse.way), start
         if way is not None and step > self.first:
             least = max(0, self.entries.cuts[self.first] + self.lowest)
             clear = next((i + 1 for i in range(start - 1, least - 1, -1) if cts[i] is not None), least)
-        return Handed(step, self, key, reverse, seeds, self.work.of(reverse.generated), clear, way, sure=False)
-
-    def _way(self, key: Seeded, reverse: PatternReverse, length: int) -> Callable[[Any], tuple[Any, ...]] | None:
-        places, before, _ = key
-        at = {k if k < FAR else k + length: n for n, k in enumerate(reverse.gives)}
-        own, around = sorted(k for k in at if k >= 0), [k for k in self.stage.entering if k in at]
-        if (*own,) != places or (*around,) != before or len(own) + len(around) != len(at):
-            return None
-        return picking([at[k] for k in (*own, *around)])
+        handed = Handed(step, self, key, reverse, seeds, clear, way)
+        handed.takes(reverse.generated)
+        return handed
 
     def reverse(self, step: int, slots: Sequence[Any], handed: Handed, one: Sweep) -> Handed | None:
         """Take cotangents back through a step: those for the step before, or the sweep has them."""
-        reverse, way = handed.reverse, handed.way
-        (cts,) = reverse.generated.function(slots, handed.seeds, *handed.places)
-        before = step - 1
+        reverse, way, before = handed.reverse, handed.way, step - 1
+        (cts,) = handed.function(slots, handed.seeds, *handed.places)
         if way is not None and before >= self.first and self._clear(before, handed.clear_from):
             seeds = way(cts)
             if handed.sure or reverse.fits(seeds):
-                handed.step, handed.seeds, handed.sure = before, seeds, True
+                handed.step, handed.seeds = before, seeds
+                if not handed.sure:
+                    handed.takes(reverse.own or reverse.generated)
+                    handed.sure = True
                 return handed
         for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
             one.cts[ident] = ct

@@ -8,6 +8,7 @@ from pullback.patterns.pattern_stages import PatternStage
 from pullback.replay.needs import StepNeeds
 from pullback.replay.step_entries import Pattern
 from pullback.staging.shelf import Recent
+from pullback.staging.symbols import Program
 from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
@@ -27,6 +28,8 @@ class Known:
     """Whether one of them held more than a step may that is written down by itself."""
     lessons: int = 0
     """How often such a step was written down."""
+    felt: bool = False
+    """Whether it is written down from all values that it computes (``staging.symbols.Program``)."""
     wanting: bool = False
     """Whether a step has met cotangents for which there is no reverse."""
     why: str = ""
@@ -37,9 +40,14 @@ class Known:
         """Whether no more is learned."""
         return self.lessons >= MOST_LESSONS
 
-    def failed(self, error: Exception) -> None:
-        """These steps cannot be written down."""
-        self.lessons, self.why = MOST_LESSONS, str(error) or type(error).__name__
+    def failed(self, error: Exception, program: Program, stage: PatternStage | None = None) -> None:
+        """These steps cannot be written down, or only from all values that the next of them computes: then a ``stage``
+        that was made without goes."""
+        if program.unfelt:
+            self.felt = True
+            self.stages = tuple(other for other in self.stages if other is not stage)
+        else:
+            self.lessons, self.why = MOST_LESSONS, str(error) or type(error).__name__
 
     def add(self, stage: PatternStage) -> None:
         """Another stage."""

@@ -30,20 +30,22 @@ from pullback.patterns.pattern_stages import (
     reverse_of_pattern,
     stage_of_pattern,
 )
-from pullback.patterns.pattern_statements import inputs_of, statements_of
+from pullback.patterns.pattern_statements import PatternStatements, inputs_of, statements_of
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
 from pullback.replay.step_entries import FAR, StepEntries
+from pullback.staging.generated import Generated
 from pullback.staging.recorded_steps import require_equal
 from pullback.staging.stages import slot_items, with_kernels
+from pullback.staging.symbols import Program
 from pullback.staging.workspaces import Workspace, work_of
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
-MOST_BYTES = 2 * 2**20
-"""Bytes of what enters such a step and of what its records hold: functions are made from copies of all values."""
+MOST_BYTES = 64 * 2**20
+"""Bytes of what enters such a step and of what its records hold: functions are made from copies of these."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
 
 
@@ -117,7 +119,7 @@ class StagedPatterns:
             if alike is None and stage.route is not None:
                 first, stop = (*self.starts, len(self.needs.steps))[place : place + 2]
                 work = self.work(stage)
-                alike = Alike(self.entries, first, stop, self.known_of(step), stage, stage.route, work)
+                alike = Alike(self.entries, self.needs, first, stop, self.known_of(step), stage, stage.route, work)
                 self.alikes[place, stage] = alike
             state = None if alike is None or alike.closes is False else alike.state_of(values, step)
             if alike is not None and state is not None:
@@ -247,15 +249,11 @@ class StagedPatterns:
             self.known[needs], known.large = NOTHING, True
             return
         known.lessons += 1
-        pattern, operands = self.entries.patterns[step], self.entries.operands_of(step)
+        program = Program(felt=known.felt)
         try:
-            made = statements_of(pattern, needs, entering, operands, records)
-            stage, drafts = stage_of_pattern(made, needs, stop - start, entering, operands)
-            slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], Workspace())
-            if self.backend is not None:
-                stage.take_kernels(drafts, self.backend, given_to(made))
+            stage, slots, made = self._made(step, entering, env, records, program)
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: no stage is made of it
-            known.failed(error)
+            known.failed(error, program)
             return
         for other in known.stages:
             if (other.kinds, other.operands, other.record.text) == (stage.kinds, stage.operands, stage.record.text):
@@ -265,6 +263,18 @@ class StagedPatterns:
             known.add(stage)
         stage.made = made
         self.lesson = step, stage, slots
+
+    def _made(
+        self, step: int, entering: dict[int, Any], env: dict[int, Any], records: list[Any], program: Program
+    ) -> tuple[PatternStage, Sequence[Any], PatternStatements]:
+        """The stage of a step, its slots, and what a reverse is made of."""
+        needs, start, operands = self.needs.steps[step], self.entries.cuts[step], self.entries.operands_of(step)
+        made = statements_of(self.entries.patterns[step], needs, entering, operands, records, program)
+        stage, drafts = stage_of_pattern(made, needs, len(records), entering, operands)
+        slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], Workspace())
+        if self.backend is not None:
+            stage.take_kernels(drafts, self.backend, given_to(made))
+        return stage, slots, made
 
     # The reverse.
     def reverse(self, step: int, sweep: Sweep) -> bool:
@@ -354,18 +364,27 @@ class Learning:
         if made is None:
             return
         try:
-            reverse, draft = reverse_of_pattern(stage, made, self.key, self.seeds)
-            with quiet():
-                (cts,) = reverse.generated.function(self.slots, self.seeds, *Workspace().of(reverse.generated))
+            reverse, drafts = reverse_of_pattern(stage, made, self.key, self.seeds)
             swept = [(k, sweep.cts[patterns.ident(k, self.step)]) for k in stage.entering]
-            require_equal(cts, [ct for _, ct in swept if ct is not None], "the cotangents")
             require_equal(reverse.gives, [k for k, ct in swept if ct is not None], "what gets a cotangent")
+            wanted, work = [ct for _, ct in swept if ct is not None], Workspace()
+            self._require(reverse.generated, self.seeds, wanted, work)
+            if reverse.own is not None:
+                self._require(reverse.own, list(map(faithful_copy, self.seeds)), wanted, work)
             if patterns.backend is not None:
                 given = self.slots, self.seeds
-                reverse.generated, why = with_kernels(draft, reverse.generated, patterns.backend, given)
+                reverse.generated, why = with_kernels(drafts[0], reverse.generated, patterns.backend, given)
                 stage.notes += [why] if why else []
+                if reverse.own is not None:
+                    reverse.own, _ = with_kernels(drafts[1], reverse.own, patterns.backend, given)
         except Exception as error:  # noqa: BLE001 - as in learning the forward
-            known.failed(error)
+            known.failed(error, made.program, stage)
             return
         stage.reverses[self.key] = reverse
         known.wanting = False
+
+    def _require(self, generated: Generated, seeds: list[Any], wanted: list[Any], work: Workspace) -> None:
+        """Raise :class:`NotStageableError` where a function gives other cotangents than those of the sweep."""
+        with quiet():
+            (cts,) = generated.function(self.slots, seeds, *work.of(generated))
+        require_equal(cts, wanted, "the cotangents")

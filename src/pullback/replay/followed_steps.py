@@ -15,6 +15,8 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import Ident
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_entries import AROUND, FAR, Entry, Operand, Pattern, StepEntries
+from pullback.rules.forms import Form
+from pullback.rules.rule_names import positions
 from pullback.words.sameness import same_content
 
 
@@ -40,8 +42,9 @@ class Told(NamedTuple):
     before: tuple[tuple[int, int, bool, int], ...]
     """Those from before it: the same, whether it is far, so that the id is its own, and the place among the operands;
     -1 where it is written and not read."""
-    plain: tuple[tuple[int, int, Any], ...]
-    """The plain operands: place among the operands and in the step, and what it was in the first."""
+    plain: tuple[tuple[int, int, Any, int], ...]
+    """The plain operands: place among the operands and in the step, what it was in the first, and the place in the
+    record where a held copy of it is, too; else 0."""
     entry: Entry
 
 
@@ -103,11 +106,13 @@ class FollowedEntries(StepEntries):
         for place, ident, far, _ in before:
             if record[place] != (ident if far else start + ident):
                 return self.leave()
-        for k, place, wanted in plain:
+        for k, place, wanted, held in plain:
             operand = operands[k]
             if operand is not wanted:
                 if isinstance(operand, Handle | Ident):
                     return self.leave()
+                if held and record[held] is wanted:  # the copy that is held of it
+                    continue
                 value = values[k]
                 if isinstance(value, np.ndarray):
                     value = governor.constant(value, record[-1])
@@ -126,7 +131,7 @@ class FollowedEntries(StepEntries):
         if told is not NOTHING:
             met = [one for one in told[:at] if one is not None]
             self.open = [one.entry for one in met]
-            self.operands = [value for one in met for _, _, value in one.plain]
+            self.operands = [value for one in met for _, _, value, _ in one.plain]
             for place, value in self.differ:
                 if place < len(self.operands):  # else of the record that is told again
                     self.operands[place] = value
@@ -161,7 +166,12 @@ def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
             if type(argument) is Operand:
                 if k in form.active:
                     return None
-                plain.append((k, argument.place, pattern.operands[argument.place]))
+                plain.append((
+                    k,
+                    argument.place,
+                    pattern.operands[argument.place],
+                    _held(form, k, len(entry.arguments)),
+                ))
                 continue
             if k not in form.active:
                 return None
@@ -178,3 +188,11 @@ def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
         site = entry.skeleton[-1] if entry.short else None
         table.append(Told(opcode, site, tuple(own), tuple(before), tuple(plain), entry))
     return (*table, None), lowest
+
+
+def _held(form: Form, k: int, arity: int) -> int:
+    """The place in a record where a plain operand is held; 0 where it is not."""
+    for n, name in enumerate(form.saved, 1 + len(form.active)):
+        if [*positions(form.primitive, name, arity)] == [k]:
+            return n
+    return 0
