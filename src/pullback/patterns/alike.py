@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
 from pullback.memory.ledger import Item
@@ -10,9 +11,9 @@ from pullback.memory.sweep import Sweep
 from pullback.patterns.pattern_routes import Route, picking
 from pullback.patterns.pattern_shelf import Known
 from pullback.patterns.pattern_stages import PatternReverse, PatternStage, Seeded
+from pullback.recording.copies import faithful_copy
 from pullback.replay.needs import Needs
 from pullback.replay.step_entries import FAR, StepEntries
-from pullback.staging.generated import Generated
 from pullback.staging.stages import slot_items
 from pullback.staging.workspaces import Workspace
 
@@ -30,20 +31,15 @@ class Handed:
     key: Seeded
     reverse: PatternReverse
     seeds: Sequence[Any]
+    function: Callable[..., Any]
+    places: tuple[Any, ...]
+    """What it works in."""
     clear_from: int
     """From this id on there are no others."""
     way: Callable[[Any], tuple[Any, ...]] | None
     """Picks those for the step before, of what the function gives; None where it takes others."""
     sure: bool = False
     """Whether what was picked so has been of the right kind once."""
-    function: Callable[..., Any] = field(init=False)
-    """The reverse of a step: of one that has been handed its cotangents, one that may write to these."""
-    places: tuple[Any, ...] = field(init=False)
-    """What it works in."""
-
-    def takes(self, generated: Generated) -> None:
-        """The next step is reversed by this."""
-        self.function, self.places = generated.function, self.alike.work.of(generated)
 
     def back(self, one: Sweep) -> None:
         """The sweep has them."""
@@ -168,9 +164,10 @@ class Alike:
         if way is not None and step > self.first:
             least = max(0, self.entries.cuts[self.first] + self.lowest)
             clear = next((i + 1 for i in range(start - 1, least - 1, -1) if cts[i] is not None), least)
-        handed = Handed(step, self, key, reverse, seeds, clear, way)
-        handed.takes(reverse.generated)
-        return handed
+        generated = reverse.own or reverse.generated
+        if reverse.own is not None:  # it may write to them
+            seeds = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+        return Handed(step, self, key, reverse, seeds, generated.function, self.work.of(generated), clear, way)
 
     def reverse(self, step: int, slots: Sequence[Any], handed: Handed, one: Sweep) -> Handed | None:
         """Take cotangents back through a step: those for the step before, or the sweep has them."""
@@ -179,10 +176,7 @@ class Alike:
         if way is not None and before >= self.first and self._clear(before, handed.clear_from):
             seeds = way(cts)
             if handed.sure or reverse.fits(seeds):
-                handed.step, handed.seeds = before, seeds
-                if not handed.sure:
-                    handed.takes(reverse.own or reverse.generated)
-                    handed.sure = True
+                handed.step, handed.seeds, handed.sure = before, seeds, True
                 return handed
         for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
             one.cts[ident] = ct

@@ -26,6 +26,10 @@ class Known:
     """One for each kind of values that entered."""
     large: bool = False
     """Whether one of them held more than a step may that is written down by itself."""
+    takes_bytes: int = 0
+    """What it takes to make functions of large steps, where that waits."""
+    waited: int = 0
+    """How many steps it has waited."""
     lessons: int = 0
     """How often such a step was written down."""
     felt: bool = False

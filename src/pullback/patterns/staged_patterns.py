@@ -16,9 +16,10 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend
 from pullback.memory.in_force import STAGINGS
-from pullback.memory.ledger import Item, nbytes_of, record_items
+from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
 from pullback.patterns.alike import Alike
+from pullback.patterns.learned_reverses import Learning
 from pullback.patterns.pattern_routes import Route
 from pullback.patterns.pattern_shelf import NOTHING, Known, known_of
 from pullback.patterns.pattern_stages import (
@@ -27,7 +28,6 @@ from pullback.patterns.pattern_stages import (
     Seeded,
     checked_slots,
     given_to,
-    reverse_of_pattern,
     stage_of_pattern,
 )
 from pullback.patterns.pattern_statements import PatternStatements, inputs_of, statements_of
@@ -36,9 +36,7 @@ from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
 from pullback.replay.step_entries import FAR, StepEntries
-from pullback.staging.generated import Generated
-from pullback.staging.recorded_steps import require_equal
-from pullback.staging.stages import slot_items, with_kernels
+from pullback.staging.stages import slot_items
 from pullback.staging.symbols import Program
 from pullback.staging.workspaces import Workspace, work_of
 from pullback.words.plugins import backend
@@ -46,6 +44,12 @@ from pullback.words.sniffs import quiet
 
 MOST_BYTES = 64 * 2**20
 """Bytes of what enters such a step and of what its records hold: functions are made from copies of these."""
+LARGE = 2 * 2**20
+"""From so many on, functions are made when as much has been let go of as that takes."""
+TIMES = 2
+"""How much of these it takes: copies of what enters, what the functions give, and what they work in."""
+MOST_WAITS = 24
+"""Steps that are executed from their entries until then."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
 
 
@@ -74,7 +78,7 @@ class StagedPatterns:
     """The first of each steps of one kind in a row."""
     alikes: dict[tuple[int, PatternStage], Alike] = field(factory=dict)
     """These, by their number and stage."""
-    learning: "Learning | None" = None
+    learning: Learning | None = None
     """While a step is swept that no function reverses: what is learned of that."""
 
     def __attrs_post_init__(self) -> None:
@@ -231,7 +235,8 @@ class StagedPatterns:
     def entering(self, step: int, env: dict[int, Any]) -> dict[int, Any] | None:
         """Copies of what enters a step that is about to be executed from its entries, as it stands in these; None where
         it is not to be written down."""
-        if self.known_of(step).over or TRAPPED.get():
+        known = self.known_of(step)
+        if known.over or TRAPPED.get() or (known.takes_bytes and not self._has_room(known)):
             return None
         pattern = self.entries.patterns[step]
         found = {k: env[self.ident(k, step)] for k in inputs_of(pattern) if self.ident(k, step) in env}
@@ -248,6 +253,10 @@ class StagedPatterns:
         if held > self.most_bytes:
             self.known[needs], known.large = NOTHING, True
             return
+        if held > LARGE and not known.takes_bytes:
+            known.takes_bytes = TIMES * held
+            if not self._has_room(known):
+                return
         known.lessons += 1
         program = Program(felt=known.felt)
         try:
@@ -264,6 +273,13 @@ class StagedPatterns:
         stage.made = made
         self.lesson = step, stage, slots
 
+    def _has_room(self, known: Known) -> bool:
+        """Whether so much has been let go of, in this run, as making functions of large steps takes; or it is not worth
+        waiting for that any more."""
+        ledger: Ledger = self.tape.ledger
+        known.waited += 1
+        return known.waited > MOST_WAITS or ledger.peak_bytes - ledger.total >= known.takes_bytes
+
     def _made(
         self, step: int, entering: dict[int, Any], env: dict[int, Any], records: list[Any], program: Program
     ) -> tuple[PatternStage, Sequence[Any], PatternStatements]:
@@ -271,7 +287,7 @@ class StagedPatterns:
         needs, start, operands = self.needs.steps[step], self.entries.cuts[step], self.entries.operands_of(step)
         made = statements_of(self.entries.patterns[step], needs, entering, operands, records, program)
         stage, drafts = stage_of_pattern(made, needs, len(records), entering, operands)
-        slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], Workspace())
+        slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], self.work(stage))
         if self.backend is not None:
             stage.take_kernels(drafts, self.backend, given_to(made))
         return stage, slots, made
@@ -343,48 +359,3 @@ def staged_patterns(
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
     return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works, threads)
-
-
-@define(eq=False)
-class Learning:
-    """A step that is swept, of whose reverse a function is to be made."""
-
-    patterns: StagedPatterns
-    step: int
-    stage: PatternStage
-    slots: Sequence[Any]
-    key: Seeded
-    seeds: list[Any]
-
-    def swept(self, sweep: Sweep) -> None:
-        """The step was swept: the function is kept if it gives the same."""
-        stage, patterns = self.stage, self.patterns
-        known = patterns.known_of(self.step)
-        made, stage.made = stage.made, None
-        if made is None:
-            return
-        try:
-            reverse, drafts = reverse_of_pattern(stage, made, self.key, self.seeds)
-            swept = [(k, sweep.cts[patterns.ident(k, self.step)]) for k in stage.entering]
-            require_equal(reverse.gives, [k for k, ct in swept if ct is not None], "what gets a cotangent")
-            wanted, work = [ct for _, ct in swept if ct is not None], Workspace()
-            self._require(reverse.generated, self.seeds, wanted, work)
-            if reverse.own is not None:
-                self._require(reverse.own, list(map(faithful_copy, self.seeds)), wanted, work)
-            if patterns.backend is not None:
-                given = self.slots, self.seeds
-                reverse.generated, why = with_kernels(drafts[0], reverse.generated, patterns.backend, given)
-                stage.notes += [why] if why else []
-                if reverse.own is not None:
-                    reverse.own, _ = with_kernels(drafts[1], reverse.own, patterns.backend, given)
-        except Exception as error:  # noqa: BLE001 - as in learning the forward
-            known.failed(error, made.program, stage)
-            return
-        stage.reverses[self.key] = reverse
-        known.wanting = False
-
-    def _require(self, generated: Generated, seeds: list[Any], wanted: list[Any], work: Workspace) -> None:
-        """Raise :class:`NotStageableError` where a function gives other cotangents than those of the sweep."""
-        with quiet():
-            (cts,) = generated.function(self.slots, seeds, *work.of(generated))
-        require_equal(cts, wanted, "the cotangents")
