@@ -50,6 +50,8 @@ TIMES = 2
 """How much of these it takes: copies of what enters, what the functions give, and what they work in."""
 MOST_WAITS = 24
 """Steps that are executed from their entries until then."""
+FEWEST_ALIKE = 4
+"""Steps of one kind in a row that are carried out as such."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
 
 
@@ -77,7 +79,7 @@ class StagedPatterns:
     starts: list[int] = field(factory=list)
     """The first of each steps of one kind in a row."""
     alikes: dict[tuple[int, PatternStage], Alike] = field(factory=dict)
-    """These, by their number and stage."""
+    """These, by the first and the stage."""
     learning: Learning | None = None
     """While a step is swept that no function reverses: what is learned of that."""
 
@@ -110,25 +112,31 @@ class StagedPatterns:
     def alike(self, step: int, values: dict[int, Any]) -> tuple[Alike, tuple[Any, ...]] | None:
         """The steps of one kind in a row, among which is a step that starts with these values by id, and these as the
         functions take them; None where no functions are for them."""
+        first, stop = self.row_of(step)
+        if stop - step < FEWEST_ALIKE:
+            return None
+        for stage in self.known_of(step).stages:
+            alike = self.alikes.get((first, stage))
+            if alike is None and stage.route is not None:
+                work, known = self.work(stage), self.known_of(step)
+                alike = Alike(self.entries, self.needs, first, stop, known, stage, stage.route, work)
+                self.alikes[first, stage] = alike
+            state = None if alike is None or alike.closes is False else alike.state_of(values, step)
+            if alike is not None and state is not None:
+                return alike, state
+        return None
+
+    def row_of(self, step: int) -> tuple[int, int]:
+        """The steps of one kind in a row among which a step is: the first, and the one after the last."""
+        needs, cuts = self.needs.steps, self.entries.cuts
         if not self.starts:
-            needs, cuts = self.needs.steps, self.entries.cuts
             self.starts = [
                 k
                 for k, one in enumerate(needs)
                 if not k or one is not needs[k - 1] or cuts[k + 1] - cuts[k] != cuts[k] - cuts[k - 1]
             ]
-        place = bisect_right(self.starts, step) - 1
-        for stage in self.known_of(step).stages:
-            alike = self.alikes.get((place, stage))
-            if alike is None and stage.route is not None:
-                first, stop = (*self.starts, len(self.needs.steps))[place : place + 2]
-                work = self.work(stage)
-                alike = Alike(self.entries, self.needs, first, stop, self.known_of(step), stage, stage.route, work)
-                self.alikes[place, stage] = alike
-            state = None if alike is None or alike.closes is False else alike.state_of(values, step)
-            if alike is not None and state is not None:
-                return alike, state
-        return None
+        place = bisect_right(self.starts, step)
+        return self.starts[place - 1], self.starts[place] if place < len(self.starts) else len(needs)
 
     def ident(self, coded: int, step: int) -> int:
         """The id of what stands so in the entries of a step."""

@@ -57,24 +57,33 @@ class AlikeSteps:
         chain = self.chain
         if not isinstance(chain.store.tier(MEMORY), ByReference):
             return None
-        found: tuple[Alike, tuple[Any, ...]] | None = chain.staged.alike(
-            step, chain.store.get("state", step, MEMORY).values
-        )
+        values = chain.store.get("state", step, MEMORY).values
+        found: tuple[Alike, tuple[Any, ...]] | None = chain.staged.alike(step, values)
         return found
+
+    def _enter(self, step: int) -> None:
+        """The chain has reached a step: it may be one of many."""
+        found = self.chain.staged.alike(step, self.chain.replayer.env)
+        if found is not None:
+            self.alike, self.state = found
+            self.at = step
 
     def advance(self, start: int, stop: int) -> int:
         """Compute states alone."""
-        alike = self.alike
-        if alike is not None:
-            last = min(stop, alike.last)
-            self.at, self.state = alike.advance(start, last, self.state)
-            self.chain.ledger.ran(self.chain, start, self.at)
-            if self.at == stop and alike.closes:
-                return stop
-            self._put_back()
-        at = start if alike is None else self.at
-        if at < stop:
-            self.chain.advance(at, stop)
+        at, chain = start, self.chain
+        while at < stop:
+            alike = self.alike
+            if alike is not None:
+                self.at, self.state = alike.advance(at, min(stop, alike.last), self.state)
+                chain.ledger.ran(chain, at, self.at)
+                at = self.at
+                if at == stop and alike.closes is not False:
+                    return stop
+                self._put_back()
+            if at < stop:
+                before, at = at, min(stop, chain.staged.row_of(at)[1])
+                chain.advance(before, at)
+            self._enter(at)
         return stop
 
     def record_and_reverse(self, step: int) -> None:

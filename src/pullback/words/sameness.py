@@ -50,7 +50,8 @@ def same_content(a: Any, b: Any) -> bool:
     if issubclass(kind, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if kind.__module__.startswith("pullback.") and hasattr(kind, "__attrs_attrs__"):
-        parts_of = _parts_of(kind)
+        ours: Any = kind
+        parts_of = _parts_of(ours)
         return same_parts(parts_of(a), parts_of(b))
     return False
 
