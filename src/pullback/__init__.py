@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pullback.choosing.budget_pool import BudgetPool
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
-    from pullback.inspect.profile_table import profile
+    from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
@@ -117,7 +117,7 @@ else:
         "odeint": "pullback.solving.ode_solver",
         "pareto": "pullback.planning.measured_curves",
         "plan": "pullback.planning.plans",
-        "profile": "pullback.inspect.profile_table",
+        "profile": "pullback.inspect.profile_runs",
         "ravel": "pullback.solving.structures_as_vectors",
         "record": "pullback.inspect.graph_of_tape",
         "resume": "pullback.resuming.sessions",

@@ -12,7 +12,8 @@ import pullback as pb
 from pullback.commands.command_line_inputs import load_function
 from pullback.inspect import profile_measurements as measuring
 from pullback.inspect.profile_measurements import peak_rss
-from pullback.inspect.profile_table import Profile, Row, profile
+from pullback.inspect.profile_runs import profile
+from pullback.inspect.profile_table import Profile, Row
 from pullback.inspect.seconds import Phases
 from pullback.watching.phases import Spent
 from pullback.words.errors import PullbackError, StructureError

@@ -61,6 +61,9 @@ def program(body, n, form):
         elif form == "dict":
             s = pb.fori_loop(0, n, lambda k, s: dict(zip("ab", body(s["a"], s["b"], c), strict=True)), {"a": u, "b": v})
             u, v = s["a"], s["b"]
+        elif form == "checkpoint":
+            for _ in range(n):
+                u, v = pb.checkpoint(body)(u, v, c)
         else:
             for _ in pb.steps(n if form == "steps" else iter(range(n))):
                 u, v = body(u, v, c)
@@ -98,7 +101,7 @@ def assert_binds(parts, n, form, arrays, staging, dtype="float64"):
 drawn = given(
     parts=st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=5),
     n=st.integers(1, 30),
-    form=st.sampled_from(["fori", "scan", "while", "outputs", "dict", "steps", "iterator"]),
+    form=st.sampled_from(["fori", "scan", "while", "outputs", "dict", "steps", "iterator", "checkpoint"]),
     arrays=st.integers(12, 120),
     staging=st.sampled_from(["auto", "off"]),
     dtype=st.sampled_from(["float64", "float64", "float32", "complex128"]),

@@ -130,6 +130,9 @@ _KEYS: dict[str, Callable[[Row], str]] = {
     "loop": lambda row: row.loop or "(no loop)",
 }
 
+GROUPS = tuple(_KEYS)
+"""What a table is grouped by."""
+
 
 @frozen(repr=False)
 class Saved:

@@ -1,5 +1,6 @@
 """How a chain of steps ends otherwise than by its schedule: it is held whole, or left by ``break`` before the length
-that its policy has planned for, when that policy cannot be told a length late."""
+that its policy has planned for, when that policy cannot be told a length late; and how code between loops ends, where a
+number of bytes is over all."""
 
 from typing import Any
 
@@ -10,6 +11,7 @@ from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.replay.replayer import Replayer
+from pullback.words.errors import BudgetError
 
 
 def hold_whole(chain: Any) -> None:
@@ -63,3 +65,56 @@ def _keep_all(chain: Any, n: int) -> None:
         elif type(action) is EndForward:
             break
     chain.work = n - 1
+
+
+def end_stretch(governor: Any) -> None:
+    """The code before, between or after loops that is under way ends here: it becomes save-all where nothing of it had
+    to be given up."""
+    chain = governor.active
+    if chain is not governor.unmarked:
+        return
+    if governor.refused is not None:  # the figure of what came before is the one to tell
+        chain.ended = True
+        raise governor.refused
+    try:
+        if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
+            governor.end()  # some of its steps hold nothing
+            return
+        if governor.marked:
+            _require_room(chain)
+    except Exception:
+        chain.ended = True
+        raise
+    governor.hold()
+
+
+def require_held(governor: Any) -> None:
+    """A checkpoint under a policy of its own has ended. Raises :class:`BudgetError` where what is held exceeds the
+    bytes."""
+    ledger, policy = governor.ledger, governor.policy
+    held = ledger.total + sum(ledger.plain_bytes(governor.tape.records).values())
+    if held > policy.room:
+        raise BudgetError(
+            f"{policy!r} is too little for a checkpoint that goes by a policy of its own: {held:,} bytes are held when "
+            f"it has ended. Allow at least {held:,} bytes, or give the checkpoint no policy.",
+            held,
+        )
+
+
+def _require_room(chain: Any) -> None:
+    """What is held when the trace ends, and the cotangents of the stretch, have room: loops before it give up what they
+    can. Raises :class:`BudgetError`."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - as above
+
+    lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
+    if lifetimes is None:  # its plan has seen to that
+        return
+    needed, limit = lifetimes.needed(records, chain.cuts[0]).back, chain.policy.room
+    make_room(ledger, limit, records, needed)
+    least = needed + ledger.total + sum(ledger.plain_bytes(records).values())
+    if least > limit:
+        raise BudgetError(
+            f"{chain.policy!r} is too little for what follows the last loop: with what is held before it, it takes "
+            f"{least:,} bytes. Allow at least {least:,} bytes.",
+            least,
+        )

@@ -53,8 +53,7 @@ class PlainChain:
     sweeps: list[Sweep] = field(factory=list)  # during a reverse pass: for each seed its sweep
     verifies: bool = True
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
-    staging: str = "off"
-    """How steps that repeat are executed again, as in ``using``."""
+    staging: str = "off"  # how steps that repeat are executed again, as in ``using``
     works: dict[Any, Any] = field(factory=dict)  # what functions work in, by stage: of all chains of a trace
     threads: int = 1
     staged: Any = None
@@ -63,6 +62,7 @@ class PlainChain:
     seen: set[int] = field(factory=set)  # the ``id`` of the patterns whose sizes are known
     known: set[Any] = field(factory=set)  # the buffers from before the steps that all of them read
     drawn_at: int = -1  # the newest step when the schedule was drawn
+    freed: int = 0  # bytes that loops before it have given up since
     ended: bool = False
     fresh: bool = True
     gauge: Any = None
@@ -339,10 +339,9 @@ class PlainChain:
 
     def drop(self, step: int) -> None:
         """The records of a step let go of their values."""
-        start, stop = self.cuts[step], self.cuts[step + 1]
         if self.staged is not None:
             self.staged.slots.pop(step, None)
-        release_records(self.tape.records[start:stop])
+        release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.let_go(step)
 
     def let_go(self, step: int) -> None:
@@ -369,9 +368,10 @@ class PlainChain:
         try:
             run_reverse(self.schedule, self.machine, self)
         except ScheduleError as error:
-            first = self.entries.first_line()
-            say_where(error, f"in the reverse pass of the steps that begin at {first}, under {self.policy!r}")
+            say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
             raise
+        finally:
+            self.ledger.rests()
         self.sweeps, self.replayer = [], None
 
     def _restart(self) -> None:

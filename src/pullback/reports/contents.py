@@ -9,7 +9,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.inspect.profile_measurements import Program, Watched, make_program, seed_of
-from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
+from pullback.inspect.profile_runs import DEFAULT_POLICIES, profile
+from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import Saved
 from pullback.inspect.saved_values import saved
 from pullback.memory.ledger import mib
@@ -20,6 +21,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.reports.sources import source_lines
 from pullback.transforms.argnums import name_of
 from pullback.transforms.reverse import vjp
+from pullback.watching.parts import Tell, silent
 from pullback.words.errors import PullbackError
 from pullback.words.specs import spec_of
 
@@ -88,7 +90,7 @@ def contents_of(
     policies: Sequence[MemoryPolicy] | None = None,
     argnums: Sequence[int] = (0,),
     repeat: int = 3,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
     **options: bool,
 ) -> tuple[Contents, Profile | None, Exception | None]:
     """The :class:`Contents` for ``f(*args)``, its profile, and the error that ended it early, if one did: then the

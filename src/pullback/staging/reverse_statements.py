@@ -26,7 +26,7 @@ from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
 from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
-from pullback.staging.symbols import Program, Symbol
+from pullback.statements.symbols import Program, Symbol
 from pullback.words.ordered_calls import fed
 from pullback.words.specs import buffer_of
 

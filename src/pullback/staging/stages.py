@@ -20,10 +20,10 @@ from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.recorded_steps import Recorded, draw, require_equal, require_same
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
-from pullback.staging.symbols import Program, Symbol, mapped
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program, Symbol, mapped
 from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of

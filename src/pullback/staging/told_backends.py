@@ -10,10 +10,12 @@ from pullback.backends.plans import Call, Value, Write
 from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
 from pullback.recording.regions import Region
-from pullback.staging.forward_statements import BASIC_WRITES, read_out
-from pullback.staging.placing import Line, ufunc_of
-from pullback.staging.symbols import Statement
+from pullback.staging.forward_statements import read_out
+from pullback.staging.placing import Line
 from pullback.staging.text import Draft, Writer
+from pullback.statements.symbols import Statement
+from pullback.statements.ufuncs import ufunc_of
+from pullback.statements.writes import BASIC_WRITES
 from pullback.words.ordered_calls import has_effect
 
 _VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from sys import getrefcount
 from typing import Any
 
@@ -75,6 +76,10 @@ class Arrays:
         return tuple(self.fresh.setdefault(kind, Fresh(*kind)) for kind in kinds)
 
 
+def _new_ones(kinds: Iterable[Kind]) -> tuple[Any, ...]:
+    return tuple(partial(np.empty, *kind) for kind in kinds)
+
+
 @define(eq=False)
 class Workspace:
     """The arrays that the functions of a stage work in, of one execution of a loop; ``steps`` are those of the loop."""
@@ -84,6 +89,8 @@ class Workspace:
     """None for the number in force when a function is called."""
     shared: Arrays = field(factory=Arrays)
     """Those of all stages of the execution."""
+    hands_over: bool = False
+    """Whether what leaves belongs to who gets it: it is not looked at again, so that nobody has to copy it."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -93,7 +100,8 @@ class Workspace:
             plan = generated.plan
             # one that is waiting for a value to be read keeps what it has computed while others may run
             buffers = self.shared.buffers_of(plan.buffers, own=generated.reads)
-            found = self.arrays[generated.name] = buffers, self.shared.fresh_of(plan.fresh)
+            makers = _new_ones(plan.fresh) if self.hands_over else self.shared.fresh_of(plan.fresh)
+            found = self.arrays[generated.name] = buffers, makers
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
 
 

@@ -81,18 +81,21 @@ def _product_into(cotangent: Any, slope: Any, out: Any) -> Any:
     return out
 
 
-def _one_after_the_other(ct: Any, slopes: Sequence[Any], divides: tuple[bool, ...]) -> Any:
-    for slope, divided in zip(slopes, divides, strict=True):
-        ct = (_quotient if divided else _product)(ct, slope)
+def _one_after_the_other(ct: Any, slopes: Sequence[Any], divides: tuple[bool | None, ...]) -> Any:
+    left = iter(slopes)
+    for divided in divides:
+        ct = np.negative(ct) if divided is None else (_quotient if divided else _product)(ct, next(left))
     return ct
 
 
 @cache
-def chained(divides: tuple[bool, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def chained(divides: tuple[bool | None, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that multiplies a cotangent with one slope after the other, or divides it where ``divides`` says so,
     all of one shape and dtype of real numbers; and one that does so into an array in which no operand lies. What was
-    NaN once is NaN at the end, so the last result alone is asked."""
-    ufuncs = [np.divide if divided else np.multiply for divided in divides]
+    NaN once is NaN at the end, so the last result alone is asked. None in ``divides`` is a change of sign: two of them
+    are none in whatever is not NaN, since products and quotients are rounded alike on both sides of 0."""
+    ufuncs = [np.divide if divided else np.multiply for divided in divides if divided is not None]
+    changes_sign = divides.count(None) % 2 == 1
 
     def masked_chain_into(*operands: Any) -> Any:
         ct, *slopes, out = operands
@@ -102,6 +105,8 @@ def chained(divides: tuple[bool, ...]) -> tuple[Callable[..., Any], Callable[...
                 given = ufunc(given, slope, out)
             if not _free_of_nan(out):
                 out[...] = _one_after_the_other(ct, slopes, divides)
+            elif changes_sign:
+                np.negative(out, out)
         return out
 
     def masked_chain(*operands: Any) -> Any:
