@@ -28,7 +28,7 @@ def test_a_view_of_what_left_keeps_it():
 
 
 def test_functions_of_one_execution_share_buffers_but_one_has_different_ones():
-    arrays, wide, narrow = Arrays(), ((3,), np.dtype(float)), ((2,), np.dtype(float))
+    arrays, wide, narrow = Arrays(), ((3000,), np.dtype(float)), ((2000,), np.dtype(float))
     one, other = arrays.buffers_of([wide, None, wide]), arrays.buffers_of([narrow, wide])
     assert one[0] is not one[2] and one[1] is None
     assert other[1] is one[0]

@@ -346,6 +346,7 @@ class _Finder:
                 if into == "own":
                     into = f"fresh {len(self.plan.fresh)}"
                     self.plan.fresh.append((samples[first].shape, samples[first].dtype))
+                    self.plan.slots.append(False)
                 block.stored[memory] = first, number, into
             else:
                 block.scratch[memory] = samples[number].dtype

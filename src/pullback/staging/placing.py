@@ -17,6 +17,9 @@ LARGE = 16_384
 SMALL = 512
 """Bytes from which results are computed over what is read for the last time; the memory of what is smaller NumPy has
 at hand."""
+SLOT = 1024
+"""Bytes from which what the reverse alone reads is computed into arrays that may lie together with those of other
+steps."""
 
 
 @define(eq=False)
@@ -43,6 +46,8 @@ class Plan:
     """The same of results that leave: used again as soon as nobody has them."""
     warns: bool = False
     """Whether what NumPy warns of is told."""
+    slots: list[bool] = field(factory=list)
+    """Which of these hold nothing but what the reverse reads."""
     divided: bool = False
     """Whether the function is told how many threads it may divide its blocks among."""
 
@@ -64,17 +69,18 @@ def plan_of(
     *,
     all_of: bool = False,
     swept: Sequence[Statement] = (),
+    slots: Iterable[int] = (),
 ) -> Plan:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it; not so of what is ``swept``
-    then."""
+    then. The values among these that are ``slots`` leave for the reverse alone."""
     kept = frozenset(leaving)
     then = needed(swept, kept, all_of=False)
     read = kept.union(n for statement in then for n in statement.reads)
     first = needed(statements, read, all_of=all_of)
     told = frozenset(statement.makes for statement in first if all_of)
     live = rewritten(program, [*first, *then], kept, told=told, large=LARGE)
-    made = _Planner(program, live, kept, ours=set(given), given=set(given)).plan()
+    made = _Planner(program, live, kept, ours=set(given), given=set(given), slots=frozenset(slots)).plan()
     made.warns = all_of
     return made
 
@@ -106,6 +112,10 @@ class _Planner:
     """When a value is read last; of one that leaves, never."""
     until: dict[int, int] = field(factory=dict)
     """When the memory of a value is read last."""
+    slots: frozenset[int] = frozenset()
+    """Values that leave, and that nobody has but the reverse."""
+    had: frozenset[int] = frozenset()
+    """The values whose memory somebody else may look at."""
     buffer_of: dict[int, int] = field(factory=dict)
     """Root to the buffer it lies in."""
     idle: list[int] = field(factory=list)
@@ -141,6 +151,8 @@ class _Planner:
             sources = (statement.reads[0],) if statement.writes else statement.aliases
             own = frozenset(() if statement.aliases else (statement.makes,))
             roots[statement.makes] = own.union(*(roots.get(n, frozenset((n,))) for n in sources))
+        leave = self.kept - self.slots
+        self.had = frozenset().union(*(roots.get(number, frozenset((number,))) for number in leave))
         for number in {*self.last, *roots}:
             for root in roots.get(number, frozenset((number,))):
                 self.until[root] = max(self.until.get(root, -1), self.last.get(number, -1))
@@ -185,6 +197,8 @@ class _Planner:
             return
         over = None if elementwise_ufunc_of(statement) is None else self._dying(at, statement, sample)
         if sample.nbytes < LARGE and (over is None or not (sample.nbytes >= SMALL or self._is_given(over))):
+            if sample.nbytes >= SLOT and self._becomes(makes, sample) in self.slots - self.had:
+                line.into = self._fresh(makes, sample)
             return
         if over is not None:
             self._take(over, makes)
@@ -219,24 +233,28 @@ class _Planner:
             self.given.add(makes)
         self.ours.discard(root)
 
-    def _hands_on(self, number: int, sample: Any) -> bool:
-        """Whether the memory of a value can become that of a result that leaves."""
+    def _becomes(self, number: int, sample: Any) -> int | None:
+        """The result that leaves whose memory that of a value can become; None where there is none."""
         until = self.until.get(number, -1)
         if until >= len(self.statements) or until < 0:
-            return until >= 0
+            return number if until >= 0 else None
         reader = self.statements[until]
         made = self._sample(reader.makes)
         if number not in reader.reads or elementwise_ufunc_of(reader) is None or not isinstance(made, np.ndarray):
-            return False
+            return None
         if made.shape != sample.shape or made.dtype != sample.dtype or made.strides != sample.strides:
-            return False
-        return self._hands_on(reader.makes, made)
+            return None
+        return self._becomes(reader.makes, made)
+
+    def _fresh(self, makes: int, sample: Any) -> str:
+        self.made.fresh.append((sample.shape, sample.dtype))
+        self.made.slots.append(self._becomes(makes, sample) in self.slots - self.had)
+        return f"fresh {len(self.made.fresh) - 1}"
 
     def _buffer(self, makes: int, sample: Any) -> str:
         kind = sample.shape, sample.dtype
-        if self._hands_on(makes, sample):
-            self.made.fresh.append(kind)
-            return f"fresh {len(self.made.fresh) - 1}"
+        if self._becomes(makes, sample) is not None:
+            return self._fresh(makes, sample)
         for place in self.idle:
             if self.made.buffers[place] == kind:
                 self.idle.remove(place)

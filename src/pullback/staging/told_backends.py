@@ -9,6 +9,7 @@ from pullback.backends.geometry import starts_in
 from pullback.backends.plans import Call, Value, Write
 from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
+from pullback.recording.keys import is_basic
 from pullback.recording.regions import Region
 from pullback.staging.forward_statements import read_out
 from pullback.staging.placing import Line
@@ -109,6 +110,8 @@ class Description:
         function, (target, *args) = line.statement.function, line.statement.args
         whole = self.draft.program.samples[target.number]
         if function in BASIC_WRITES:
+            if not is_basic(args[0]):
+                return None
             sign, part, value = BASIC_WRITES[function], whole[args[0]], args[1]
         else:
             region = getattr(function, "__self__", None)
