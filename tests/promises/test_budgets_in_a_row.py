@@ -121,6 +121,7 @@ def test_many_drawn_rows_bind(loops, arrays, heard):
 
 @given(loops=with_others, arrays=st.integers(1, 100))
 @example(loops=[("plain", 12, (3, 5)), ("fori", 6, (0, 3)), ("checkpoint", 12, (3, 5))], arrays=28)
+@example(loops=[("steps", 1, (1,))], arrays=1)
 @settings(checked, max_examples=1)
 def test_code_between_loops_binds(loops, arrays):
     assert_binds(loops, arrays, heard=False)

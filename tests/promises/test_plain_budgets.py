@@ -117,3 +117,41 @@ def test_more_bytes_never_cost_forward_steps():
     assert counts[-1] <= 152 < counts[0]
     assert steps[at_its_bytes] <= other.n_forward
     assert saved.peak_bytes > 200 * x.nbytes
+
+
+def require_monotone(parts, n, after, checkpointed):
+    f, least = program(parts, n, after, checkpointed), 1
+    for _ in range(20):
+        try:
+            run(f, pb.Budget(least), X, C)
+            break
+        except pb.BudgetError as error:
+            least = error.minimum_bytes
+    reports = [run(f, pb.Budget(int(k * least)), X, C)[1] for k in (1, 1.1, 1.25, 1.5, 1.8, 2.2, 3, 5, 9, 20)]
+    counts = [report.n_forward for report in reports]
+    for k in range(len(counts) - 1):  # of steps that are not equal a later one may change the plan of those before it
+        assert counts[k + 1] <= 1.05 * counts[k] + 1
+    assert counts[-1] == min(counts)
+
+
+some_parts = given(
+    st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=5), st.integers(1, 40),
+    st.lists(st.integers(0, len(PARTS) - 1), max_size=3), st.sampled_from(["none", "each", "whole"]),
+)  # fmt: skip
+
+
+@some_parts
+@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_drawn_programs_run_fewer_steps_with_more_bytes(parts, n, after, checkpointed):
+    require_monotone(parts, n, after, checkpointed)
+
+
+@pytest.mark.slow
+@some_parts
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_many_drawn_programs_run_fewer_steps_with_more_bytes(parts, n, after, checkpointed):
+    require_monotone(parts, n, after, checkpointed)

@@ -93,11 +93,11 @@ class Entry:
 
     def gradient(self, entering: list[Any]) -> Any:
         """The value, and the cotangents of the arguments; None where another thread has changed one."""
-        before = _bits(entering)
+        before = bits_where_shared(entering)
         values, slots = self._forward(entering)
         with quiet():
             found = list(self.ready.reverse(slots, self.seeds)[0])
-        if _bits(entering) != before:
+        if bits_where_shared(entering) != before:
             return None
         if len(found) < len(entering):
             found.reverse()
@@ -112,9 +112,9 @@ class Entry:
 
     def tangent(self, entering: list[Any]) -> Any:
         """The values and tangents of what is returned."""
-        before = _bits(entering)
+        before = bits_where_shared(entering)
         values = self._forward(entering)[0]
-        if _bits(entering) != before:
+        if bits_where_shared(entering) != before:
             return None
         return [part.copy(order="K") if type(part) is np.ndarray else part for part in values]
 
@@ -126,7 +126,7 @@ class Entry:
             return record.function(entering, (), self.constants, *self.ready.work.of(record))
 
 
-def _bits(entering: list[Any]) -> list[Any]:
+def bits_where_shared(entering: Sequence[Any]) -> list[Any]:
     """What arguments hold, where there is a thread that could change them meanwhile: no body runs."""
     if not _count():
         return []

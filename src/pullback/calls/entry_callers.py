@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.same_again import Reads
-from pullback.calls.entries import Entries, Entry, plain
+from pullback.calls.entries import Entries, Entry, bits_where_shared, plain
 from pullback.calls.hot_runs import Ready
 from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import NOTHING_SAID
@@ -62,7 +62,7 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
         return None
     text = _Text(Ready(entry.ready.exits))
     text.missed_if(f"len(args) != {len(entry.kinds)}")
-    for ask, answer in (*_NOTHING, (error_state, state), (_count, 0)):
+    for ask, answer in (*_NOTHING, (error_state, state)):
         text.missed_if(f"{text.name(ask)}() is not {text.name(answer)}")
     text.compare_arguments(entry.kinds)
     text.compare_reads(entry.reads)
@@ -72,6 +72,7 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
         "    except (AttributeError, IndexError, KeyError, ValueError):",
         "        return missed",
         "    try:",
+        f"        before = bits_where_shared(({entering})) if several() else None",
         f"        values, slots = {text.run(telling, stage.record, f'({entering})', '()', text.name(entry.constants))}",
         "        if told:",
         "            return missed",
@@ -84,6 +85,8 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
         given = ", ".join(f"given_out(found, {k}, {text.name(one)})" for k, one in enumerate(entry.inputs))
         text.lines += [f"        cts = ({given}, )"]
     text.lines += [
+        f"        if before and bits_where_shared(({entering})) != before:",
+        "            return missed",
         f"        return {form}",
         "    except Exception:",
         "        return missed",
@@ -160,5 +163,6 @@ class _Text:
         place: dict[str, Any] = {f"n{k}": value for k, value in enumerate(self.values.values())}
         place |= {"missed": MISSED, "told": told, "idle": [None], "own": own}
         place |= {"given_out": given_out, "same_content": same_content}
+        place |= {"bits_where_shared": bits_where_shared, "several": _count}
         compile_function("caller", "\n".join(self.lines) + "\n", place)
         return place.pop("caller")  # type: ignore[no-any-return]  # or it would keep itself

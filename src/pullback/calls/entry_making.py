@@ -5,7 +5,8 @@ calls derivatives, is carried out as a whole on handles without values (see ``de
 become one list of operations, and one pair of functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -84,8 +85,8 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
     where = what[1]
     if list(where) != sorted(where):
         raise NotStageableError("the arguments are chosen in another order")
-    leaves, definition, places = _leaves(args, where)
-    reads, kinds = reads_of(owner.f, behind), _kinds(leaves, places)
+    leaves, definition, places = leaves_of_call(args, where)
+    reads, kinds = reads_of(owner.f, behind), kinds_of_leaves(leaves, places)
     known = owner if isinstance(owner, StagedFunction) else None if owner.calls_staged else owner.known
     try:
         if known is not None:
@@ -95,7 +96,7 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
         else:
             exits, constants = _carried(partial(_values, owner.f, leaves, places), [leaves[k] for k in places])
     finally:
-        _require_unwritten(reads, leaves, kinds)
+        require_unwritten(reads, leaves, kinds)
     [spec] = exits.stage.specs
     if exits.n_outputs != 1 or spec.shape != () or spec.dtype.type not in _SEEDED:
         raise NotStageableError("it returns no number")
@@ -117,7 +118,7 @@ def _entry(
     return Entry(what, definition, kinds, places, reads, Ready(exits), copies)
 
 
-def _leaves(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
+def leaves_of_call(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
     """The leaves of all arguments, their structure, None for leaves alone, and where those are that carry a
     derivative of an argument at ``where``."""
     leaves: list[Any] = []
@@ -148,7 +149,8 @@ def _is_plain_structure(arg: Any) -> bool:
     return arg is None or type(arg) in LEAVES
 
 
-def _kinds(leaves: list[Any], places: list[int]) -> list[Any]:
+def kinds_of_leaves(leaves: list[Any], places: list[int]) -> list[Any]:
+    """What each leaf of a later call is compared with, as ``Entry.kinds``."""
     kinds: list[Any] = []
     for k, leaf in enumerate(leaves):
         if k in places:
@@ -165,7 +167,7 @@ def _kinds(leaves: list[Any], places: list[int]) -> list[Any]:
     return kinds
 
 
-def _require_unwritten(reads: Reads, leaves: Sequence[Any], kinds: list[Any]) -> None:
+def require_unwritten(reads: Reads, leaves: Sequence[Any], kinds: list[Any]) -> None:
     """The body has run once more than the program says: what it has written, as by ``out=``, is put back."""
     arrays = reads.arrays + [
         (leaf, kind[0]) for leaf, kind in zip(leaves, kinds, strict=True) if type(kind) is list
@@ -232,12 +234,12 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Entry:
         if type(t) is np.ndarray and not t.flags.c_contiguous:
             raise NotStageableError("a tangent is laid out in another way")
     reads, places = reads_of(f, behind), list(range(2 * n))
-    kinds = _kinds(list(args), places)
+    kinds = kinds_of_leaves(list(args), places)
     inner = pushed(tangents, kind, lambda given, _, __: [f(*given)])
     try:
         exits, constants = _carried(lambda xs: inner(xs, [], []), list(args))
     finally:
-        _require_unwritten(reads, args, kinds)
+        require_unwritten(reads, args, kinds)
     if exits.n_outputs != 2:
         raise NotStageableError("it returns no single value")
     return _entry(("tangent", n), None, kinds, places, reads, exits, constants)
@@ -254,10 +256,17 @@ def _carried(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tu
     """The stage of a program that computes derivatives."""
     if any(type(x) is float for x in inputs):
         raise NotStageableError("an argument is a number of Python's")
+    with carried():
+        return exits_of(program, inputs)
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Within the block gradients are computed as parts of a program that becomes a stage."""
     token = CARRIED.set(_gradient)
     try:
         with InForce(None, None, "off"):
-            return exits_of(program, inputs)
+            yield
     finally:
         CARRIED.reset(token)
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.hollow.hollow_arrays import spec
 from pullback.memory.in_force import policy_in_force
-from pullback.planning.hollow_arrays import spec
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import InputFileError, PolicyError
 from pullback.words.sniffs import of_pickles

@@ -24,6 +24,7 @@ from pullback.commands.shown import (
     show,
     show_json,
 )
+from pullback.hollow.hollow_arrays import has_spec
 from pullback.inspect.graph_of_tape import record
 from pullback.inspect.profile_runs import profile
 from pullback.inspect.profile_table import Profile
@@ -31,7 +32,6 @@ from pullback.inspect.saved_table import GROUPS
 from pullback.inspect.saved_values import saved
 from pullback.pictures.folded_graph import FOLDS
 from pullback.pictures.graph_drawing import SUFFIXES
-from pullback.planning.hollow_arrays import has_spec
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
 from pullback.reports.contents import contents_of
@@ -55,12 +55,17 @@ POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'B
 )
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    help="Add rows for so many lines: what it costs not to hold what each makes.  [default: 2 with --html, else 0]",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report, a page of its own, too.")
 @JSON
 @QUIET
 def profile_command(
     function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
-    taylor: bool, dot_product: bool, rss: bool, html: Path | None, as_json: bool, quiet: bool,
+    taylor: bool, dot_product: bool, rss: bool, lines: int | None, html: Path | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """What each memory policy costs for a function of your own.
 
@@ -83,6 +88,7 @@ def profile_command(
             wanted: dict[str, Any] = {
                 "policies": to_compare, "argnums": argnums, "repeat": repeat, "progress": tell,
                 "taylor": taylor, "dot_product": dot_product, "rss": rss,
+                "lines": lines if lines is not None else 0 if html is None else 2,
             }  # fmt: skip
             result: Profile = profile(f, *args, **wanted) if html is None else reported(html, f, args, wanted)
     if as_json:

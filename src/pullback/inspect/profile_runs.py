@@ -1,10 +1,12 @@
 """``profile``: one program under several memory policies, measured."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, overload
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from pullback.inspect.profile_block import Watch
 from pullback.inspect.profile_measurements import (
@@ -22,11 +24,13 @@ from pullback.inspect.profile_measurements import (
     why_not_sent,
 )
 from pullback.inspect.profile_table import Profile, Row
+from pullback.inspect.saved_values import saved
 from pullback.inspect.seconds import Forecaster, phases_of
 from pullback.memory.in_force import policy_in_force
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
+from pullback.policies.keep import KEEP, RECOMPUTE, Keep
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.testing.comparing.bits import same_bits
@@ -34,6 +38,7 @@ from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, telling
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
+from pullback.words.errors import PolicyWarning
 from pullback.words.structures import flatten
 
 DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
@@ -49,6 +54,7 @@ def profile(
     budget: int | str | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
+    lines: int = 0,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
@@ -63,6 +69,7 @@ def profile(
     budget: int | str | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
+    lines: int = 0,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
@@ -78,6 +85,10 @@ def profile(
     save-all (of the first policy where save-all is not among them), and once more to tell the seconds by phase and the
     operations executed again. A policy that refuses the program, or under which it fails half way, has no row and is
     told with its reason in the notes (``refused``).
+
+    ``lines=3`` adds a row for each of the three lines of yours that make most of what is held: everything is held but
+    that, which is computed again. ``answer`` says in sentences which line holds the memory, and what it costs not to
+    hold it.
 
     ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and
     a ``f`` that can be pickled, without which the column is left out and a note says why) add their columns.
@@ -102,6 +113,7 @@ def profile(
             "each"
         )
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums), kwargs)
+    policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
     with telling(progress) as tell:
         return _profiled(program, policies, tell, repeat=repeat, taylor=taylor, dot_product=dot_product, rss=rss)
 
@@ -134,8 +146,9 @@ def _profiled(
     seconds, worked = map(min, zip(*session.plain, strict=True))
     ordered = tuple(evolve(rows[k], ratio=rows[k].cpu_seconds / (worked or np.nan)) for k in sorted(rows))
     method = None if jv is None else jv.method
-    reference, refused = repr(policies[min(rows, key=lambda k: k != first)]), tuple(session.refused)
-    return Profile(name_of(program.f), ordered, seconds, reference, method, worked, without_rss, refused)
+    under, refused = policies[min(rows, key=lambda k: k != first)], tuple(session.refused)
+    held = holding_lines(program, under)
+    return Profile(name_of(program.f), ordered, seconds, repr(under), method, worked, without_rss, refused, held)
 
 
 @define(eq=False)
@@ -169,7 +182,8 @@ class _Session:
         errors: list[Exception] = []
         for k in (first, *(k for k in range(len(policies)) if k != first)):
             try:
-                found[k] = self.row(policies[k])
+                with quietly(policies[k]):
+                    found[k] = self.row(policies[k])
             except Exception as error:  # noqa: BLE001 - of the user's function, too: the other rows are worth having
                 self.refused.append((repr(policies[k]), f"{type(error).__name__}: {error}"))
                 errors.append(error)
@@ -179,7 +193,8 @@ class _Session:
 
     def row(self, policy: MemoryPolicy) -> Row:
         """Everything asked for, under one policy."""
-        program, name = self.program, repr(policy)
+        program, line = self.program, line_of(policy)
+        name = f"without {line}" if line else repr(policy)
         self.parts.begin(f"{name}: forecast")
         forecast, predicted_seconds, again = self.forecaster.forecast(policy)
         observed = policy if isinstance(policy, SaveAll) else Watched(policy)  # save-all holds no snapshot
@@ -213,6 +228,7 @@ class _Session:
             same_bits=same,
             predicted_seconds=predicted_seconds,
             phases=phases,
+            without_line=line,
         )
 
     def _runs(self, policy: MemoryPolicy, name: str) -> tuple[list[Run], bool]:
@@ -251,3 +267,60 @@ class _Parts:
     def finish(self) -> None:
         """All parts are done."""
         self.report("done", self.total, self.total)
+
+
+# ------------------------------------------------------------------------------------------ lines as what holds memory
+
+
+@frozen
+class MadeAt:
+    """The rule of :class:`Keep` for what a line of the user's, ``model.py:12``, makes."""
+
+    line: str
+
+    @property
+    def __name__(self) -> str:
+        """What the policy calls it."""
+        return f"line {self.line}"
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the line has made this value."""
+        return bool(value.line == self.line)
+
+
+def without(line: str) -> Keep:
+    """The policy that holds everything but what this line makes."""
+    return Keep({MadeAt(line): RECOMPUTE}, others=KEEP)
+
+
+def line_of(policy: MemoryPolicy) -> str:
+    """The line that a policy is :func:`without`; empty for any other."""
+    rules = policy.rules if isinstance(policy, Keep) else ()
+    return rules[0].what.line if rules and isinstance(rules[0].what, MadeAt) else ""
+
+
+def lines_that_make(program: Program, n: int) -> list[str]:
+    """The ``n`` lines that make most of what save-all holds."""
+    if not n:
+        return []
+    groups = saved(program.call, *program.active, policy=SaveAll()).group("maker")
+    return [group.key for group in groups if not group.key.startswith("(")][:n]
+
+
+def holding_lines(program: Program, policy: MemoryPolicy) -> tuple[tuple[str, int], ...]:
+    """The lines that hold something under a policy, and their bytes, most first; what no line holds stands apart.
+    Nothing where the function fails this time."""
+    sums: dict[str, int] = {}
+    with quietly(policy), suppress(Exception):
+        for row in saved(program.call, *program.active, policy=policy).rows:
+            sums[row.where or "no line"] = sums.get(row.where or "no line", 0) + row.nbytes
+    return tuple(sorted(sums.items(), key=lambda pair: -pair[1]))
+
+
+@contextmanager
+def quietly(policy: MemoryPolicy) -> Iterator[None]:
+    """Within the block no policy that leaves out a line warns that this holds no less: that is what is asked."""
+    with warnings.catch_warnings():
+        if line_of(policy):
+            warnings.simplefilter("ignore", PolicyWarning)
+        yield

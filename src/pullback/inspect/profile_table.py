@@ -1,9 +1,10 @@
 """``Profile``: what was predicted and measured under each policy, as a table. ``profile_runs`` fills it."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 from attrs import asdict, field, frozen
 
 from pullback.inspect.profile_block import require_peak
@@ -50,6 +51,8 @@ class Row:
     phases: Phases | None = field(kw_only=True, default=None)
     """Seconds forward, of what is executed again, and reverse, by the clock and of the processor, and the operations
     executed again: of one more run, in which steps are recorded and reversed each for themselves."""
+    without_line: str = field(kw_only=True, default="")
+    """The line of yours whose values are computed again, where the policy is to hold everything but these."""
     same_bits: bool
     """Whether every run gave the bits of the first run of the first policy (save-all where it is among them)."""
 
@@ -71,6 +74,35 @@ class Profile:
     """Why the peak RSS could not be read, where it was asked for."""
     refused: tuple[tuple[str, str], ...] = ()
     """Policies under which there is no gradient, each with why: what refused, or what was raised half way."""
+    held_by: tuple[tuple[str, int], ...] = ()
+    """The lines that hold something between forward and reverse under ``reference``, and their bytes, most first."""
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """Which line holds the memory, and what it would cost not to hold it, in sentences."""
+        return tuple(self._answer())
+
+    def _answer(self) -> Iterator[str]:
+        if self.held_by:
+            (line, nbytes), total = self.held_by[0], sum(n for _, n in self.held_by)
+            share = f"{nbytes / (total or 1):.0%}"
+            yield f"{line} holds {mib(nbytes)}, {share} of the {mib(total)} that are saved under {self.reference}."
+        first = next((row for row in self.rows if row.policy == self.reference), None)
+        if first is None:
+            return
+        policies = [row for row in self.rows if not row.without_line and row.peak_bytes < first.peak_bytes]
+        least = min(policies, key=lambda row: (row.peak_bytes, row.cpu_seconds), default=None)
+        for row in self.rows:
+            slower = f"takes {row.cpu_seconds / (first.cpu_seconds or np.nan):.2f} times as long as {self.reference}"
+            if row is least:
+                yield f"{row.policy} holds {mib(row.peak_bytes)} in the place of {mib(first.peak_bytes)}, and {slower}."
+            elif row.without_line and row.peak_bytes < first.peak_bytes:
+                yield (
+                    f"Where all is held but what {row.without_line} makes, that is {mib(row.peak_bytes)} in the place "
+                    f"of {mib(first.peak_bytes)}, and a gradient {slower}."
+                )
+            elif row.without_line:
+                yield f"What {row.without_line} makes is needed at once: computing it again leaves no less at the peak."
 
     def assert_peak(self, budget: int | str, policy: MemoryPolicy | str | None = None) -> None:
         """Nothing, if no row (none of ``policy``) held more than so many bytes (``"200 MB"``) at the peak; else raises
@@ -139,15 +171,15 @@ class Profile:
                 "dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by "
                 f"{self.derivative}"
             )
-        return tuple(notes)
+        return (*notes, *self.answer)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in it as plain values, ready for ``json.dump``."""
-        return asdict(self)
+        return asdict(self) | {"answer": self.answer}
 
     def to_json(self) -> str:
         """Every figure, as text that ``json.loads`` reads; bytes and seconds as numbers."""
-        return json.dumps(asdict(self), indent=2)
+        return json.dumps(self.to_dict(), indent=2)
 
     def _repr_html_(self) -> str:
         return self.table().html()

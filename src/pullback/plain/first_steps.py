@@ -10,6 +10,7 @@ from typing import Any
 from pullback.machine.actions import MEMORY
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.plain.plain_snapshots import INITIAL
 from pullback.rules.forms import FORMS
 from pullback.words.errors import BudgetError
 
@@ -97,12 +98,21 @@ def will_draw(chain: Any) -> None:
     ledger = chain.ledger
     ledger.heard = True  # loops that follow have to know what this one holds
     governor = chain.tape.governor
-    if governor.binds and governor.marked and governor.active is governor.unmarked:
+    if governor.between_marks:
         governor.lifetimes.asks = partial(_room_for, chain, policy.room)
     elif ledger.lenders and chain.tape.captures is None:
         from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
         chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)
+
+
+def keep_initial(chain: Any) -> None:
+    """Where another reverse pass may come, what the steps begin with is held; it is booked when the schedule is drawn
+    where the code may become save-all before."""
+    if chain.repeatable:
+        chain.snapshots.begin(INITIAL, chain.cuts[0])
+        if not chain.tape.governor.between_marks:
+            chain.snapshots.book_initial()
 
 
 def _room_for(chain: Any, limit: int, asked: int) -> float:
@@ -162,6 +172,7 @@ def draw(chain: Any) -> None:
     """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
     tapes. Functions of steps are made where the policy affords them."""
     governor, cuts, ledger = chain.tape.governor, chain.cuts, chain.ledger
+    chain.snapshots.book_initial()
     first, newest, records = cuts[0], max(0, len(cuts) - 2), chain.tape.records
     lifetimes, governor.lifetimes = governor.lifetimes, None
     read, constant = chain.snapshots.filling[newest].values, _constant(chain, newest)

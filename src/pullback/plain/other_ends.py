@@ -4,12 +4,14 @@ number of bytes is over all."""
 
 from typing import Any
 
+from pullback.exact.foreseen import WatchedRecords
 from pullback.machine.actions import MEMORY, EndForward, Save
 from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward
 from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
+from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
 from pullback.words.errors import BudgetError
 
@@ -80,8 +82,7 @@ def end_stretch(governor: Any) -> None:
         if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
             governor.end()  # some of its steps hold nothing
             return
-        if governor.marked:
-            _require_room(chain)
+        governor.floor = max(governor.floor, _least(chain))
     except Exception:
         chain.ended = True
         raise
@@ -101,20 +102,30 @@ def require_held(governor: Any) -> None:
         )
 
 
-def _require_room(chain: Any) -> None:
-    """What is held when the trace ends, and the cotangents of the stretch, have room: loops before it give up what they
-    can. Raises :class:`BudgetError`."""
-    from pullback.memory.lending import make_room  # noqa: PLC0415 - as above
+def require_floor(governor: Any) -> None:
+    """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
+    if governor.floor > governor.policy.room:
+        raise BudgetError(
+            f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
+            f"its cotangents, take {governor.floor:,} bytes. Allow at least {governor.floor:,} bytes.",
+            governor.floor,
+        )
+
+
+def _least(chain: Any) -> int:
+    """What is held when a stretch that is save-all is reversed, and its cotangents: loops before it give up what they
+    can. Nothing where its plan has seen to that."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
     lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
-    if lifetimes is None:  # its plan has seen to that
-        return
-    needed, limit = lifetimes.needed(records, chain.cuts[0]).back, chain.policy.room
-    make_room(ledger, limit, records, needed)
-    least = needed + ledger.total + sum(ledger.plain_bytes(records).values())
-    if least > limit:
-        raise BudgetError(
-            f"{chain.policy!r} is too little for what follows the last loop: with what is held before it, it takes "
-            f"{least:,} bytes. Allow at least {least:,} bytes.",
-            least,
-        )
+    if lifetimes is None:
+        return 0
+    needed = lifetimes.needed(records, chain.cuts[0]).back
+    make_room(ledger, chain.policy.room, records, needed)
+    least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
+    return least
+
+
+def left_alone(tape: Tape) -> bool:
+    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
+    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

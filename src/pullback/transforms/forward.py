@@ -98,6 +98,24 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     return (*_told(out, tape), *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
 
 
+def tangents_within(
+    f: Callable[..., Any], arguments: Callable[[list[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any]
+) -> list[Any]:
+    """The tangents of the leaves of ``f`` that carry derivatives, None where there is none, in the trace around, whose
+    values the ``leaves`` and their ``tangents`` are. The ``arguments`` of ``f`` are made of the leaves."""
+    tape = Tape(next_level(), KINDS)
+    tape.mode = FORWARD
+    tape.tangents = Tangents(tape)
+    try:
+        with Tracing(tape):
+            out = f(*arguments([_entered(tape, x, t) for x, t in zip(leaves, tangents, strict=True)]))
+    finally:
+        tape.close()
+        tape.tangents = None  # as in jvp
+    found = [leaf for leaf in flatten(out)[0] if carries_derivative(leaf)]
+    return [x._id.value if isinstance(x, Handle) and x._tape is tape and x._id is not None else None for x in found]
+
+
 def _told(out: Any, tape: Tape) -> tuple[Any, Any]:
     """What a function has returned in a trace that has ended, and its tangent."""
     leaves, definition = flatten(out)
