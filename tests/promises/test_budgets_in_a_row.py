@@ -91,9 +91,7 @@ def assert_binds(loops, arrays, heard):
 
 def assert_planned(loops, arrays):
     f, policy = program(loops), pb.Budget(enough(loops, arrays * X.nbytes, heard=True))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", pb.PolicyWarning)
-        plan = pb.plan(f, X, C, policy=policy)
+    plan = pb.plan(f, X, C, policy=policy)
     _, report = gradient(f, policy, heard=True)
     assert (plan.n_forward, plan.bytes_by_reason) == (report.n_forward, report.bytes_by_reason)
 
@@ -106,24 +104,19 @@ with_others = st.lists(
 checked = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def heard_without_steps(loops, heard):
-    """What marked steps begin with is not known beforehand, and is held for another reverse pass."""
-    return heard and all(form != "steps" for form, _, _ in loops)
-
-
 @given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
 @example(loops=[("fori", 20, (3,)), ("fori", 10, (0, 3, 10))], arrays=40, heard=False)
-@example(loops=[("while", 12, (0,)), ("steps", 9, (3,)), ("scan", 9, (2, 0))], arrays=8, heard=False)
+@example(loops=[("while", 12, (0,)), ("steps", 9, (3,)), ("scan", 9, (2, 0))], arrays=8, heard=True)
 @settings(checked, max_examples=2)
 def test_drawn_rows_bind(loops, arrays, heard):
-    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+    assert_binds(loops, arrays, heard)
 
 
 @pytest.mark.slow
 @given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
 @settings(checked, max_examples=100)
 def test_many_drawn_rows_bind(loops, arrays, heard):
-    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+    assert_binds(loops, arrays, heard)
 
 
 @given(loops=with_others, arrays=st.integers(1, 100))

@@ -336,10 +336,9 @@ class PlainChain:
 
     def drop(self, step: int) -> None:
         """The records of a step let go of their values."""
-        start, stop = self.cuts[step], self.cuts[step + 1]
         if self.staged is not None:
             self.staged.slots.pop(step, None)
-        release_records(self.tape.records[start:stop])
+        release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.let_go(step)
 
     def let_go(self, step: int) -> None:
@@ -366,9 +365,10 @@ class PlainChain:
         try:
             run_reverse(self.schedule, self.machine, self)
         except ScheduleError as error:
-            first = self.entries.first_line()
-            say_where(error, f"in the reverse pass of the steps that begin at {first}, under {self.policy!r}")
+            say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
             raise
+        finally:
+            self.ledger.rests()
         self.sweeps, self.replayer = [], None
 
     def _restart(self) -> None:

@@ -274,9 +274,10 @@ class PlainCode(Governor):
         *,
         calls: Calls | None = None,
         name: str = "steps",
+        ledger: Any = None,
     ) -> Any:
         """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``name`` for
-        the report."""
+        the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
         self.end()  # what stands before marked steps
         verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
@@ -293,11 +294,11 @@ class PlainCode(Governor):
             from pullback.plain.kept_chain import KeptChain  # noqa: PLC0415 - for those who keep some values
 
             self.active = KeptChain.under(
-                policy.within, self.tape, self.ledger, self.repeatable, calls, verifies=verifies
+                policy.within, self.tape, ledger or self.ledger, self.repeatable, calls, verifies=verifies
             )
         else:
             policy = policy.between
-            store, gauge = Store(self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
+            store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, PlainSnapshots(store),
                 StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
