@@ -13,11 +13,11 @@ from attrs import define, field
 
 from pullback.exact.foreseen import Seen, WatchedRecords, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
-from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
+from pullback.memory.ledger import Cutter, Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.gauges import Cutter, gauge_of
+from pullback.plain.gauges import gauge_of
 from pullback.plain.other_ends import end_stretch, require_floor
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
@@ -239,6 +239,7 @@ class PlainCode(Governor):
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):
+            self.binds = False
             self.hold()
 
     def keep_all(self) -> bool:
