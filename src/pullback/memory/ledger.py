@@ -4,12 +4,10 @@ Loops and step regions book their holdings as they carry out actions. A save-all
 summed from its records when somebody asks, never per operation.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
-from weakref import ref
 
 import numpy as np
 from attrs import define, field, frozen
@@ -279,37 +277,3 @@ def value_items(values: Iterable[Any], reason: str) -> list[Item]:
 def nbytes_of(value: Any) -> int:
     """Bytes of an array; nothing for a scalar."""
     return value.nbytes if isinstance(value, np.ndarray) else 0
-
-
-@define(eq=False)
-class Cutter:
-    """Where a program without marks is cut: where few bytes are live and enough was produced since the last cut to
-    be worth a snapshot."""
-
-    live_bytes: int = 0
-    produced: int = 0
-    recent: deque[int] = field(factory=lambda: deque(maxlen=8))
-    watched: dict[int, Any] = field(factory=dict)
-
-    def watch(self, handle: Any) -> None:
-        """Count a handle's bytes while it lives."""
-        nbytes = nbytes_of(handle._value) or 8
-        self.live_bytes += nbytes
-        self.produced += nbytes
-        key = id(handle)
-
-        def gone(_: Any) -> None:
-            self.live_bytes -= nbytes
-            self.watched.pop(key, None)
-
-        self.watched[key] = ref(handle, gone)
-
-    def wants_cut(self, records: int) -> bool:
-        """Whether to cut now, ``records`` after the last cut."""
-        self.recent.append(self.live_bytes)
-        if records < 2:
-            self.recent.clear()
-        if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
-            return False
-        self.produced = 0
-        return True
