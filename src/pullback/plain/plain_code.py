@@ -246,6 +246,7 @@ class PlainCode(Governor):
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):
+            self.binds = False
             self.hold()
 
     def keep_all(self) -> bool:
