@@ -20,7 +20,8 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain.plain_code import PlainCode
+from pullback.plain.other_ends import require_held
+from pullback.plain.plain_code import PlainCode, left_alone
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -200,7 +201,8 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     cotangent arrives.
 
     With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it
-    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
+    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``; so it
+    does under :class:`Budget`, which holds of the inside what it has room for, as of any code.
 
     Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
     them, with the same bits (``staging`` of :func:`using`).
@@ -216,23 +218,30 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             or recorded(tape.outer)
         ):
             return f(*args, **kwargs)
+        if left_alone(tape):
+            if policy is None:  # as under the budget that leaves the program alone
+                return f(*args, **kwargs)
+            tape.records.tell()  # type: ignore[attr-defined]  # as asked above
         governor = tape.governor
         governing = RunAgain() if policy is None else policy.at_call()
         if not isinstance(governor, PlainCode):
             governor = PlainCode(governing, tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
             governor.open(tape)
             tape.governor = governor
-        if governor.within:
+        if governor.within or (governor.binds and policy is None):
             return f(*args, **kwargs)
         governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
         chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
         try:
-            return f(*args, **kwargs)
+            out = f(*args, **kwargs)
         finally:
             if governor.active is chain:
                 governor.end()
             tape.mode = before
+        if governor.binds:
+            require_held(governor)
+        return out
 
     return public(checkpointed, like=f)
 
