@@ -98,7 +98,7 @@ def main() -> None:
             for _ in range(3):  # functions for steps that repeat are made
                 each()
         (n, asked), (n_within, _) = counted(call), counted(both["profile"])
-        timed = compare(both, rounds=3 if options.quick else 40, labels={"program": name})
+        timed = compare(both, rounds=3 if options.quick else 20, labels={"program": name})
         for row in timed.rows(operations=99, against=["off"]):
             found = dict(row)
             if row.get("candidate", row.get("name")) == "off":
