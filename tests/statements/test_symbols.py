@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.staging.placing import plan_of
 from pullback.statements.symbols import NotTraceableError, Program, Ref, mapped, numbers_in
 
@@ -90,3 +91,49 @@ def test_structures_of_arguments():
     tree = (Ref(1), [Ref(2), {"a": slice(Ref(3), None)}])
     assert numbers_in(tree) == [1, 2, 3]
     assert numbers_in(mapped(tree, lambda leaf: Ref(leaf.number + 1) if type(leaf) is Ref else leaf)) == [2, 3, 4]
+
+
+def test_large_arrays_need_not_be_felt():
+    """What a statement makes stays as an array of the same kind, and what shares memory shares it still."""
+    large = np.ones((300, 200)).T
+    program = Program(felt=False)
+    x = program.value(large)
+    y = x * 2.0
+    part, number, small = y[1:], y.sum(), y[:2, :2] * 1.0
+    samples = [program.samples[s.number] for s in (x, y, part, number, small)]
+    assert samples[0] is large
+    assert samples[1].strides == large.strides
+    assert samples[1].base is None
+    assert np.may_share_memory(samples[1], samples[2])
+    assert program.unfelt == 1
+    assert program.statements[1].aliases == (y.number,)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_what_depends_on_values_is_written_down_from_them(marked, monkeypatch):
+    """Where it fails on what is not felt, it is done again."""
+    felt = []
+
+    def fails(program, result):
+        if not program.felt:
+            program.unfelt += 1
+            raise np.linalg.LinAlgError("singular")
+        felt.append(result)
+        return result
+
+    monkeypatch.setattr(Program, "_lasting", fails)
+    x, n = np.linspace(0.1, 0.9, 4), 40
+
+    def program(u):
+        if not marked:
+            return np.sum(pb.fori_loop(0, n, lambda _, u: np.sin(u) * x, u))
+        for _ in pb.steps(n):
+            u = np.sin(u) * x
+        return np.sum(u)
+
+    gradients = []
+    for staging in ("off", "numpy", "numpy"):
+        with pb.using(staging=staging):
+            gradients.append(pb.grad(program, policy=pb.Binomial(3))(x).tobytes())
+    assert len(set(gradients)) == 1
+    assert felt

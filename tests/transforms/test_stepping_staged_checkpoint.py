@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.plain import pattern_shelf
+from pullback.patterns import pattern_shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import stepping
 

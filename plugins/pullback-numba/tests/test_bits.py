@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.plain import pattern_shelf
+from pullback.patterns import pattern_shelf
 from pullback.staging import shelf
 
 POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2))

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import field, frozen
 
 from pullback.memory.ledger import mib
-from pullback.plain.pattern_shelf import patterns_in
+from pullback.patterns.pattern_shelf import patterns_in
 from pullback.staging.generated import Generated
 from pullback.staging.shelf import shelves_of
 from pullback.words.errors import StructureError

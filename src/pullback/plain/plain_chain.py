@@ -8,11 +8,12 @@ from attrs import define, field
 
 from pullback.machine.actions import Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.machine.machine import Machine
-from pullback.memory.executor import carry_out, run_forward, run_reverse
+from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, waits, will_draw
+from pullback.plain.functions_of_steps import functions_of, run_back
 from pullback.plain.other_ends import hold_whole, planned_again
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
@@ -21,9 +22,6 @@ from pullback.replay.needs import Needs
 from pullback.replay.replayer import Replayer
 from pullback.replay.step_entries import StepEntries
 from pullback.words.errors import PolicyError, ScheduleError, say_where
-
-FEWEST = 24
-"""Steps of one kind from which functions for them pay."""
 
 
 @define(eq=False)
@@ -94,10 +92,22 @@ class PlainChain:
 
     def cut(self) -> None:
         """The step under way has ended and another begins."""
-        k = len(self.cuts)
-        self.entries.cut(len(self.tape.records))
-        self.ledger.n_forward += 1
-        self._proceed(k)
+        k, records, entries, ledger = len(self.entries.cuts), self.tape.records, self.entries, self.store.ledger
+        alike = entries.cut(len(records))
+        ledger.n_forward += 1
+        pending = self.pending
+        if (
+            alike
+            and type(pending) is Advance
+            and k < pending.stop
+            and self.n is not None
+            and not (ledger.heard or self.snapshots.due or self.schedule.larger)
+        ):  # nothing is to be done at this cut, and nobody asks what the step holds
+            start, stop = entries.cuts[k - 1], entries.cuts[k]
+            records[start:stop] = [None] * (stop - start)
+        else:
+            self._proceed(k)
+        entries.follow()
 
     def _proceed(self, k: int) -> None:
         """Carry out what the schedule wants at the cut before step ``k``, and first at those before, where it has only
@@ -177,7 +187,7 @@ class PlainChain:
             self.ledger.n_forward += 1
             self.book(n - 1)
         self.needs = Needs.of(self.entries)
-        self.staged = self._staged()
+        self.staged = functions_of(self)
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         try:
             self._tell_length(n)
@@ -196,18 +206,6 @@ class PlainChain:
         self.snapshots.finish()
         self.n = n
         lend(self)
-
-    def _staged(self) -> Any:
-        """The functions of steps that repeat; None where there cannot be any."""
-        calls, fewest = self.entries.calls, FEWEST if self.staging == "auto" else 2
-        if calls is not None and calls.n >= fewest:
-            fewest = 1
-        if self.staging == "off" or len(self.entries.patterns) < fewest:
-            return None
-        # What generates functions takes a third of the import, and few programs have such steps.
-        from pullback.plain.staged_patterns import staged_patterns  # noqa: PLC0415
-
-        return staged_patterns(self.tape, self.entries, self.needs, self.staging, fewest, self.works, self.threads)
 
     def _tell_length(self, n: int) -> None:
         pending, self.pending = self.pending, None
@@ -363,7 +361,7 @@ class PlainChain:
             for each in sweeps
         ]
         try:
-            run_reverse(self.schedule, self.machine, self)
+            run_back(self)
         except ScheduleError as error:
             say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
             raise

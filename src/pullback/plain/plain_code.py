@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.exact.foreseen import Seen, WatchedRecords, seen
+from pullback.exact.foreseen import Seen, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
 from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.gauges import Cutter, gauge_of
+from pullback.plain.cutter import Cutter
+from pullback.plain.gauges import gauge_of
 from pullback.plain.other_ends import end_stretch, require_floor
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.results import COMPONENT
-from pullback.recording.tape import RECORDING, REPLAYABLE, Governor, Ident, Tape
+from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
+from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text, warn_user
@@ -49,6 +51,8 @@ class PlainCode(Governor):
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
     """That chain, where it stands outside marked steps."""
+    following: FollowedEntries | None = None
+    """The entries of marked steps."""
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
@@ -107,6 +111,9 @@ class PlainCode(Governor):
     ) -> None:
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
+        following = self.following
+        if following is not None and rerun is None and following.meets(record, operands, values, params, self):
+            return
         chain, tape = self.active, self.tape
         if self.seen is not None:
             self.seen.met(record)
@@ -138,8 +145,7 @@ class PlainCode(Governor):
                 known = operand.ident
             if known is None:
                 if isinstance(value, np.ndarray):
-                    self.constant_site = record[-1]
-                    value = self.constant(value)  # noqa: PLW2901
+                    value = self.constant(value, record[-1])  # noqa: PLW2901
                 arguments.append(entries.operand(value))
                 continue
             if known < cut and operand is not rewritten:
@@ -176,9 +182,10 @@ class PlainCode(Governor):
         if self.active is not None and not self.active.replays:
             self.active.returned(name, handle)
 
-    def constant(self, value: Any) -> Any:
-        """The held copy of a plain array, one for each distinct content."""
+    def constant(self, value: Any, site: int) -> Any:
+        """The held copy of a plain array that is read there, one for each distinct content."""
         assert self.tape is not None
+        self.constant_site = site
         copy = self.tape.keep(value)
         if id(copy) not in self.constants:
             self.constants[id(copy)] = copy
@@ -252,7 +259,7 @@ class PlainCode(Governor):
     def hold(self) -> None:
         """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
         chain, unmarked = self.active, self.unmarked
-        self.active, self.unmarked, self.marked = None, None, True
+        self.active, self.unmarked, self.following, self.marked = None, None, None, True
         if chain is not None:
             if chain.gauge is not None:
                 self.ledger.heard, chain.gauge.saves_all = chain.gauge.heard, True
@@ -265,17 +272,9 @@ class PlainCode(Governor):
                 self._release_constants()
 
     def begin(
-        self,
-        n: int | None,
-        policy: Any,
-        verify: Any = None,
-        staging: Any = None,
-        threads: Any = None,
-        *,
-        calls: Calls | None = None,
-        name: str = "steps",
-        ledger: Any = None,
-    ) -> Any:
+        self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, threads: Any = None, *,
+        calls: Calls | None = None, name: str = "steps", ledger: Any = None,
+    ) -> Any:  # fmt: skip
         """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``name`` for
         the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
@@ -299,10 +298,12 @@ class PlainCode(Governor):
         else:
             policy = policy.between
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
+            snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
+            if self.marked and calls is None and self.seen is None:
+                entries = self.following = FollowedEntries(records=self.tape.records, reads=snapshots)
             self.active = PlainChain(
-                self.tape, store, n, self.repeatable, PlainSnapshots(store),
-                StepEntries(calls=calls), verifies=verifies, staging=staging_in_force(staging),
-                threads=threads_in_force(threads), works=self.works, gauge=gauge,
+                self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
+                staging=staging_in_force(staging), threads=threads_in_force(threads), works=self.works, gauge=gauge,
             )  # fmt: skip
             if gauge is not None:
                 gauge.chain = self.active
@@ -322,7 +323,7 @@ class PlainCode(Governor):
                 self.refused = error.with_traceback(None)
             if self.active.gauge is not None:
                 self.active.gauge.ended()
-            replays, self.active, self.unmarked = self.active.replays, None, None
+            replays, self.active, self.unmarked, self.following = self.active.replays, None, None, None
             if replays:
                 self._note_constants()
 
@@ -390,8 +391,3 @@ class PlainCode(Governor):
                 "scan for the loop: they compute such arrays again and hold none"
             )
             self.noted.append(message)
-
-
-def left_alone(tape: Tape) -> bool:
-    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
-    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

@@ -37,7 +37,7 @@ class Replayer:
     at: int = 0
     """The step at whose start ``env`` stands."""
     staged: Any = None
-    """Functions of steps that repeat, as of ``plain.staged_patterns``."""
+    """Functions of steps that repeat, as of ``patterns.staged_patterns``."""
     start: int = field(default=0, init=False)
     """Of the step under way: its first record, and its plain operands."""
     operands: tuple[Any, ...] = field(default=(), init=False)

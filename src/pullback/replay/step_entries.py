@@ -10,7 +10,7 @@ their ids: then the entries of the next call are the same, too.
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any, Final
 
@@ -78,11 +78,12 @@ class Entry:
         return (
             self.arguments == arguments
             and self.skeleton[0] == record[0]
-            and (self.skeleton[-1] == record[-1] if self.short else self._says_the_rest(record))
+            and (self.skeleton[-1] == record[-1] if self.short else self.says_the_rest(record))
             and (not params or self.rest_holds_params or same_content(self.params, params))
         )
 
-    def _says_the_rest(self, record: tuple[Any, ...]) -> bool:
+    def says_the_rest(self, record: tuple[Any, ...]) -> bool:
+        """Whether what a record tells beside ids and held values is the same."""
         return self.rest is not None and same_parts(self.rest, _rest(record) or ())
 
     @property
@@ -192,14 +193,19 @@ class StepEntries:
             self.recent = [*self.calls.patterns]
             self.followed = self.recent[0]
 
-    def cut(self, ident: int) -> None:
-        """The step under way is over, and another starts."""
+    def cut(self, ident: int) -> bool:
+        """The step under way is over, and another starts. Whether it is known that it did what the last two did."""
         pattern = self._pattern()
-        others = self._others(pattern)
+        self.ends(pattern, self._others(pattern), ident)
+        self.open, self.operands = [], []
+        return False
+
+    def ends(self, pattern: Pattern, others: tuple[Any, ...] | None, ident: int) -> None:
+        """The step under way is of this pattern, with these operands of its own."""
         self.patterns.append(pattern)
         self.others.append(others)
         self.cuts.append(ident)
-        self.open, self.operands, self.followed = [], [], pattern
+        self.followed = pattern
         self.start, self.near = ident, self.floor(len(self.patterns))
 
     def _pattern(self) -> Pattern:
@@ -219,14 +225,18 @@ class StepEntries:
         return made
 
     def _others(self, pattern: Pattern) -> tuple[Any, ...] | None:
-        differ = tuple(
-            k
-            for k, (a, b) in enumerate(zip(pattern.operands, self.operands, strict=True))
-            if a is not b and not same_content(a, b)
-        )
+        pairs = enumerate(zip(pattern.operands, self.operands, strict=True))
+        return self.apart([(k, b) for k, (a, b) in pairs if a is not b and not same_content(a, b)])
+
+    def follow(self) -> None:
+        """A step begins: whoever compares its records at once may do so."""
+
+    def apart(self, differ: list[tuple[int, Any]]) -> tuple[Any, ...] | None:
+        """Plain operands of a step, each with its place, as ``others`` has them."""
         if not differ:
             return None
-        return self.places.setdefault(differ, differ), *map(self.operands.__getitem__, differ)
+        places = tuple([place for place, _ in differ])
+        return self.places.setdefault(places, places), *[value for _, value in differ]
 
     # The step under way.
     def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
@@ -314,7 +324,7 @@ class StepEntries:
         if not self.cuts or not self.cuts[0] <= ident:
             return None
         step = self.step_of(ident)
-        entries = self.patterns[step].entries if step < len(self.patterns) else self.open
+        entries = self.entries_of(step)
         place = ident - self.cuts[step]
         return entries[place] if place < len(entries) else None
 
@@ -335,8 +345,11 @@ class StepEntries:
     def __iter__(self) -> Iterator[int]:
         """The ids of all records that are re-executed."""
         for step, start in enumerate(self.cuts):
-            entries = self.patterns[step].entries if step < len(self.patterns) else self.open
-            yield from (start + place for place, entry in enumerate(entries) if entry is not None)
+            yield from (start + place for place, entry in enumerate(self.entries_of(step)) if entry is not None)
+
+    def entries_of(self, step: int) -> Sequence[Entry | None]:
+        """Those of a step, as far as it has come."""
+        return self.patterns[step].entries if step < len(self.patterns) else self.open
 
 
 def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -36,11 +36,18 @@ class Forward:
 
 
 def forward_statements(
-    operations: list[Operation], inputs: list[Any], captured: list[Any], constants: list[Any], sites: list[int]
+    operations: list[Operation],
+    inputs: list[Any],
+    captured: list[Any],
+    constants: list[Any],
+    sites: list[int],
+    *,
+    program: Program | None = None,
 ) -> Forward:
-    """Write down the forward of a step from the values that entered it once. Raises :class:`NotStageableError`."""
-    made = Forward()
-    program = made.program
+    """Write down the forward of a step from the values that entered it once, in a ``program`` that has begun. Raises
+    :class:`NotStageableError`."""
+    program = program or Program()
+    made = Forward(program)
     made.inputs = [program.value(x) for x in inputs]
     made.captured = [program.value(x) for x in captured]
     made.constants = [program.value(x) for x in constants]

@@ -134,6 +134,16 @@ def valued(x: Any, by_number: dict[int, Any]) -> Any:
 def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     """The stage of a recorded step, compared with it byte for byte, with the kernels of a backend where these give the
     same. Raises :class:`NotStageableError`."""
+    program = Program(felt=False)
+    try:
+        return _stage_of(step, backend, program)
+    except Exception:
+        if not program.unfelt:
+            raise
+    return _stage_of(step, backend, Program())
+
+
+def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stage:
     records, ranges = step.tape.records, step.ranges
     covered = {k for start, stop in ranges for k in range(start, stop)}
     if covered != set(range(step.tape.n_inputs, len(records))):
@@ -141,7 +151,7 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     sites = [records[start][-1] if stop > start else 0 for start, stop in ranges]  # type: ignore[index]
     values = [value for _, value in step.captured]
     with fed(step.ordered):
-        forward = forward_statements(step.operations, step.inputs, values, step.constants, sites)
+        forward = forward_statements(step.operations, step.inputs, values, step.constants, sites, program=program)
     held = skeleton(records, ranges, step.operations, forward)
     n_forward = len(forward.program.statements)
     slots = tuple(dict.fromkeys(n for record in held for n in numbers_held(record)))

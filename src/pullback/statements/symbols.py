@@ -83,13 +83,25 @@ def renamed(source: dict[int, int], leaf: Any) -> Any:
     return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
 
 
+FELT = 1 << 16
+"""Bytes of an array from which its sample need not be felt in memory."""
+
+
 @define(eq=False)
 class Program:
-    """The statements so far, with a sample of every value: statements are carried out as they come."""
+    """The statements so far, with a sample of every value: statements are carried out as they come.
+
+    A statement depends on the kinds of values and on which share memory, hardly ever on what they are. So while
+    ``felt`` is not set, a large array that a statement makes leaves in its place one of the same kind that nobody has
+    written to, which takes no memory; who makes something of such a program tries again with ``felt`` where that fails.
+    """
 
     statements: list[Statement] = field(factory=list)
     samples: list[Any] = field(factory=list)
     site: int = 0
+    felt: bool = True
+    unfelt: int = 0
+    """How many values have been left out so."""
 
     def value(self, sample: Any) -> "Symbol":
         """A symbol for a value that enters."""
@@ -123,7 +135,7 @@ class Program:
         sample = faithful_copy(self.samples[target.number])
         with np.errstate(all="ignore"):
             function(sample, *mapped(given, lambda leaf: self.samples[leaf.number] if type(leaf) is Ref else leaf))
-        made = self.value(sample)
+        made = self.value(self._lasting(sample))
         self.statements.append(
             Statement(function, (Ref(target.number), *given), {}, made.number, writes=True, site=self.site)
         )
@@ -131,16 +143,28 @@ class Program:
 
     def _told(self, statement: Statement, result: Any) -> Any:
         """The statement is appended; symbols in the structure of its result."""
-        made = self.value(result)
+        statement.aliases = self._shared(statement.reads, result)
+        made = self.value(result if statement.aliases else self._lasting(result))
         statement.makes = made.number
         self.statements.append(statement)
-        statement.aliases = self._shared(statement.reads, result)
         if isinstance(result, tuple | list):
             parts = [self._part(made, k, part) for k, part in enumerate(result)]
             return type(result)._make(parts) if hasattr(result, "_make") else type(result)(parts)
         if type(result) is dict:
             return {name: self._part(made, name, part) for name, part in result.items()}
         return made
+
+    def _lasting(self, result: Any) -> Any:
+        """The sample that stays of an array of its own."""
+        if self.felt or type(result) is not np.ndarray or result.base is not None or result.nbytes < FELT:
+            return result
+        if result.dtype.kind not in "fc":  # it may say which elements others have
+            return result
+        left = np.empty_like(result)
+        if left.strides != result.strides:
+            return result
+        self.unfelt += 1
+        return left
 
     def _part(self, whole: "Symbol", key: Any, part: Any) -> Any:
         if part is None:

@@ -1,6 +1,8 @@
 """Whether two values say the same to a program: one type, and one content to the last bit."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import attrgetter
 from struct import pack
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +32,8 @@ def same_content(a: Any, b: Any) -> bool:
     if kind in PLAIN:
         return bool(a == b)
     if kind is slice:
+        if a.start is b.start and a.stop is b.stop and a.step is b.step:
+            return True
         ends = a.start, a.stop, a.step
         others = b.start, b.stop, b.step
         return ends == others if WHOLE.issuperset(map(type, (*ends, *others))) else same_parts(ends, others)
@@ -46,8 +50,9 @@ def same_content(a: Any, b: Any) -> bool:
     if issubclass(kind, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if kind.__module__.startswith("pullback.") and hasattr(kind, "__attrs_attrs__"):
-        names = [field.name for field in kind.__attrs_attrs__]
-        return same_parts([getattr(a, name) for name in names], [getattr(b, name) for name in names])
+        ours: Any = kind
+        parts_of = _parts_of(ours)
+        return same_parts(parts_of(a), parts_of(b))
     return False
 
 
@@ -57,3 +62,10 @@ def same_parts(parts: Iterable[Any], others: Iterable[Any]) -> bool:
         if a is not b and (type(a) is not int or type(b) is not int or a != b) and not same_content(a, b):
             return False
     return True
+
+
+@cache
+def _parts_of(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes the fields of a value of one of our own types."""
+    names = [field.name for field in kind.__attrs_attrs__]
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
 from pullback.backends.plans import Backend
-from pullback.plain.pattern_routes import Route, route_of
-from pullback.plain.pattern_statements import PatternStatements
+from pullback.patterns.pattern_routes import Route, route_of, way_back
+from pullback.patterns.pattern_statements import PatternStatements
 from pullback.replay.needs import StepNeeds
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant
@@ -18,6 +19,7 @@ from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.stages import booked_slots, numbers_held, valued, with_kernels
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program
 from pullback.words.sniffs import quiet
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]
@@ -89,6 +91,10 @@ class PatternReverse:
     """Type, shape and dtype of these."""
     gives: tuple[int, ...]
     """What gets a cotangent of all that enters, as it stands in the entries."""
+    way: tuple[int, ...] | None = None
+    """The places, in what the function gives, of what it takes in the step before; None where it takes others there."""
+    own: Generated | None = None
+    """The same for cotangents that it has given itself and nobody else has: it may write to them."""
 
     def fits(self, seeds: Sequence[Any]) -> bool:
         """Whether the function is for these cotangents."""
@@ -100,25 +106,48 @@ class PatternReverse:
 
 def reverse_of_pattern(
     stage: PatternStage, made: PatternStatements, key: Seeded, seeds_given: list[Any]
-) -> tuple[PatternReverse, Draft]:
-    """The reverse for cotangents of these kinds, and what it is generated from."""
+) -> tuple[PatternReverse, list[Draft]]:
+    """The reverse for cotangents of these kinds, and what its functions are generated from."""
     program, (places, before, masks) = made.program, key
     n_inputs, n_forward = len(made.inputs), len(program.statements)
     idents = [n_inputs + place for place in places] + [made.local(k) for k in before]
     seeds = {ident: program.value(ct) for ident, ct in zip(idents, seeds_given, strict=True)}
     swept = reverse_statements(made.forward, made.records, n_inputs, seeds, masks=masks)
     found = [(k, ct) for k, ct in zip(made.inputs, swept.cts[:n_inputs], strict=True) if ct is not None]
-    leaving = [ct.number for _, ct in found]
-    reverses = stage.reverses
-    draft = Draft(
-        program,
-        f"reverse_{len(reverses) + 1}" if reverses else "reverse",
-        plan_of(program, program.statements[n_forward:], leaving),
-        [("slots", list(stage.slots)), ("seeds", [seed.number for seed in seeds.values()])],
-        [leaving],
-    )
+    leaving, gives = [ct.number for _, ct in found], tuple(k for k, _ in found)
+    given = [seed.number for seed in seeds.values()]
+    way = None if stage.route is None else way_back(key, stage.entering, gives, stage.route.length)
+    own = [] if way is None else _own(program, [leaving[k] for k in way], given, stage.slots)
+    name = f"reverse_{len(stage.reverses) + 1}" if stage.reverses else "reverse"
+    arguments = [("slots", list(stage.slots)), ("seeds", given)]
+    drafts = [
+        Draft(program, each, plan_of(program, program.statements[n_forward:], leaving, mine), arguments, [leaving])
+        for each, mine in ((name, []), (f"{name}_own", own))
+        if mine or each is name
+    ]
     specs = tuple((type(ct), ct.shape, ct.dtype) for ct in seeds_given)
-    return PatternReverse(draft.generated(), specs, tuple(k for k, _ in found)), draft
+    reverse, *others = (draft.generated() for draft in drafts)
+    return PatternReverse(reverse, specs, gives, way, *others), drafts
+
+
+def _own(program: Program, handed: list[int], given: list[int], slots: Sequence[int]) -> list[int]:
+    """Of the cotangents that are given, those in whose place the function gives, for the step before, an array that
+    shares memory with nothing else: that one it may write to there."""
+    found = []
+    for k, number in enumerate(handed):
+        sample, others = program.samples[number], {*handed, *given, *slots} - {number}
+        if (
+            isinstance(sample, np.ndarray)
+            and sample.base is None
+            and handed.count(number) == 1
+            and number not in (*given, *slots)
+            and not any(
+                isinstance(other, np.ndarray) and np.may_share_memory(sample, other)
+                for other in map(program.samples.__getitem__, others)
+            )
+        ):
+            found.append(given[k])
+    return found
 
 
 def stage_of_pattern(

@@ -4,10 +4,11 @@ from typing import Any
 
 from attrs import define
 
-from pullback.plain.pattern_stages import PatternStage
+from pullback.patterns.pattern_stages import PatternStage
 from pullback.replay.needs import StepNeeds
 from pullback.replay.step_entries import Pattern
 from pullback.staging.shelf import Recent
+from pullback.statements.symbols import Program
 from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
@@ -25,8 +26,14 @@ class Known:
     """One for each kind of values that entered."""
     large: bool = False
     """Whether one of them held more than a step may that is written down by itself."""
+    takes_bytes: int = 0
+    """What it takes to make functions of large steps, where that waits."""
+    waited: int = 0
+    """How many steps it has waited."""
     lessons: int = 0
     """How often such a step was written down."""
+    felt: bool = False
+    """Whether it is written down from all values that it computes (``statements.symbols.Program``)."""
     wanting: bool = False
     """Whether a step has met cotangents for which there is no reverse."""
     why: str = ""
@@ -37,9 +44,14 @@ class Known:
         """Whether no more is learned."""
         return self.lessons >= MOST_LESSONS
 
-    def failed(self, error: Exception) -> None:
-        """These steps cannot be written down."""
-        self.lessons, self.why = MOST_LESSONS, str(error) or type(error).__name__
+    def failed(self, error: Exception, program: Program, stage: PatternStage | None = None) -> None:
+        """These steps cannot be written down, or only from all values that the next of them computes: then a ``stage``
+        that was made without goes."""
+        if program.unfelt:
+            self.felt = True
+            self.stages = tuple(other for other in self.stages if other is not stage)
+        else:
+            self.lessons, self.why = MOST_LESSONS, str(error) or type(error).__name__
 
     def add(self, stage: PatternStage) -> None:
         """Another stage."""

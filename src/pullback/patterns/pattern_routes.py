@@ -52,10 +52,22 @@ def route_of(needs: StepNeeds, inputs: Sequence[int], returned: tuple[int, ...],
         return None
     at = {k: n for n, k in enumerate(keys)}
     first = len(returned)
-    return Route(keys, length, _picking([at[k] for k in inputs]), _picking([first + pool[k] for k in wanted]), returned)
+    return Route(keys, length, picking([at[k] for k in inputs]), picking([first + pool[k] for k in wanted]), returned)
 
 
-def _picking(places: list[int]) -> Callable[[Any], tuple[Any, ...]]:
+def picking(places: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes the values at these places."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda values: tuple(values[place] for place in places)
+
+
+def way_back(key: Any, entering: Sequence[int], gives: Sequence[int], length: int) -> tuple[int, ...] | None:
+    """The places, among the cotangents that a step ``gives`` to what enters, of those that the step before takes, where
+    these are the ones, ``key``, that the step itself takes; None where it takes others."""
+    places, before, _ = key
+    at = {k if k < FAR else k + length: n for n, k in enumerate(gives)}
+    own, around = sorted(k for k in at if k >= 0), [k for k in entering if k in at]
+    if (*own,) != places or (*around,) != before or len(own) + len(around) != len(at):
+        return None
+    return tuple(at[k] for k in (*own, *around))

@@ -47,12 +47,17 @@ def inputs_of(pattern: Pattern) -> tuple[int, ...]:
 
 
 def statements_of(
-    pattern: Pattern, needs: StepNeeds, entering: dict[int, Any], operands: tuple[Any, ...], recorded: list[Any]
+    pattern: Pattern,
+    needs: StepNeeds,
+    entering: dict[int, Any],
+    operands: tuple[Any, ...],
+    recorded: list[Any],
+    program: Program,
 ) -> PatternStatements:
-    """Write down the steps of a pattern, from the values that one of them was entered by and the records that were made
-    of it. Raises :class:`NotStageableError`."""
-    made = PatternStatements(inputs_of(pattern))
-    forward, program = made.forward, made.program
+    """Write down the steps of a pattern in a ``program`` that has begun, from the values that one of them was entered
+    by and the records that were made of it. Raises :class:`NotStageableError`."""
+    made = PatternStatements(inputs_of(pattern), Forward(program))
+    forward = made.forward
     for coded in made.inputs:
         if coded in entering:
             made.known[coded] = program.value(entering[coded])

@@ -5,6 +5,7 @@ The primitives are the library's own and depend on nothing but their operands, s
 compared with the first run.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from math import inf
@@ -15,33 +16,42 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend
 from pullback.memory.in_force import STAGINGS
-from pullback.memory.ledger import Item, nbytes_of, record_items
+from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
-from pullback.plain.pattern_routes import Route
-from pullback.plain.pattern_shelf import NOTHING, Known, known_of
-from pullback.plain.pattern_stages import (
+from pullback.patterns.alike import Alike
+from pullback.patterns.learned_reverses import Learning
+from pullback.patterns.pattern_routes import Route
+from pullback.patterns.pattern_shelf import NOTHING, Known, known_of
+from pullback.patterns.pattern_stages import (
     PatternReverse,
     PatternStage,
     Seeded,
     checked_slots,
     given_to,
-    reverse_of_pattern,
     stage_of_pattern,
 )
-from pullback.plain.pattern_statements import inputs_of, statements_of
+from pullback.patterns.pattern_statements import PatternStatements, inputs_of, statements_of
 from pullback.recording.copies import faithful_copy
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
 from pullback.replay.step_entries import FAR, StepEntries
-from pullback.staging.recorded_steps import require_equal
-from pullback.staging.stages import slot_items, with_kernels
+from pullback.staging.stages import slot_items
 from pullback.staging.workspaces import Workspace, work_of
+from pullback.statements.symbols import Program
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 
-MOST_BYTES = 2 * 2**20
-"""Bytes of what enters such a step and of what its records hold: functions are made from copies of all values."""
+MOST_BYTES = 64 * 2**20
+"""Bytes of what enters such a step and of what its records hold: functions are made from copies of these."""
+LARGE = 2 * 2**20
+"""From so many on, functions are made when as much has been let go of as that takes."""
+TIMES = 2
+"""How much of these it takes: copies of what enters, what the functions give, and what they work in."""
+MOST_WAITS = 24
+"""Steps that are executed from their entries until then."""
+FEWEST_ALIKE = 4
+"""Steps of one kind in a row that are carried out as such."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
 
 
@@ -66,7 +76,11 @@ class StagedPatterns:
     """The step that was written down last: its records stand on the tape, too."""
     took: tuple[PatternStage | None, Any] = None, None
     """The stage that was found last, and the plain operands that it was found for."""
-    learning: "Learning | None" = None
+    starts: list[int] = field(factory=list)
+    """The first of each steps of one kind in a row."""
+    alikes: dict[tuple[int, PatternStage], Alike] = field(factory=dict)
+    """These, by the first and the stage."""
+    learning: Learning | None = None
     """While a step is swept that no function reverses: what is learned of that."""
 
     def __attrs_post_init__(self) -> None:
@@ -94,6 +108,35 @@ class StagedPatterns:
         if known.large and self.most_bytes < inf:
             known = NOTHING
         return known
+
+    def alike(self, step: int, values: dict[int, Any]) -> tuple[Alike, tuple[Any, ...]] | None:
+        """The steps of one kind in a row, among which is a step that starts with these values by id, and these as the
+        functions take them; None where no functions are for them."""
+        first, stop = self.row_of(step)
+        if stop - step < FEWEST_ALIKE:
+            return None
+        for stage in self.known_of(step).stages:
+            alike = self.alikes.get((first, stage))
+            if alike is None and stage.route is not None:
+                work, known = self.work(stage), self.known_of(step)
+                alike = Alike(self.entries, self.needs, first, stop, known, stage, stage.route, work)
+                self.alikes[first, stage] = alike
+            state = None if alike is None or alike.closes is False else alike.state_of(values, step)
+            if alike is not None and state is not None:
+                return alike, state
+        return None
+
+    def row_of(self, step: int) -> tuple[int, int]:
+        """The steps of one kind in a row among which a step is: the first, and the one after the last."""
+        needs, cuts = self.needs.steps, self.entries.cuts
+        if not self.starts:
+            self.starts = [
+                k
+                for k, one in enumerate(needs)
+                if not k or one is not needs[k - 1] or cuts[k + 1] - cuts[k] != cuts[k] - cuts[k - 1]
+            ]
+        place = bisect_right(self.starts, step)
+        return self.starts[place - 1], self.starts[place] if place < len(self.starts) else len(needs)
 
     def ident(self, coded: int, step: int) -> int:
         """The id of what stands so in the entries of a step."""
@@ -200,7 +243,8 @@ class StagedPatterns:
     def entering(self, step: int, env: dict[int, Any]) -> dict[int, Any] | None:
         """Copies of what enters a step that is about to be executed from its entries, as it stands in these; None where
         it is not to be written down."""
-        if self.known_of(step).over or TRAPPED.get():
+        known = self.known_of(step)
+        if known.over or TRAPPED.get() or (known.takes_bytes and not self._has_room(known)):
             return None
         pattern = self.entries.patterns[step]
         found = {k: env[self.ident(k, step)] for k in inputs_of(pattern) if self.ident(k, step) in env}
@@ -217,16 +261,16 @@ class StagedPatterns:
         if held > self.most_bytes:
             self.known[needs], known.large = NOTHING, True
             return
+        if held > LARGE and not known.takes_bytes:
+            known.takes_bytes = TIMES * held
+            if not self._has_room(known):
+                return
         known.lessons += 1
-        pattern, operands = self.entries.patterns[step], self.entries.operands_of(step)
+        program = Program(felt=known.felt)
         try:
-            made = statements_of(pattern, needs, entering, operands, records)
-            stage, drafts = stage_of_pattern(made, needs, stop - start, entering, operands)
-            slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], Workspace())
-            if self.backend is not None:
-                stage.take_kernels(drafts, self.backend, given_to(made))
+            stage, slots, made = self._made(step, entering, env, records, program)
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: no stage is made of it
-            known.failed(error)
+            known.failed(error, program)
             return
         for other in known.stages:
             if (other.kinds, other.operands, other.record.text) == (stage.kinds, stage.operands, stage.record.text):
@@ -236,6 +280,25 @@ class StagedPatterns:
             known.add(stage)
         stage.made = made
         self.lesson = step, stage, slots
+
+    def _has_room(self, known: Known) -> bool:
+        """Whether so much has been let go of, in this run, as making functions of large steps takes; or it is not worth
+        waiting for that any more."""
+        ledger: Ledger = self.tape.ledger
+        known.waited += 1
+        return known.waited > MOST_WAITS or ledger.peak_bytes - ledger.total >= known.takes_bytes
+
+    def _made(
+        self, step: int, entering: dict[int, Any], env: dict[int, Any], records: list[Any], program: Program
+    ) -> tuple[PatternStage, Sequence[Any], PatternStatements]:
+        """The stage of a step, its slots, and what a reverse is made of."""
+        needs, start, operands = self.needs.steps[step], self.entries.cuts[step], self.entries.operands_of(step)
+        made = statements_of(self.entries.patterns[step], needs, entering, operands, records, program)
+        stage, drafts = stage_of_pattern(made, needs, len(records), entering, operands)
+        slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], self.work(stage))
+        if self.backend is not None:
+            stage.take_kernels(drafts, self.backend, given_to(made))
+        return stage, slots, made
 
     # The reverse.
     def reverse(self, step: int, sweep: Sweep) -> bool:
@@ -249,7 +312,7 @@ class StagedPatterns:
             self.lesson, found = None, lesson[1:]
         stage, slots = found
         if sweep.outer is None and sweep.told is None and not TRAPPED.get():
-            given = self._seeded(step, sweep, stage)
+            given = self.seeds_of(step, sweep, stage)
             if given is not None:
                 key, seeds = given
                 reverse = stage.reverses.get(key)
@@ -264,7 +327,7 @@ class StagedPatterns:
                     self.known_of(step).wanting = True
         return False
 
-    def _seeded(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
+    def seeds_of(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
         mine, around = cts[start:stop], [cts[ident] for ident in self.idents(stage.entering, step)]
@@ -304,39 +367,3 @@ def staged_patterns(
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
     return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works, threads)
-
-
-@define(eq=False)
-class Learning:
-    """A step that is swept, of whose reverse a function is to be made."""
-
-    patterns: StagedPatterns
-    step: int
-    stage: PatternStage
-    slots: Sequence[Any]
-    key: Seeded
-    seeds: list[Any]
-
-    def swept(self, sweep: Sweep) -> None:
-        """The step was swept: the function is kept if it gives the same."""
-        stage, patterns = self.stage, self.patterns
-        known = patterns.known_of(self.step)
-        made, stage.made = stage.made, None
-        if made is None:
-            return
-        try:
-            reverse, draft = reverse_of_pattern(stage, made, self.key, self.seeds)
-            with quiet():
-                (cts,) = reverse.generated.function(self.slots, self.seeds, *Workspace().of(reverse.generated))
-            swept = [(k, sweep.cts[patterns.ident(k, self.step)]) for k in stage.entering]
-            require_equal(cts, [ct for _, ct in swept if ct is not None], "the cotangents")
-            require_equal(reverse.gives, [k for k, ct in swept if ct is not None], "what gets a cotangent")
-            if patterns.backend is not None:
-                given = self.slots, self.seeds
-                reverse.generated, why = with_kernels(draft, reverse.generated, patterns.backend, given)
-                stage.notes += [why] if why else []
-        except Exception as error:  # noqa: BLE001 - as in learning the forward
-            known.failed(error)
-            return
-        stage.reverses[self.key] = reverse
-        known.wanting = False

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.plain import pattern_shelf
-from pullback.plain.staged_patterns import StagedPatterns
+from pullback.patterns import pattern_shelf
+from pullback.patterns.staged_patterns import StagedPatterns
 
 N = 60
 X = np.linspace(0.3, 1.1, 5)
@@ -92,7 +92,10 @@ def test_same_bits_as_save_all(program, policy):
 
 @pytest.mark.parametrize(("program", "runs"), [(p, p != far_back) for p in PROGRAMS])
 def test_a_row_of_steps_is_looked_at_once(program, runs, monkeypatch):
-    bits_of(program, X, pb.Binomial(1), "numpy")
+    """Of several seeds, whose sweeps go side by side."""
+    two = lambda x: np.stack([program(x), 2.0 * program(x)])  # noqa: E731
+    with pb.using(staging="numpy"):
+        pb.jacobian(two, policy=pb.Binomial(1), mode="reverse")(X)
     rows, run = [], StagedPatterns._run
 
     def noted(patterns, first, *others):
@@ -101,5 +104,6 @@ def test_a_row_of_steps_is_looked_at_once(program, runs, monkeypatch):
         return after
 
     monkeypatch.setattr(StagedPatterns, "_run", noted)
-    bits_of(program, X, pb.Binomial(1), "numpy")
+    with pb.using(staging="numpy"):
+        pb.jacobian(two, policy=pb.Binomial(1), mode="reverse")(X)
     assert (max(rows, default=0) > N // 4) == runs

@@ -1,0 +1,144 @@
+"""Steps that do what the last two did are told by their records alone; where one does something else, nothing is
+lost."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.replay.followed_steps import FollowedEntries
+from pullback.replay.step_entries import StepEntries
+
+N = 40
+X = np.linspace(0.3, 1.1, 6)
+ROWS = np.random.default_rng(3).normal(size=(N, 6))
+BUFFER = np.zeros(6)
+
+
+def steady(x):
+    u = x
+    for _ in pb.steps(N):
+        u = u + 0.01 * np.sin(u) * x
+    return np.sum(u * u)
+
+
+def rows(x):
+    """Each step reads a row of its own, and a buffer that is filled again within the step."""
+    u = x
+    for k in pb.steps(N):
+        BUFFER[:] = k % 3
+        u = u * 0.9 + BUFFER
+        BUFFER[:] = -1.0
+        u = u + 0.01 * ROWS[k] * BUFFER
+    return np.sum(u * u)
+
+
+def another_in_the_middle(x):
+    """One step ends otherwise than it began, one has an operation more, one fewer, one another number."""
+    u = x
+    for k in pb.steps(N):
+        u = np.sin(u) * (0.5 if k == 9 else 0.9)
+        u = np.cos(u) if k == 17 else u + 0.1 * x
+        if k != 23:
+            u = u * x
+        if k == 31:
+            u = u + 1.0
+    return np.sum(u * u)
+
+
+def another_value(x):
+    """From the middle on the same operations read other values."""
+    u, first = x, np.exp(-x)
+    before = u
+    for k in pb.steps(N):
+        u, before = u * 0.9 + 0.1 * (first if k < 20 else before), u
+    return np.sum(u * u)
+
+
+def parts(x):
+    """Keys, regions and masks, of which one differs."""
+    u = x * 1.0
+    for k in pb.steps(N):
+        v = u * 0.95
+        v[1 : 3 if k != 25 else 4] += 0.1 * u[0 : 2 if k != 25 else 3]
+        v[0] = 0.5 * u[-1]
+        u = np.where(ROWS[k] > 0, v, u)
+    return np.sum(u * u)
+
+
+def mixed(x):
+    """A plain array where there was a value."""
+    u = x
+    for k in pb.steps(N):
+        u = 0.9 * u + (x if k != 12 else ROWS[0])
+    return np.sum(u * u)
+
+
+PROGRAMS = [steady, rows, another_in_the_middle, another_value, parts, mixed]
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(7)], ids=repr)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_bits_and_the_same_entries(program, policy, monkeypatch):
+    program(X)  # the interpreter may change the code that it runs first
+    made, begin = [], FollowedEntries.begin
+
+    def begun(entries, ident):
+        made.append(entries)
+        begin(entries, ident)
+
+    monkeypatch.setattr(FollowedEntries, "begin", begun)
+    for _ in range(2):
+        value, gradient = pb.value_and_grad(program, policy=policy)(X)
+    monkeypatch.setattr(FollowedEntries, "follow", StepEntries.follow)
+    assert pb.grad(program, policy=policy)(X).tobytes() == gradient.tobytes()
+    wanted, saved = pb.value_and_grad(program)(X)
+    assert (np.asarray(value).tobytes(), gradient.tobytes()) == (np.asarray(wanted).tobytes(), saved.tobytes())
+    _, followed, alone = made
+    assert followed.cuts == alone.cuts
+    assert [len(p.entries) for p in followed.patterns] == [len(p.entries) for p in alone.patterns]
+    same = [[p is q for q in (each.patterns[0], each.patterns[-1])] for each in made[1:] for p in each.patterns]
+    assert same[:N] == same[N:]
+    for k in range(N):
+        told = [each.operands_of(k) for each in made[1:]]
+        assert [np.asarray(x).tobytes() for x in told[0]] == [np.asarray(x).tobytes() for x in told[1]]
+
+
+def test_steps_are_followed(monkeypatch):
+    met, meets = [], FollowedEntries.meets
+
+    def noted(entries, *others):
+        met.append(meets(entries, *others))
+        return met[-1]
+
+    monkeypatch.setattr(FollowedEntries, "meets", noted)
+    pb.grad(steady, policy=pb.Binomial(3))(X)
+    assert sum(met) >= (N - 3) * 4
+    assert all(met[-(N - 3) * 4 :])
+
+
+def test_an_error_in_a_followed_step_ends_the_chain():
+    def fails(x):
+        u = x
+        for k in pb.steps(N):
+            u = u * 0.9
+            if k == 30:
+                raise ValueError("mine")
+            u = u + x
+        return np.sum(u)
+
+    with pytest.raises(ValueError, match="mine"):
+        pb.grad(fails, policy=pb.Binomial(3))(X)
+
+
+def test_left_by_break_in_a_followed_step():
+    def left(x, policy_n):
+        u = x
+        for k in pb.steps(policy_n):
+            u = u * 0.9
+            if k == 30:
+                break
+            u = u + x
+        return np.sum(u * u)
+
+    wanted = pb.grad(left)(X, N).tobytes()
+    assert pb.grad(left, policy=pb.Binomial(3))(X, N).tobytes() == wanted
