@@ -497,6 +497,8 @@ def test_it_answers_which_line_holds_the_memory_and_what_it_costs_not_to():
     plain = profile(lambda x: np.sum(np.sin(np.exp(x))), np.ones(1000), policies=pb.SaveAll(), lines=1, repeat=1)
     assert plain.answer[-1].startswith("What test_profile_table.py:")
     assert plain.answer[-1].endswith(" makes is needed at once: computing it again leaves no less at the peak.")
+    with pytest.raises(ValueError, match="lines >= 0, got -1"):
+        profile(loop, np.ones(3), lines=-1)
 
 
 def test_a_timeline_for_each_policy():

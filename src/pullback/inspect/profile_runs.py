@@ -115,6 +115,8 @@ def profile(
             f"profile needs a policy and a run, got {len(policies)} policies and repeat={repeat}; pass at least one of "
             "each"
         )
+    if lines < 0:
+        raise ValueError(f"profile needs lines >= 0, got {lines}; pass how many lines are to be left out in turn")
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums), kwargs)
     policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
     with telling(progress) as tell:
