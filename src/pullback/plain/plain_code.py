@@ -299,7 +299,7 @@ class PlainCode(Governor):
             policy = policy.between
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
-            if self.marked and calls is None and self.seen is None:
+            if self.marked and calls is None and self.seen is None and name != "the program":
                 entries = self.following = FollowedEntries(records=self.tape.records, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
