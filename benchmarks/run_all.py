@@ -187,6 +187,16 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         ),
         Figure("the hash over a copy, 512 KiB", pick("x copy", bytes=1 << 19, candidate="hash"), 1.0, " x"),
     )),
+    "watching": ("What the instruments cost, operations on 1e5 elements", (
+        Figure("nobody watches: of the bytecodes of a gradient", pick("asked %", candidate="off"), 1.0, " %"),
+        *(
+            Figure(f"within a profile, {program}", pick("x off", program=program, candidate="profile"), 1.05, " x")
+            for program in (
+                "99 operations", "33 marked steps, save-all", "33 marked steps, Binomial(3)", "fori_loop, save-all",
+                "fori_loop, Binomial(3)",
+            )
+        ),
+    )),
     "import": ("Import",
         (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip

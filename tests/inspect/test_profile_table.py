@@ -497,3 +497,20 @@ def test_it_answers_which_line_holds_the_memory_and_what_it_costs_not_to():
     plain = profile(lambda x: np.sum(np.sin(np.exp(x))), np.ones(1000), policies=pb.SaveAll(), lines=1, repeat=1)
     assert plain.answer[-1].startswith("What test_profile_table.py:")
     assert plain.answer[-1].endswith(" makes is needed at once: computing it again leaves no less at the peak.")
+    with pytest.raises(ValueError, match="lines >= 0, got -1"):
+        profile(loop, np.ones(3), lines=-1)
+
+
+def test_a_timeline_for_each_policy():
+    found = profile(growth, np.ones(50), policies=[pb.SaveAll(), pb.Binomial(3)], timeline=True, repeat=1)
+    for row in found.rows:
+        assert row.timeline.peak.nbytes == row.peak_bytes
+        assert {reason: n for reason, n in row.timeline.peak.held.items() if n} == row.bytes_by_reason
+        assert f"{row.policy}: {row.timeline}" in str(found)
+    plain = json.loads(found.to_json())["rows"][1]["timeline"]
+    assert set(plain["phase"]) == {"forward", "recompute", "reverse"}
+    assert max(map(sum, zip(*plain["held"].values(), strict=True))) == found.rows[1].peak_bytes
+    assert (
+        json.loads(profile(growth, np.ones(50), policies=pb.SaveAll(), repeat=1).to_json())["rows"][0]["timeline"]
+        is None
+    )

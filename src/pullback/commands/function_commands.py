@@ -55,6 +55,7 @@ POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'B
 )
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@click.option("--timeline", is_flag=True, help="Add what was held when, by reason, phase and step.")
 @click.option(
     "--lines",
     type=click.IntRange(min=0),
@@ -65,7 +66,8 @@ POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'B
 @QUIET
 def profile_command(
     function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
-    taylor: bool, dot_product: bool, rss: bool, lines: int | None, html: Path | None, as_json: bool, quiet: bool,
+    taylor: bool, dot_product: bool, rss: bool, timeline: bool, lines: int | None, html: Path | None, as_json: bool,
+    quiet: bool,
 ) -> None:  # fmt: skip
     """What each memory policy costs for a function of your own.
 
@@ -88,7 +90,7 @@ def profile_command(
             wanted: dict[str, Any] = {
                 "policies": to_compare, "argnums": argnums, "repeat": repeat, "progress": tell,
                 "taylor": taylor, "dot_product": dot_product, "rss": rss,
-                "lines": lines if lines is not None else 0 if html is None else 2,
+                "timeline": timeline, "lines": lines if lines is not None else 0 if html is None else 2,
             }  # fmt: skip
             result: Profile = profile(f, *args, **wanted) if html is None else reported(html, f, args, wanted)
     if as_json:

@@ -25,7 +25,7 @@ from pullback.inspect.profile_measurements import (
 )
 from pullback.inspect.profile_table import Profile, Row
 from pullback.inspect.saved_values import saved
-from pullback.inspect.seconds import Forecaster, phases_of
+from pullback.inspect.seconds import Forecaster, phases_of, timeline_of
 from pullback.memory.in_force import policy_in_force
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
@@ -55,6 +55,7 @@ def profile(
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
     lines: int = 0,
+    timeline: bool = False,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
@@ -70,6 +71,7 @@ def profile(
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
     lines: int = 0,
+    timeline: bool = False,
     taylor: bool = False,
     dot_product: bool = False,
     rss: bool = False,
@@ -90,6 +92,7 @@ def profile(
     that, which is computed again. ``answer`` says in sentences which line holds the memory, and what it costs not to
     hold it.
 
+    ``timeline=True`` adds what was held when, of one more run under each policy: ``row.timeline``.
     ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and
     a ``f`` that can be pickled, without which the column is left out and a note says why) add their columns.
     ``progress=True`` shows a bar with what is under way; a function ``progress(what, done, total)`` is called as each
@@ -112,10 +115,13 @@ def profile(
             f"profile needs a policy and a run, got {len(policies)} policies and repeat={repeat}; pass at least one of "
             "each"
         )
+    if lines < 0:
+        raise ValueError(f"profile needs lines >= 0, got {lines}; pass how many lines are to be left out in turn")
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums), kwargs)
     policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
     with telling(progress) as tell:
-        return _profiled(program, policies, tell, repeat=repeat, taylor=taylor, dot_product=dot_product, rss=rss)
+        wanted = {"taylor": taylor, "dot_product": dot_product, "rss": rss, "timeline": timeline}
+        return _profiled(program, policies, tell, repeat=repeat, **wanted)
 
 
 def _profiled(
@@ -127,10 +133,11 @@ def _profiled(
     taylor: bool,
     dot_product: bool,
     rss: bool,
+    timeline: bool,
 ) -> Profile:
     without_rss = why_not_sent(program, policies) if rss else ""
     rss = rss and not without_rss
-    parts = _Parts(tell, 1 + dot_product + len(policies) * (2 + repeat + taylor + rss))
+    parts = _Parts(tell, 1 + dot_product + len(policies) * (2 + repeat + taylor + rss + timeline))
     if without_rss:
         parts.report(f"no peak RSS: {without_rss}", 0, parts.total)
     parts.begin("one plain forward run")
@@ -139,7 +146,7 @@ def _profiled(
     if dot_product:
         parts.begin("the derivative along a direction")
         jv = directional(program)
-    session = _Session(program, parts, repeat=repeat, taylor=taylor, rss=rss, jv=jv)
+    session = _Session(program, parts, repeat=repeat, taylor=taylor, rss=rss, jv=jv, timeline=timeline)
     first = next((k for k, policy in enumerate(policies) if isinstance(policy, SaveAll)), 0)
     rows = session.rows(policies, first)
     parts.finish()
@@ -161,6 +168,7 @@ class _Session:
     taylor: bool = field(kw_only=True)
     rss: bool = field(kw_only=True)
     jv: DotProduct | None = field(kw_only=True)
+    timeline: bool = field(kw_only=True)
     plain: list[tuple[float, float]] = field(factory=list, init=False)
     """Seconds of plain forward runs, one before each gradient, so that a busy machine slows both alike."""
     reference: Run | None = field(default=None, init=False)
@@ -203,6 +211,8 @@ class _Session:
         self.parts.begin(f"{name}: seconds by phase")
         phases = phases_of(program, policy, again)
         rate = self._rate(run, name, same=same) if self.taylor else None
+        if self.timeline:
+            self.parts.begin(f"{name}: timeline")
         if self.rss:
             self.parts.begin(f"{name}: peak RSS")
         snapshots, length = chain_figures(observed)
@@ -228,6 +238,7 @@ class _Session:
             same_bits=same,
             predicted_seconds=predicted_seconds,
             phases=phases,
+            timeline=timeline_of(program, policy) if self.timeline else None,
             without_line=line,
         )
 

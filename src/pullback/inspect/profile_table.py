@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from pullback.inspect.profile_block import require_peak
 from pullback.inspect.seconds import Phases
 from pullback.inspect.tables import Column, Table
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import mib
+from pullback.memory.timeline import Timeline
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import CheckError, PolicyError
 
@@ -51,6 +52,9 @@ class Row:
     phases: Phases | None = field(kw_only=True, default=None)
     """Seconds forward, of what is executed again, and reverse, by the clock and of the processor, and the operations
     executed again: of one more run, in which steps are recorded and reversed each for themselves."""
+    timeline: Timeline | None = field(kw_only=True, default=None)
+    """What was held when, by reason, with phase and step: of one more run, where it is wanted. ``timeline.peak`` is
+    what was live at the peak."""
     without_line: str = field(kw_only=True, default="")
     """The line of yours whose values are computed again, where the policy is to hold everything but these."""
     same_bits: bool
@@ -162,6 +166,7 @@ class Profile:
             for row in self.rows
             if row.phases is not None and row.phases.operations
         ]
+        notes += [f"{row.policy}: {row.timeline}" for row in self.rows if row.timeline is not None]
         if self.refused:
             notes.append(f"not profiled: {_refusals(self.refused)}")
         if self.without_rss:
@@ -175,7 +180,11 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in it as plain values, ready for ``json.dump``."""
-        return asdict(self) | {"answer": self.answer}
+        rows = [
+            asdict(evolve(row, timeline=None)) | {"timeline": row.timeline and row.timeline.to_dict()}
+            for row in self.rows
+        ]
+        return asdict(evolve(self, rows=())) | {"rows": rows, "answer": self.answer}
 
     def to_json(self) -> str:
         """Every figure, as text that ``json.loads`` reads; bytes and seconds as numbers."""

@@ -16,6 +16,7 @@ from pullback.memory.in_force import using
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep
+from pullback.memory.timeline import Timeline, timed
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
@@ -165,3 +166,19 @@ def _phases(ledger: PhaseLedger, again: Counter[str]) -> Phases:
     spent: dict[str, Any] = ledger.by_phase()
     operations = dict((again + ledger.operations).most_common())
     return Phases(spent[FORWARD], spent[RECOMPUTE], spent[REVERSE], operations)
+
+
+def timeline_of(program: Program, policy: MemoryPolicy, *, whole: bool = True) -> Timeline:
+    """What is held when, in a gradient of its own; not ``whole``, up to where the function fails."""
+    with timed() as ledger:
+        try:
+            out, pull = vjp(ledger.watched(program.call), *program.active, policy=policy)
+            ledger.turn()
+            try:
+                pull(seed_of(out))
+            finally:
+                pull.close()
+        except Exception:
+            if whole:
+                raise
+    return ledger.timeline()

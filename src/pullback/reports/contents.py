@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.inspect.profile_measurements import Program, Watched, make_program, seed_of
+from pullback.inspect.profile_measurements import Program, Watched, make_program
 from pullback.inspect.profile_runs import DEFAULT_POLICIES, profile
 from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import Saved
 from pullback.inspect.saved_values import saved
-from pullback.memory.timeline import timed
+from pullback.inspect.seconds import timeline_of
 from pullback.planning.measured_curves import pareto
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.reports.sources import source_lines
 from pullback.transforms.argnums import name_of
-from pullback.transforms.reverse import vjp
 from pullback.watching.parts import Tell, silent
 from pullback.words.errors import PullbackError
 from pullback.words.specs import spec_of
@@ -146,18 +145,7 @@ def _timeline(program: Program, policy: MemoryPolicy, *, whole: bool = True) -> 
     """What was held when, in a run of its own, and the schedule of the longest loop; not ``whole``, up to where the
     function fails."""
     observed = policy if isinstance(policy, SaveAll) else Watched(policy)
-    with timed() as ledger:
-        try:
-            out, pull = vjp(ledger.watched(program.call), *program.active, policy=observed)
-            ledger.turn()
-            try:
-                pull(seed_of(out))
-            finally:
-                pull.close()
-        except Exception:
-            if whole:
-                raise
-    line = ledger.timeline()
+    line = timeline_of(program, observed, whole=whole)
     return {"policy": repr(policy), "peak": str(line), "picture": _picture(observed), **line.to_dict()}
 
 
