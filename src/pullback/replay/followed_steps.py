@@ -5,7 +5,7 @@ What is compared is what :meth:`Entry.says` compares. Where a record says someth
 is not followed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -62,10 +62,6 @@ class FollowedEntries(StepEntries):
     """What the records of the step under way are compared with; None behind the last. Then nothing is ``open``."""
     at: int = 0
     """How many of them have come."""
-    saved_from: int = -1
-    """The cut of the newest snapshot that is being filled."""
-    taken: Mapping[int, Any] = field(factory=dict)
-    """What that one has."""
     differ: list[tuple[int, Any]] = field(factory=list)
     """The plain operands that are not those of the pattern: place and value."""
     tables: dict[Pattern, tuple[Sequence[Told | None], int] | None] = field(factory=dict)
@@ -83,8 +79,6 @@ class FollowedEntries(StepEntries):
         if found is None or self.start + found[1] < self.near:
             return
         self.told, self.at, self.differ = found[0], 0, []
-        newest = self.reads.newest
-        self.saved_from, self.taken = (-1, {}) if newest is None else (newest.cut, newest.values)
 
     def meets(self, record: tuple[Any, ...], operands: Any, values: Any, params: Any, governor: Any) -> bool:
         """Whether a record is the one that is expected. Else nothing has been done."""
@@ -118,10 +112,12 @@ class FollowedEntries(StepEntries):
                     value = governor.constant(value, record[-1])
                 if value is not wanted and not same_content(wanted, value):
                     self.differ.append((place, value))
-        for place, _, _, k in before:
-            ident = record[place]
-            if k >= 0 and ident < self.saved_from and ident not in self.taken:
-                self.reads.read(ident, values[k], None if type(operands[k]) is Ident else operands[k])
+        newest = self.reads.newest if before else None
+        if newest is not None:
+            for place, _, _, k in before:
+                ident = record[place]
+                if k >= 0 and ident < newest.cut and ident not in newest.values:
+                    self.reads.read(ident, values[k], None if type(operands[k]) is Ident else operands[k])
         self.at += 1
         return True
 
