@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import Row, arguments, one_thread, print_table, write_json
+from harness import Row, measure_parts
 from held.planner import planner_rows
 
 CHILD = Path(__file__).resolve().parent / "held_bytes.py"
@@ -80,17 +80,5 @@ def compared(rows: list[Row]) -> list[Row]:
 PARTS = {"wave": wave_rows, "heat": heat_rows, "chain": chain_rows, "planner": planner_rows}
 
 
-def main() -> None:
-    options = arguments("long loops within a number of bytes, beside other libraries", list(PARTS))
-    one_thread()
-    rows: list[Row] = []
-    for part in options.only:
-        found = PARTS[part](quick=options.quick)
-        print_table(found)
-        sys.stdout.flush()
-        rows += found
-    write_json(options.json, rows)
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts("long loops within a number of bytes, beside other libraries", PARTS)

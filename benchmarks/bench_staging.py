@@ -11,9 +11,7 @@ The machine's memory is what swings: rows whose arrays leave the caches (the wav
 from run to run.
 """
 
-import sys
-
-from harness import Row, arguments, one_thread, print_table, write_json
+from harness import measure_parts
 from staged import derivatives, loops, processes, programs
 
 PARTS = {
@@ -35,17 +33,5 @@ PARTS = {
 }
 
 
-def main() -> None:
-    options = arguments("gradients over the work by hand: loops, programs, nested derivatives", list(PARTS))
-    one_thread()
-    rows: list[Row] = []
-    for part in options.only:
-        found = PARTS[part](quick=options.quick)
-        print_table(found)
-        sys.stdout.flush()
-        rows += found
-    write_json(options.json, rows)
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts("gradients over the work by hand: loops, programs, nested derivatives", PARTS)

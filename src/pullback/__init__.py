@@ -60,13 +60,13 @@ if TYPE_CHECKING:
     from pullback.bodies.effects import effect
     from pullback.calls.staged_functions import staged
     from pullback.choosing.budget_pool import BudgetPool
+    from pullback.hollow.hollow_arrays import spec
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
-    from pullback.inspect.profile_table import profile
+    from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.loops.stage_texts import explain_stage
-    from pullback.planning.hollow_arrays import spec
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -117,7 +117,7 @@ else:
         "odeint": "pullback.solving.ode_solver",
         "pareto": "pullback.planning.measured_curves",
         "plan": "pullback.planning.plans",
-        "profile": "pullback.inspect.profile_table",
+        "profile": "pullback.inspect.profile_runs",
         "ravel": "pullback.solving.structures_as_vectors",
         "record": "pullback.inspect.graph_of_tape",
         "resume": "pullback.resuming.sessions",
@@ -125,7 +125,7 @@ else:
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
-        "spec": "pullback.planning.hollow_arrays",
+        "spec": "pullback.hollow.hollow_arrays",
         "staged": "pullback.calls.staged_functions",
         "stores": "pullback.stores",
         "testing": "pullback.testing",

@@ -32,11 +32,12 @@ def commands() -> None:
     pullback profile FILE.py:F    the same table for your own function
     pullback plan FILE.py:F       what a policy will cost, or which to take: --budget '100 MB'
     pullback saved FILE.py:F      what is held between forward and reverse, by your lines
-    pullback draw --policy 'Binomial(3)' --steps 20
+    pullback draw FILE.py:F       its graph; --policy 'Binomial(3)' --steps 20 draws a schedule
     pullback explain PB201        what an error means, and what to write instead
     pullback coverage np.interp   what a function of NumPy means on traced arrays
     pullback primitives matmul    what is registered, by whom, and what each rule saves
     pullback check my_plugin      every primitive of a plugin, checked
+    pullback compare A.json B     two profiles beside each other, for a CI job
     """  # noqa: D301  \b is click's mark for lines that keep their breaks
 
 

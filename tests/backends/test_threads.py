@@ -74,7 +74,7 @@ def test_many_callers_share_a_pool():
     assert len(n) == 120
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own():
     side_by_side(lambda: None, 2)

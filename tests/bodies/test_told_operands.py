@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.bodies.proofs import Proof
 from pullback.bodies.same_again import NotTheSameError
-from pullback.bodies.told_operands import FOLLOWS, ITSELF, Followed
+from pullback.bodies.told_operands import ITSELF, Followed
 
 N = 60
 U, C = np.linspace(0.1, 0.9, 5), np.linspace(-0.5, 0.5, 5)
@@ -46,6 +46,16 @@ def handed(u, problem, k):
 def of_members(c):
     def body(k, u):
         return handed(u, PROBLEM, k) + c * PROBLEM.dt
+
+    return body
+
+
+def of_parts(c):
+    def body(k, u):
+        v, w = u * 0.5, np.cumsum(c, axis=0)
+        v[1:] += w[:-1] * TABLE[k]
+        v[:2] = v.dot(c) * ROWS[k][3:]
+        return -v
 
     return body
 
@@ -92,10 +102,10 @@ def gradients(make, policy, staging):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
-@pytest.mark.parametrize("make", [of_numbers, of_arithmetic, of_members])
+@pytest.mark.parametrize("make", [of_numbers, of_arithmetic, of_members, of_parts])
 def test_what_the_number_tells_is_computed_without_the_body(proved, make, policy):
     assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
-    assert any(proved) is FOLLOWS
+    assert any(proved)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
@@ -111,7 +121,7 @@ def test_rows_of_a_scan(proved):
 
     found, wanted = (pb.grad(f)(C, staging).tobytes() for staging in ("numpy", "off"))
     assert found == wanted
-    assert any(proved) is FOLLOWS
+    assert any(proved)
 
 
 @pytest.mark.parametrize("staging", ["numpy", "off"])

@@ -1,11 +1,13 @@
 """Warm calls that enter straight: they give the bits of the ordinary way, and whatever could make them give another
 result takes that way."""
 
+import gc
 import sys
 import threading
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.bodies.same_again import NotTheSameError, reads_of
+from pullback.calls import entries, entry_callers
 from pullback.calls.entry_making import behind
 from pullback.calls.known_functions import gradient_of, staged_of
+from pullback.words.call_sites import MISSED
 
 X, T = np.array([0.3, -0.2]), np.array([1.0, 0.5])
 FACTOR, TABLE, NAMED = 2.0, np.array([0.5, 0.25]), np.sin
@@ -65,25 +69,42 @@ def derivatives(f):
 WAYS = list(derivatives(pb.staged(potential))[0])
 
 
-def counted(monkeypatch, entries):
-    """How often an entry has computed a call."""
-    calls = []
-    put_back = type(entries).put_back
-    monkeypatch.setattr(type(entries), "put_back", lambda self, entry: (calls.append(self), put_back(self, entry)))
+@pytest.fixture(autouse=True)
+def served(request, monkeypatch):
+    """By whom calls were computed that did not take the ordinary way. Entries get a caller at once: what that misses
+    they are asked next, so each test is one of both."""
+    calls, by = [], getattr(request, "param", "caller")
+    put_back, made = entries.Entries.put_back, entry_callers.caller_of
+
+    def counting(entry, form):
+        caller = made(entry, form)
+
+        def called(args):
+            found = caller(args)
+            if found is not MISSED:
+                calls.append("caller")
+            return found
+
+        return caller and called
+
+    monkeypatch.setattr(entries, "PAYS", 1 if by == "caller" else 10**9)
+    monkeypatch.setattr(entry_callers, "caller_of", counting)
+    monkeypatch.setattr(entries.Entries, "put_back", lambda self, one: (calls.append("entry"), put_back(self, one)))
     return calls
 
 
+@pytest.mark.parametrize("served", ["entry", "caller"], indirect=True)
 @pytest.mark.parametrize("way", WAYS)
-def test_an_entry_gives_the_bits_of_recording_at_other_inputs(way, monkeypatch):
+def test_an_entry_gives_the_bits_of_recording_at_other_inputs(way, served, request):
     f = pb.staged(potential)
     ways, owners = derivatives(f)
     often(ways[way], X, n=60)
-    entries = owners[way]()
-    assert entries.kept, entries.why
-    calls = counted(monkeypatch, entries)
+    made = owners[way]()
+    assert made.kept, made.why
+    served.clear()
     for at in (X, np.array([1.5, 0.7]), np.array([np.nan, 1.0]), np.array([-0.0, 0.0])):
         same_as_recorded(ways[way], at)
-    assert len(calls) == 4
+    assert served == [request.node.callspec.params["served"]] * 4
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -450,6 +471,62 @@ def test_threads_do_not_share_an_entry():
     for each in threads:
         each.join()
     assert wrong == []
+
+
+def test_a_call_within_a_call_shares_nothing(served):
+    gradient = pb.grad(pb.staged(potential))
+    often(gradient, X, n=60)
+    other, expected, within = np.array([1.5, 0.7]), gradient(X).tolist(), []
+    right = gradient(other).tolist()
+
+    def collected(phase, _):
+        if phase == "start":
+            within.append(gradient(other).tolist())
+
+    before = gc.get_threshold()
+    served.clear()
+    gc.callbacks.append(collected)
+    gc.set_threshold(1)
+    try:
+        found = [gradient(X).tolist() for _ in range(50)]
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(collected)
+    assert found == [expected] * 50
+    assert len(within) > 50 and within == [right] * len(within)
+
+
+def test_a_function_that_is_dropped_does_not_wait_for_the_collector():
+    def f(q):
+        return np.sum(q * q)
+
+    gone, staged = ref(f), pb.staged(f)
+    gradient = pb.grad(staged)
+    for _ in range(8):
+        gradient(X)
+        pb.jvp(staged, (X,), (T,))
+    gc.disable()
+    try:
+        del f, staged, gradient
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_warning_and_an_error_come_in_every_call(served):
+    gradient = pb.grad(pb.staged(lambda q: np.sum(np.log(q))))
+    often(gradient, np.ones(2), n=60)
+    for _ in range(3):
+        with pytest.warns(RuntimeWarning, match="divide by zero encountered in log"):
+            gradient(np.array([0.0, 1.0]))
+    served.clear()
+    assert gradient(np.ones(2)).tolist() == [1.0, 1.0]
+    assert len(served) == 1
+    product = pb.grad(pb.staged(lambda q: np.sum(np.linalg.inv(q))))
+    often(product, np.eye(2), n=60)
+    with pytest.raises(np.linalg.LinAlgError):
+        product(np.zeros((2, 2)))
+    assert product(np.eye(2)).tolist() == [[-1.0, -1.0], [-1.0, -1.0]]
 
 
 PIECES = ["np.sin({})", "{} * 0.5", "{} * q", "{} + TABLE", "{}[::-1]", "np.exp(-{} * {})", "-{}", "{} / (1.0 + q * q)"]

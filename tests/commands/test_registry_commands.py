@@ -9,9 +9,9 @@ import pytest
 from tests.commands.running import FUNCTION, run
 
 import pullback
+from pullback.commands import error_pages as explaining
 from pullback.commands import shown
-from pullback.inspect import error_pages as explaining
-from pullback.inspect.error_pages import codes
+from pullback.commands.error_pages import codes
 
 
 @pytest.mark.parametrize("word", ["PB201", "pb201", "ConversionError", "pullback.ConversionError"])

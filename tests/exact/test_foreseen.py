@@ -110,6 +110,55 @@ def test_larger_values_are_noticed(governed):
     assert governed
 
 
+TABLE = np.ones(1)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_global_array_of_another_size_is_noticed_at_once(governed, monkeypatch, exact):
+    def f(x):
+        x = x * TABLE
+        for _ in range(40):
+            x = np.sin(x) * x
+        return np.sum(x)
+
+    budget = 16 * X.nbytes
+    gradient = pb.grad(f, policy=pb.Budget(budget, exact=exact))
+    for _ in range(2):
+        governed.clear()
+        gradient(X[:1])
+    assert not governed
+    monkeypatch.setitem(globals(), "TABLE", np.ones(len(X)))
+    wanted = pb.grad(f)(X[:1])
+    gc.collect()
+    tracemalloc.start()
+    found = gradient(X[:1])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.tobytes() == wanted.tobytes()
+    assert peak <= budget + SLACK
+
+
+@pytest.mark.parametrize("policy", [None, pb.Recompute()])
+def test_a_checkpoint_is_part_of_what_is_known(governed, policy):
+    n = [3]
+
+    def f(x):
+        for _ in range(n[0]):
+            x = pb.checkpoint(lambda u: np.sin(u) * u + 0.1, policy=policy if n[0] > 3 else None)(x)
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget(100 * X.nbytes))
+    for known in (False, True, True):
+        governed.clear()
+        gradient(X)
+        assert bool(governed) is not known
+    n[0] = 5  # more, and perhaps by another policy
+    wanted = pb.grad(f)(X)
+    governed.clear()
+    assert gradient(X).tobytes() == wanted.tobytes()
+    assert governed
+
+
 def test_a_captured_array_of_another_size_makes_another_program(governed):
     def times(table):
         return lambda x: np.sum(np.sin(x[0] * table) * table)

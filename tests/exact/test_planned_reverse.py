@@ -162,6 +162,39 @@ def test_less_is_computed_again_with_more_bytes():
     assert counts[0] > 0 == counts[-1]
 
 
+def require_monotone(parts):
+    f = program(parts)
+    with pytest.raises(pb.BudgetError) as caught:
+        pb.grad(f, (0, 1), policy=pb.Budget(1, exact=True))(X, C)
+    counts = []
+    for share in (1, 1.15, 1.3, 1.5, 1.8, 2.2, 3, 6):
+        _, pull = pb.vjp(f, X, C, policy=pb.Budget(int(share * caught.value.minimum_bytes), exact=True))
+        pull(1.0)
+        counts.append(chain_of(pull).again)
+        pull.close()
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == 0
+
+
+some_parts = given(st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=10))
+
+
+@some_parts
+@example([0, 3, 7, 12, 0, 20])
+@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_drawn_programs_compute_less_again_with_more_bytes(parts):
+    require_monotone(parts)
+
+
+@pytest.mark.slow
+@some_parts
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_many_drawn_programs_compute_less_again_with_more_bytes(parts):
+    require_monotone(parts)
+
+
 def test_too_little_is_refused_by_name():
     with pytest.raises(pb.BudgetError, match=r"Budget\(200000, exact=True\) is too little for this program") as caught:
         pb.grad(layered, policy=pb.Budget(200_000, exact=True))(X)

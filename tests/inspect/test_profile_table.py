@@ -12,8 +12,10 @@ import pullback as pb
 from pullback.commands.command_line_inputs import load_function
 from pullback.inspect import profile_measurements as measuring
 from pullback.inspect.profile_measurements import peak_rss
-from pullback.inspect.profile_table import Profile, Row, profile
+from pullback.inspect.profile_runs import profile
+from pullback.inspect.profile_table import Profile, Row
 from pullback.inspect.seconds import Phases
+from pullback.memory.ledger import mib
 from pullback.watching.phases import Spent
 from pullback.words.errors import PullbackError, StructureError
 
@@ -91,7 +93,8 @@ one plain forward run: 0.05 s, 0.04 s of the processor
 predicted and measured bytes differ for Binomial(3)
 same bits: every gradient equals that of SaveAll(), bit for bit
 executed again under Binomial(3): sin 84, add 30
-not profiled: Budget(1): BudgetError: too little"""
+not profiled: Budget(1): BudgetError: too little
+Binomial(3) holds 1 MiB in the place of 3 MiB, and takes 1.00 times as long as SaveAll()."""
 
 
 def test_golden_table():
@@ -469,3 +472,28 @@ def test_a_block_that_fails_half_way_tells_of_what_came_before():
     with pb.profile() as fine:
         pb.grad(growth)(np.ones(5))
     assert fine.interrupted is None
+
+
+def test_it_answers_which_line_holds_the_memory_and_what_it_costs_not_to():
+    def loop(x):
+        for _ in pb.steps(20):
+            x = x + 0.1 * np.sin(x) * x  # two values of a step are read by pullbacks
+        return np.sum(x)
+
+    found = profile(loop, np.ones(1000), policies=[pb.SaveAll(), pb.Binomial(3)], lines=3, repeat=1)
+    line = f"test_profile_table.py:{loop.__code__.co_firstlineno + 2}"
+    assert [r.policy for r in found.rows] == ["SaveAll()", "Binomial(3)", f"without {line}"]
+    save_all, binomial, without = found.rows
+    assert without.peak_bytes == without.predicted_bytes < save_all.peak_bytes
+    assert without.same_bits
+    assert found.held_by[0] == (line, save_all.peak_bytes)
+    first, second, third = found.answer
+    assert first.startswith(f"{line} holds ")
+    assert first.endswith(", 100% of the 312 KiB that are saved under SaveAll().")
+    assert second.startswith(f"Binomial(3) holds {mib(binomial.peak_bytes)} in the place of 312 KiB, and takes ")
+    assert third.startswith(f"Where all is held but what {line} makes, that is {mib(without.peak_bytes)} in the place")
+    assert str(found).endswith("\n".join(found.answer))
+    assert found.to_dict()["answer"] == found.answer
+    plain = profile(lambda x: np.sum(np.sin(np.exp(x))), np.ones(1000), policies=pb.SaveAll(), lines=1, repeat=1)
+    assert plain.answer[-1].startswith("What test_profile_table.py:")
+    assert plain.answer[-1].endswith(" makes is needed at once: computing it again leaves no less at the peak.")

@@ -359,3 +359,61 @@ def test_a_pull_says_what_it_holds():
     )
     pull.close()
     assert repr(pull).endswith(": released>")
+
+
+# ------------------------------------------------------------------------------------------------- everything is told
+
+
+def in_steps(c):
+    u = np.zeros_like(c)
+    for k in pb.steps(40):
+        u = u + 0.1 * np.sin(c * u + k) * WEIGHTS
+    return np.sum(u * u)
+
+
+def in_a_loop(c):
+    return np.sum(pb.fori_loop(0, 40, lambda k, u: u + 0.1 * np.sin(u * k), 2 * c) ** 2)
+
+
+def drawn(c):
+    rng = np.random.default_rng(0)
+    return np.sum(pb.fori_loop(0, 10, lambda k, u: u * rng.normal(size=50) + np.sin(u), c))
+
+
+def nested(c):
+    return np.sum(pb.fori_loop(0, 6, lambda k, u: pb.fori_loop(0, 5, lambda j, v: v + np.sin(v) * c, u), c))
+
+
+WEIGHTS = np.linspace(0.5, 1.0, 50)
+POLICIES = (
+    pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Budget("40 kB"), pb.Keep("sin.x"),
+    pb.Tiered(1, 2, directory=".", write_cost=1, read_cost=1),
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize("f", [in_steps, in_a_loop, drawn, nested])
+def test_every_buffer_is_told_with_a_line(f, policy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    c = np.linspace(0.5, 1.5, 50)
+    table = pb.saved(f, c, policy=policy)
+    assert [row for row in table.rows if row.origin == "not told" or not (row.where or row.loop)] == []
+    _, pull = pb.vjp(f, c, policy=policy)
+    assert table.total_bytes == pull.report.live_bytes
+    pull.close()
+
+
+def test_states_between_steps_say_so():
+    table = pb.saved(in_steps, np.ones(50), policy=pb.Binomial(3))
+    (states,) = [row for row in table.rows if row.reason == "snapshot"]
+    assert (states.primitive, states.name, states.origin, states.nbytes) == ("steps", "state", "state", 2 * 400)
+    assert states.loop.startswith("steps at ")
+    assert states.where == f"test_saved_values.py:{in_steps.__code__.co_firstlineno + 3}"
+    assert 0 < states.first_step < states.last_step < 40
+    constants = [row for row in table.rows if row.reason == "constant"]
+    assert {row.nbytes for row in constants} == {400}
+    assert all(row.where == states.where for row in constants)
+    (start,) = [row for row in pb.saved(in_a_loop, np.ones(50)).rows if row.reason == "snapshot"]
+    assert (start.name, start.origin, start.readers, start.first_step) == ("state[0]", "state", ("another pull",), 0)
+    assert "opaque" not in str(table)

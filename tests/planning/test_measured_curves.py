@@ -9,6 +9,7 @@ import pullback as pb
 from pullback.commands.command_line_inputs import parse_policy
 from pullback.commands.shown import known_policies
 from pullback.planning import breakpoints as of_budgets
+from pullback.planning import measured_curves as of_curves
 from pullback.planning.breakpoints import breakpoints
 
 X = np.linspace(0.1, 1.0, 400)
@@ -95,11 +96,36 @@ def test_the_picture(tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_steps_are_not_run_very_often_unless_it_is_asked_for():
+    def marked(x):
+        for _ in pb.steps(60):
+            x = x + 0.1 * np.sin(x) * x
+        return np.sum(x)
+
+    seen = []
+    curve = pb.pareto(marked, X, progress=lambda *part: seen.append(part))
+    assert max(point.n_forward for point in curve.points) <= of_curves.MOST_AGAIN * 60
+    assert min(point.n_forward for point in curve.points) == 60
+    assert len(curve.points) == of_curves.N_BUDGETS + 2
+    assert seen[-1] == ("done", 20, 20)
+    assert [done for _, done, total in seen if total == 20] == [*range(21)]
+    assert any("run; about 0:0" in what for what, _, _ in seen)
+    named = pb.pareto(loop, X, budgets=[of_curves.breakpoints(loop, (X,))[0].policy.max_bytes], policies=())
+    assert named.points[0].n_forward > of_curves.MOST_AGAIN * 60
+
+
+def test_points_of_one_argument_of_several():
+    curve = pb.pareto(lambda x, y: np.sum(x * y), X, X, argnums=1, budgets=[], policies=[pb.SaveAll()])
+    assert [(p.predicted_bytes, p.peak_bytes) for p in curve.points] == [(X.nbytes, X.nbytes)]
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="repeat >= 1, got 0"):
         pb.pareto(loop, X, repeat=0)
     with pytest.raises(ValueError, match=r"budgets='some'; pass 'auto' or a list"):
         pb.pareto(loop, X, budgets="some")
+    with pytest.raises(pb.PolicyError, match=r"progress= takes True, False or a function .*, got 'yes'"):
+        pb.pareto(loop, X, progress="yes")
     with pytest.raises(pb.PolicyError, match="needs a known length"):
         pb.pareto(lambda x: np.sum(pb.while_loop(lambda u: pb.value(u[0]) < 4, lambda u: u * 1.5, x)), X,
                   budgets=[], policies=[pb.Mixed(3)])  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.planning.hollow_arrays import hollow, spec
+from pullback.hollow.hollow_arrays import hollow, spec
 
 POLICIES = [pb.SaveAll(), pb.Binomial(3), pb.Budget(10**9)]
 
@@ -30,6 +30,12 @@ def wave(c):
         before, u = u, after
         loss = loss + np.sum(u[5, ::3] ** 2)
     return loss
+
+
+def in_rows(x):
+    for _ in pb.steps(30):
+        x = x + 0.1 * np.sin(x) * x
+    return np.sum(x)
 
 
 def network(x):
@@ -68,8 +74,32 @@ def test_a_budget_from_shapes():
     assert advice.peak_bytes <= 6_000_000
     assert advice.seconds is None
     assert advice.peak_bytes == pb.plan(looped, np.ones((256, 256)), policy=advice.policy).peak_bytes
-    with pytest.raises(pb.PolicyError, match="loop functions"):
-        pb.plan(wave, spec((40, 40)), budget="1 MB")
+
+
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.parametrize("f", [wave, plain, in_rows])
+@pytest.mark.parametrize("share", [0.35, 3.0])
+def test_a_budget_from_shapes_of_programs_that_must_be_run(f, share):
+    x, all_of_it = np.full((400, 400), 0.5), pb.plan(f, spec((400, 400))).peak_bytes
+    budget = int(share * all_of_it) + 16 * x.nbytes  # what is at work
+    advice = pb.plan(f, spec((400, 400)), budget=budget)
+    tracemalloc.start()
+    try:
+        _, pull = pb.vjp(f, x, policy=advice.policy)
+        pull(1.0)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (advice.peak_bytes, advice.n_forward) == (pull.report.peak_bytes, pull.report.n_forward)
+    assert most <= 1.02 * budget
+    assert advice.seconds is advice.others[0].seconds is None if advice.others else advice.seconds is None
+    assert isinstance(advice.policy, pb.SaveAll) == (share > 1) or f is plain
+
+
+def test_a_budget_from_shapes_that_is_too_little():
+    with pytest.raises(pb.BudgetError, match="too little") as caught:
+        pb.plan(wave, spec((40, 40)), budget="10 kB")
+    assert pb.plan(wave, spec((40, 40)), budget=caught.value.minimum_bytes).peak_bytes <= caught.value.minimum_bytes
 
 
 @pytest.mark.parametrize(

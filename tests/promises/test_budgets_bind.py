@@ -61,6 +61,9 @@ def program(body, n, form):
         elif form == "dict":
             s = pb.fori_loop(0, n, lambda k, s: dict(zip("ab", body(s["a"], s["b"], c), strict=True)), {"a": u, "b": v})
             u, v = s["a"], s["b"]
+        elif form == "checkpoint":
+            for _ in range(n):
+                u, v = pb.checkpoint(body)(u, v, c)
         else:
             for _ in pb.steps(n if form == "steps" else iter(range(n))):
                 u, v = body(u, v, c)
@@ -81,11 +84,12 @@ def assert_binds(parts, n, form, arrays, staging, dtype="float64"):
     budget, inputs = arrays * X.nbytes, (X.astype(dtype), C.astype(dtype))
     with pb.using(staging=staging):
         wanted = gradient(f, pb.SaveAll(), *inputs)
-        try:
-            gradient(f, pb.Budget(budget), *inputs)
-        except pb.BudgetError as error:
-            budget = error.minimum_bytes
-            gradient(f, pb.Budget(budget), *inputs)
+        for _ in range(1 if form != "checkpoint" else 20):  # of which several steps may tell
+            try:
+                gradient(f, pb.Budget(budget), *inputs)
+            except pb.BudgetError as error:
+                budget = error.minimum_bytes
+        gradient(f, pb.Budget(budget), *inputs)
         gc.collect()
         tracemalloc.start()
         found = gradient(f, pb.Budget(budget), *inputs)
@@ -98,7 +102,7 @@ def assert_binds(parts, n, form, arrays, staging, dtype="float64"):
 drawn = given(
     parts=st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=5),
     n=st.integers(1, 30),
-    form=st.sampled_from(["fori", "scan", "while", "outputs", "dict", "steps", "iterator"]),
+    form=st.sampled_from(["fori", "scan", "while", "outputs", "dict", "steps", "iterator", "checkpoint"]),
     arrays=st.integers(12, 120),
     staging=st.sampled_from(["auto", "off"]),
     dtype=st.sampled_from(["float64", "float64", "float32", "complex128"]),

@@ -1,5 +1,6 @@
-"""One ``Budget`` over loops that follow one another: each that needs more than is free is told a figure once, which is
-enough for it; ``tracemalloc``'s peak stays within the bytes, and what is planned is what is booked."""
+"""One ``Budget`` over loops that follow one another, and over the code between them: each loop that needs more than is
+free is told a figure once, which is enough for it; ``tracemalloc``'s peak stays within the bytes, and what is planned
+is what is booked."""
 
 import gc
 import tracemalloc
@@ -16,6 +17,8 @@ import pullback as pb
 
 body = lru_cache(None)(body_of)
 FORMS = ("fori", "scan", "while", "steps")
+OTHERS = ("plain", "checkpoint")
+"""Code without marks, and calls of a checkpoint."""
 
 
 def looped(form, n, step, u, v):
@@ -26,6 +29,14 @@ def looped(form, n, step, u, v):
         return u + np.sum(ys), v
     if form == "while":
         return pb.while_loop(lambda s: pb.value(s[2]) < n, lambda s: (*step(*s[:2]), s[2] + 1), (u, v, 0))[:2]
+    if form in ("plain", "checkpoint"):
+        run = pb.checkpoint(step) if form == "checkpoint" else step
+        for _ in range(n):
+            u, v = run(u, v)
+        return u, v
+    if form == "nest":
+        inner = lambda _, s: pb.fori_loop(0, n // 4 + 1, lambda k, s: step(*s), s)  # noqa: E731 - short
+        return pb.fori_loop(0, 4, inner, (u, v))
     for _ in pb.steps(n):
         u, v = step(u, v)
     return u, v
@@ -51,13 +62,16 @@ def gradient(f, policy, x=X, *, heard):
 
 
 def enough(loops, nbytes, *, heard):
-    """These bytes, or those that are enough for every loop; each tells its own at most once."""
+    """These bytes, or those that are enough for every loop; each tells its own at most once, but other code may tell
+    of several of its steps."""
     f = program(loops)
-    for _ in range(len(loops)):
+    for _ in range(len(loops) if all(form in FORMS for form, _, _ in loops) else 15):
         try:
             gradient(f, pb.Budget(nbytes), heard=heard)
         except pb.BudgetError as error:
             nbytes = error.minimum_bytes
+        else:
+            return nbytes
     gradient(f, pb.Budget(nbytes), heard=heard)
     return nbytes
 
@@ -77,36 +91,47 @@ def assert_binds(loops, arrays, heard):
 
 def assert_planned(loops, arrays):
     f, policy = program(loops), pb.Budget(enough(loops, arrays * X.nbytes, heard=True))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", pb.PolicyWarning)
-        plan = pb.plan(f, X, C, policy=policy)
+    plan = pb.plan(f, X, C, policy=policy)
     _, report = gradient(f, policy, heard=True)
     assert (plan.n_forward, plan.bytes_by_reason) == (report.n_forward, report.bytes_by_reason)
 
 
 parts = st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=3).map(tuple)
 loops = st.lists(st.tuples(st.sampled_from(FORMS), st.integers(1, 30), parts), min_size=2, max_size=3)
+with_others = st.lists(
+    st.tuples(st.sampled_from((*FORMS, "nest", *OTHERS, *OTHERS)), st.integers(1, 20), parts), min_size=1, max_size=3
+)
 checked = settings(deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def heard_without_steps(loops, heard):
-    """What marked steps begin with is not known beforehand, and is held for another reverse pass."""
-    return heard and all(form != "steps" for form, _, _ in loops)
 
 
 @given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
 @example(loops=[("fori", 20, (3,)), ("fori", 10, (0, 3, 10))], arrays=40, heard=False)
-@example(loops=[("while", 12, (0,)), ("steps", 9, (3,)), ("scan", 9, (2, 0))], arrays=8, heard=False)
+@example(loops=[("while", 12, (0,)), ("steps", 9, (3,)), ("scan", 9, (2, 0))], arrays=8, heard=True)
 @settings(checked, max_examples=2)
 def test_drawn_rows_bind(loops, arrays, heard):
-    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+    assert_binds(loops, arrays, heard)
 
 
 @pytest.mark.slow
 @given(loops=loops, arrays=st.integers(8, 200), heard=st.booleans())
 @settings(checked, max_examples=100)
 def test_many_drawn_rows_bind(loops, arrays, heard):
-    assert_binds(loops, arrays, heard_without_steps(loops, heard))
+    assert_binds(loops, arrays, heard)
+
+
+@given(loops=with_others, arrays=st.integers(1, 100))
+@example(loops=[("plain", 12, (3, 5)), ("fori", 6, (0, 3)), ("checkpoint", 12, (3, 5))], arrays=28)
+@example(loops=[("steps", 1, (1,))], arrays=1)
+@settings(checked, max_examples=1)
+def test_code_between_loops_binds(loops, arrays):
+    assert_binds(loops, arrays, heard=False)
+
+
+@pytest.mark.slow
+@given(loops=with_others, arrays=st.integers(1, 100))
+@settings(checked, max_examples=500)
+def test_much_code_between_loops_binds(loops, arrays):
+    assert_binds(loops, arrays, heard=False)
 
 
 @given(loops=loops, arrays=st.integers(8, 200))

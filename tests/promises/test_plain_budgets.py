@@ -1,5 +1,6 @@
-"""``Budget`` on code without marks: within the bytes, the bits of save-all, fewer forward steps with more bytes, and no
-more than ``Recompute`` takes at what it holds."""
+"""``Budget`` on code without marks, or with checkpoints: within the bytes, the bits of save-all, fewer forward steps
+with more bytes, and no more than ``Recompute`` takes at what it holds. A measured run follows one that has loaded what
+is needed."""
 
 import gc
 import tracemalloc
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.exact.foreseen import forget
 
 SIZE = 10_000
 X, C = np.linspace(0.2, 0.9, SIZE), np.linspace(0.5, 1.0, SIZE)
@@ -23,11 +25,18 @@ PARTS = (
 )  # fmt: skip
 
 
-def program(parts, n, after):
-    """These statements n times, and others after them."""
-    text = "def f(x, c):\n    u, v = x * 1.5, np.cos(x)\n    for _ in range(n):\n"
-    text += "".join(f"        {PARTS[p]}\n" for p in parts) + "".join(f"    {PARTS[p]}\n" for p in after)
-    names = {"np": np, "n": n}
+def program(parts, n, after, checkpointed="none"):
+    """These statements n times, and others after them; the first in a checkpoint for each time, or in one for all."""
+    indented = "".join(f"        {PARTS[p]}\n" for p in parts)
+    first, last = "    u, v = x * 1.5, np.cos(x)\n", "".join(f"    {PARTS[p]}\n" for p in after)
+    loop, repeat = f"    for _ in range(n):\n{indented}", "    for _ in range(n):\n        u, v = g(u, v, c)\n"
+    if checkpointed == "none":
+        text = f"def f(x, c):\n{first}{loop}{last}"
+    else:
+        inner = loop if checkpointed == "whole" else indented.replace("        ", "    ")
+        text = f"@pb.checkpoint\ndef g(u, v, c):\n{inner}    return u, v\ndef f(x, c):\n{first}"
+        text += ("    u, v = g(u, v, c)\n" if checkpointed == "whole" else repeat) + last
+    names = {"np": np, "n": n, "pb": pb}
     exec(f"{text}    return np.sum(u * v)\n", names)  # noqa: S102 - a program is drawn as text
     return names["f"]
 
@@ -41,30 +50,31 @@ def run(f, policy, *inputs):
     return found, report
 
 
-def require_binds(parts, n, after, share):
-    f = program(parts, n, after)
+def require_binds(parts, n, after, share, checkpointed, known):
+    f = program(parts, n, after, checkpointed)
     wanted, report = run(f, pb.SaveAll(), X, C)
-    budget, found, peak = int(share * report.peak_bytes), None, 0
+    budget = int(share * report.peak_bytes)
     for _ in range(20):
-        gc.collect()
-        tracemalloc.start()
         try:
-            found = pb.value_and_grad(f, (0, 1), policy=pb.Budget(budget))(X, C)
+            pb.value_and_grad(f, (0, 1), policy=pb.Budget(budget))(X, C)
             break
         except pb.BudgetError as error:  # the next one may come at a later step
-            more, budget = error.minimum_bytes - budget, error.minimum_bytes
-            assert more > 0
-        finally:
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-    assert found is not None
-    assert [np.asarray(part).tobytes() for part in (found[0], *found[1])] == wanted
+            budget = error.minimum_bytes
+    if not known:
+        forget()
+    gc.collect()
+    tracemalloc.start()
+    value, gradients = pb.value_and_grad(f, (0, 1), policy=pb.Budget(budget))(X, C)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [np.asarray(part).tobytes() for part in (value, *gradients)] == wanted
     assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
 
 
 drawn = given(
     st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=6), st.integers(1, 40),
-    st.lists(st.integers(0, len(PARTS) - 1), max_size=5), st.floats(0.02, 1.2),
+    st.lists(st.integers(0, len(PARTS) - 1), max_size=5), st.floats(0.001, 1.2),
+    st.sampled_from(["none", "each", "whole"]), st.booleans(),
 )  # fmt: skip
 
 
@@ -72,8 +82,8 @@ drawn = given(
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
-def test_drawn_programs(parts, n, after, share):
-    require_binds(parts, n, after, share)
+def test_drawn_programs(parts, n, after, share, checkpointed, known):
+    require_binds(parts, n, after, share, checkpointed, known)
 
 
 @pytest.mark.slow
@@ -81,8 +91,8 @@ def test_drawn_programs(parts, n, after, share):
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
-def test_many_drawn_programs(parts, n, after, share):
-    require_binds(parts, n, after, share)
+def test_many_drawn_programs(parts, n, after, share, checkpointed, known):
+    require_binds(parts, n, after, share, checkpointed, known)
 
 
 def heat(u):
@@ -107,3 +117,41 @@ def test_more_bytes_never_cost_forward_steps():
     assert counts[-1] <= 152 < counts[0]
     assert steps[at_its_bytes] <= other.n_forward
     assert saved.peak_bytes > 200 * x.nbytes
+
+
+def require_monotone(parts, n, after, checkpointed):
+    f, least = program(parts, n, after, checkpointed), 1
+    for _ in range(20):
+        try:
+            run(f, pb.Budget(least), X, C)
+            break
+        except pb.BudgetError as error:
+            least = error.minimum_bytes
+    reports = [run(f, pb.Budget(int(k * least)), X, C)[1] for k in (1, 1.1, 1.25, 1.5, 1.8, 2.2, 3, 5, 9, 20)]
+    counts = [report.n_forward for report in reports]
+    for k in range(len(counts) - 1):  # of steps that are not equal a later one may change the plan of those before it
+        assert counts[k + 1] <= 1.05 * counts[k] + 1
+    assert counts[-1] == min(counts)
+
+
+some_parts = given(
+    st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=5), st.integers(1, 40),
+    st.lists(st.integers(0, len(PARTS) - 1), max_size=3), st.sampled_from(["none", "each", "whole"]),
+)  # fmt: skip
+
+
+@some_parts
+@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_drawn_programs_run_fewer_steps_with_more_bytes(parts, n, after, checkpointed):
+    require_monotone(parts, n, after, checkpointed)
+
+
+@pytest.mark.slow
+@some_parts
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_many_drawn_programs_run_fewer_steps_with_more_bytes(parts, n, after, checkpointed):
+    require_monotone(parts, n, after, checkpointed)

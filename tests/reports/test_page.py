@@ -50,9 +50,11 @@ def test_every_part_is_there_and_agrees_with_the_profile(found):
 
 
 def test_it_answers_which_line_and_at_what_cost(found):
-    who, cost = found[0].answer
+    who, cost, *_ = found[0].answer
     line = misfit.__code__.co_firstlineno + 2
-    assert re.fullmatch(rf"test_page.py:{line} holds 9.38 KiB, 100% of the 9.38 KiB that are saved\.", who)
+    assert re.fullmatch(
+        rf"test_page.py:{line} holds 9.38 KiB, 100% of the 9.38 KiB that are saved under SaveAll\(\)\.", who
+    )
     assert re.fullmatch(r"Binomial\(3\) holds .* in the place of .*, and takes .* times as long as SaveAll\(\)\.", cost)
 
 
@@ -117,10 +119,35 @@ def test_after_an_error_it_shows_what_came_before(monkeypatch):
     assert profile is not None
     assert isinstance(error, RuntimeError)
     data = data_of(page_of(found.to_dict(), "1.2.3"))
-    assert data["failed"] == "timelines: RuntimeError: half way"
+    assert data["failed"].startswith(f"timeline under {POLICIES[0]!r}: RuntimeError: half way; timeline under ")
     assert data["profile"] is not None
     assert data["timelines"] == []
-    assert data["saved"] is None
+    assert data["saved"]["total_bytes"] > 0  # the other parts are there
+
+
+def test_a_policy_that_fails_costs_its_part_alone():
+    policies = (pb.SaveAll(), pb.Budget(1), pb.Binomial(3))
+    found, profile, error = contents_of(misfit, np.ones(10), 20, policies=policies, repeat=1, lines=1)
+    assert (error, found.failed) == (None, "")
+    assert [row["policy"] for row in found.parts["profile"]["rows"][:2]] == ["SaveAll()", "Binomial(3)"]
+    assert any(note.startswith("not profiled: Budget(1): BudgetError") for note in found.parts["profile"]["notes"])
+    assert [line["policy"] for line in found.parts["timelines"]] == ["SaveAll()", "Binomial(3)"]
+    assert profile.rows[-1].without_line == f"test_page.py:{misfit.__code__.co_firstlineno + 2}"
+    assert f"what {profile.rows[-1].without_line} makes" in found.answer[-1].lower()
+
+
+def test_a_function_that_fails_half_way_shows_what_was_held_until_then():
+    def fails(c):
+        for k in pb.steps(30):
+            c = np.sin(c) if k < 20 else 1 / 0
+        return c
+
+    found, profile, error = contents_of(fails, np.ones(100), policies=(pb.Recompute(),), repeat=1)
+    assert (profile, type(error)) == (None, ZeroDivisionError)
+    assert found.failed == "profile: ZeroDivisionError: division by zero"
+    (line,) = found.parts["timelines"]
+    assert max(line["held"]["snapshot"]) >= 800
+    assert max(step for step in line["step"] if step is not None) >= 18
 
 
 def test_an_unwritable_path_is_refused_and_a_file_that_is_there_stays(tmp_path):

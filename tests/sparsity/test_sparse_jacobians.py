@@ -5,7 +5,10 @@ import pytest
 from scipy import sparse
 
 import pullback as pb
+from pullback.sparsity import sparse_jacobians
 from pullback.sparsity.sparse_jacobians import as_pattern
+from pullback.transforms.forward import LinearMap
+from pullback.transforms.pulls import Pull
 from pullback.words.errors import NotDifferentiableError, PullbackError, StructureError
 
 X = np.random.default_rng(0).standard_normal(12)
@@ -79,7 +82,7 @@ def test_the_number_of_derivatives_is_that_of_the_colours(monkeypatch):
 
         def counted(f, *primals, seen=seen, linearize=linearize):
             out, push = linearize(f, *primals)
-            return out, lambda *tangents: (seen.append(1), push(*tangents))[1]
+            return out, lambda several: (seen.extend(several), push(several))[1]
 
         monkeypatch.setattr("pullback.sparsity.sparse_jacobians.linearize", counted)
         x = np.random.default_rng(n).standard_normal(n)
@@ -98,9 +101,11 @@ def test_auto_takes_the_direction_with_fewer_colours(monkeypatch):
         out, pull = vjp(f, *primals, policy=policy)
 
         class Counted:
-            def __call__(self, ct):
-                pulls.append(1)
-                return pull(ct)
+            seed_bytes = pull.seed_bytes
+
+            def __call__(self, cts):
+                pulls.extend(cts)
+                return pull(cts)
 
             def close(self):
                 pull.close()
@@ -241,3 +246,29 @@ def test_nothing_at_all():
     assert empty.shape == (0, 12)
     assert pb.sparse_jacobian(lambda x: np.ones(3))(X).shape == (3, 12)
     assert pb.sparse_jacobian(np.sin)(np.zeros(0)).shape == (0, 0)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_the_colours_go_together_as_many_as_may_be_held(mode, monkeypatch):
+    def f(x):
+        y = np.sin(x[1:-1]) * x[2:] - x[:-2] ** 2
+        return y * x[:8].sum() if mode == "forward" else np.concatenate([y, y[:8].sum()[None]])
+
+    x, lengths = np.linspace(0.1, 1.0, 30), []
+    owner = LinearMap if mode == "forward" else Pull
+    each, place = owner.each, 1 if mode == "forward" else 2
+
+    def told(*args, **named):
+        lengths.append(len(args[place]))
+        return each(*args, **named)
+
+    monkeypatch.setattr(owner, "each", told)
+    derivative = pb.sparse_jacobian(f, mode=mode, check=False, policy=pb.Budget("1 GB") if mode == "reverse" else None)
+    together = derivative(x)
+    assert lengths[-1] > 3
+    n_colours = lengths[-1]
+    lengths.clear()
+    monkeypatch.setattr(sparse_jacobians, "SEED_BYTES", 1)
+    alone = derivative(x)
+    assert lengths[-n_colours:] == [1] * n_colours
+    assert together.data.tobytes() == alone.data.tobytes()

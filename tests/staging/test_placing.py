@@ -5,8 +5,9 @@ import pytest
 from tests.staging.both_ways import POLICIES, loop_over, require_same, the_stage
 
 import pullback as pb
-from pullback.staging.placing import LARGE, SMALL, plan_of, ufunc_of
-from pullback.staging.symbols import Program
+from pullback.staging.placing import LARGE, SMALL, plan_of
+from pullback.statements.symbols import Program
+from pullback.statements.ufuncs import ufunc_of
 from pullback.testing.comparing.bits import same_bits
 
 A = np.linspace(-1.0, 1.0, 4096).reshape(64, 64)
@@ -65,6 +66,19 @@ def test_a_result_that_is_looked_at_through_a_view_keeps_its_buffer():
     places = [line.into for line in planned(f, A).lines if ufunc_of(line.statement) is not None]
     assert places[:3] == ["buffer 0", "buffer 1", places[2]]
     assert places[2] != "buffer 0"
+
+
+def test_products_of_matrices_lie_in_buffers_and_never_over_an_operand():
+    plan = planned(lambda x: ((np.sin(x) @ x) @ x).sum(axis=0), A)
+    assert [line.into for line in plan.lines] == ["buffer 0", "buffer 1", "buffer 0", ""]
+    plan = planned(lambda x: np.sin(np.cos(x) @ x), A)  # it takes over the memory of the product alone
+    assert [line.into for line in plan.lines] == ["buffer 0", "fresh 0", "value 2"]
+
+
+def test_a_copy_is_made_for_a_product_of_matrices_whose_bits_depend_on_how_operands_lie():
+    for function, copies in ((np.matmul, 1), (np.add, 0)):
+        plan = planned(lambda x, function=function: function(x[:, ::-1].copy(), x), A)
+        assert [line.statement.symbol for line in plan.lines].count(".copy()") == copies
 
 
 def test_a_write_goes_in_place_where_the_array_was_made_here():

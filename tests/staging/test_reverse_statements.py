@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.staging.both_ways import POLICIES, loop_over, require_same, stages
+from tests.staging.both_ways import POLICIES, loop_over, require_same, stages, the_stage
 
 import pullback as pb
 from pullback.testing.comparing.bits import same_bits
@@ -99,3 +99,27 @@ def test_the_gradient_of_a_gradient_and_the_rows_of_a_jacobian():
             return jacobian, pb.grad(lambda x: np.sum(pb.grad(lambda x: np.sum(f(x)))(x) * X))(X)
 
     assert same_bits(of("numpy"), of("off"))
+
+
+@pytest.mark.parametrize(
+    ("key", "by_key"),
+    [
+        ((np.array([0, 2]), np.array([1, 1])), True),
+        ((np.array([0, -3]), np.array([1, 1])), False),  # the same element twice
+        ((slice(None), np.array([3, 0])), False),  # a shorter way along an axis
+        ((..., np.array([3, 0])), True),
+        ((slice(None), None, np.array([3, 0])), True),
+        (np.arange(12).reshape(3, 4) % 5 == 0, True),
+    ],
+)
+def test_a_read_by_a_key_without_repeats_is_pulled_by_a_write_to_it(key, by_key):
+    def body(k, u, x):
+        v = u * x
+        read = np.sum(v[key])
+        return np.sin(v) + read
+
+    x = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+    special = np.array([[0.0, -0.0, np.nan], [np.inf, 1.0, -0.0], [-0.0, 0.0, 2.0], [1.0, 3.0, -0.0]]).T
+    with np.errstate(all="ignore"):
+        require_same(loop_over(body), x, np.ascontiguousarray(special))
+    assert ("add_by_key" not in the_stage().reverse.text) == by_key

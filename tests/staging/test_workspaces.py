@@ -1,7 +1,11 @@
 """Arrays that leave: used again when nobody has them."""
 
-import numpy as np
+import sys
 
+import numpy as np
+from tests.staging.both_ways import the_stage
+
+import pullback as pb
 from pullback.staging.workspaces import MOST_FRESH, Arrays, Fresh
 
 
@@ -24,7 +28,7 @@ def test_a_view_of_what_left_keeps_it():
 
 
 def test_functions_of_one_execution_share_buffers_but_one_has_different_ones():
-    arrays, wide, narrow = Arrays(), ((3,), np.dtype(float)), ((2,), np.dtype(float))
+    arrays, wide, narrow = Arrays(), ((3000,), np.dtype(float)), ((2000,), np.dtype(float))
     one, other = arrays.buffers_of([wide, None, wide]), arrays.buffers_of([narrow, wide])
     assert one[0] is not one[2] and one[1] is None
     assert other[1] is one[0]
@@ -45,3 +49,26 @@ def test_arrays_that_all_are_held_are_given_up_for_newer_ones():
     place = held[-1].__array_interface__["data"][0]
     del held[-1]
     assert fresh().__array_interface__["data"][0] == place
+
+
+def test_what_a_staged_gradient_hands_out_is_its_own_and_is_not_copied():
+    @pb.staged
+    def f(x, y):
+        return np.sum(np.sin(x) * (x @ y))
+
+    x, copied = np.linspace(0.0, 1.0, 4096).reshape(64, 64), []
+    gradient = pb.grad(f, (0, 1))
+    found = [gradient(x, x + 1.0) for _ in range(5)]
+    assert len({part.__array_interface__["data"][0] for parts in found for part in parts}) == 10
+    assert "f0()" in the_stage().reverse.text
+
+    def watch(frame, event, called):
+        if event == "c_call" and called.__name__ == "copy" and isinstance(called.__self__, np.ndarray):
+            copied.append(called.__self__.shape)
+
+    sys.setprofile(watch)
+    try:
+        gradient(x, x + 1.0)
+    finally:
+        sys.setprofile(None)
+    assert copied == []

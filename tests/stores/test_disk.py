@@ -359,7 +359,7 @@ def test_the_end_of_a_program_removes_the_folder(tmp_path):
     where.rmdir()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python says that a fork of threads is no good idea
 def test_a_forked_process_leaves_the_folder_alone(tmp_path):
     out, pull = pb.vjp(fori, X, policy=pb.Periodic(3, tier="disk"))

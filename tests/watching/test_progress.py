@@ -23,6 +23,12 @@ def marked(x):
     return np.sum(x)
 
 
+def marked_and_shown(x):
+    for _ in pb.steps(N, progress=True):
+        x = np.sin(x) * 1.5
+    return np.sum(x)
+
+
 def nested(x):
     return np.sum(pb.fori_loop(0, N, lambda _, u: pb.fori_loop(0, 3, lambda _, v: np.sin(v), u), x))
 
@@ -54,9 +60,6 @@ def test_every_step_is_counted_as_the_schedule_says(f, policy, pictures):
     np.testing.assert_array_equal(shown, plain)
     last, left = pictures[-2]
     assert pictures[-1] is None
-    if f is marked and type(policy) is pb.SaveAll:  # nobody says how many steps there will be
-        assert (last[SWEEP], left) == ((N, N), None)
-        return
     assert last[SWEEP] == last[REVERSE] == (N, N)
     assert last[AGAIN][0] == last[AGAIN][1]
     if f is not nested:
@@ -94,17 +97,48 @@ def test_where_progress_is_said(pictures):
     assert not pictures
     pb.grad(lambda x: np.sum(pb.fori_loop(0, N, lambda _, u: np.sin(u), x, progress=True)))(np.ones(3))
     assert pictures[-2][0][REVERSE] == (N, N)
+    plain = pb.grad(marked)(np.ones(3))
+    for policy in (pb.SaveAll(), pb.Binomial(3), pb.Recompute(), pb.Budget("1 MB"), "auto"):
+        pictures.clear()
+        np.testing.assert_array_equal(pb.grad(marked_and_shown, policy=policy)(np.ones(3)), plain)
+        assert pictures[-1] is None
+        assert max(parts[SWEEP] for parts, _ in filter(None, pictures)) == (N, N)
+        assert pictures[-2][0][REVERSE] == ((0, 0) if policy == "auto" else (N, N))  # which has kept every step
     with pytest.raises(pb.PolicyError, match=r"progress= takes True or False, got 'yes'"):
         pb.grad(growth, progress="yes")(np.ones(3))
+
+
+def test_forward_mode_has_a_sweep(pictures):
+    def walked(x):
+        return pb.fori_loop(0, N, lambda _, u: np.sin(u), x)
+
+    for call in (
+        lambda: pb.jvp(walked, (np.ones(3),), (np.ones(3),)),
+        lambda: pb.jacobian(walked, mode="forward")(np.ones(3)),
+    ):
+        pictures.clear()
+        with pb.using(progress=True):
+            call()
+        assert pictures[-1] is None
+        assert pictures[-2] == ({SWEEP: (N, N), AGAIN: (0, 0), REVERSE: (0, 0)}, 0.0)
 
 
 def test_a_bar_goes_when_the_function_fails(pictures):
     def failing(x):
         return np.sum(pb.fori_loop(0, N, lambda k, u: u if k < 5 else 1 / 0, x))
 
-    with pytest.raises(ZeroDivisionError):
-        pb.grad(failing, progress=True)(np.ones(3))
-    assert pictures[-1] is None
+    def shown(x):
+        return np.sum(pb.fori_loop(0, N, lambda k, u: u if k < 5 else 1 / 0, x, progress=True))
+
+    for call in (
+        lambda: pb.grad(failing, progress=True)(np.ones(3)),
+        lambda: pb.grad(shown)(np.ones(3)),
+        lambda: pb.jvp(shown, (np.ones(3),), (np.ones(3),)),
+    ):
+        pictures.clear()
+        with pytest.raises(ZeroDivisionError):
+            call()
+        assert pictures[-1] is None
 
 
 def test_what_stands_on_a_terminal(monkeypatch):

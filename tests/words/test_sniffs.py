@@ -504,6 +504,17 @@ def test_quiet_is_errstate_that_ignores():
         assert np.geterr() == before
 
 
+def test_a_context_has_an_error_state_of_its_own():
+    told = []
+    telling, silent = (sniffs.context_of_errors(tell) for tell in (lambda *found: told.append(found), None))
+    for _ in range(2):
+        telling.run(np.log, np.zeros(2))
+        silent.run(np.log, np.zeros(2))  # a warning would be an error here
+    assert [kind for kind, _ in told] == ["divide by zero"] * 2
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        sniffs.context_of_errors(told.append).run(np.log, np.zeros(2))
+
+
 def test_quiet_goes_by_numpy_where_its_private_names_are_gone():
     made = dedent("""
         import numpy as np

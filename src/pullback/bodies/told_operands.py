@@ -29,9 +29,12 @@ def _itself(k: int) -> int:
 
 ITSELF: Final[Told] = _itself
 """The number of the step."""
-FOLLOWS: Final = sys.version_info[:2] == (3, 11)
+FOLLOWS: Final = (3, 11) <= sys.version_info[:2] <= (3, 13)
 """Whether the instructions below are those of this version of CPython."""
+_CALLS_MEMBERS: Final = sys.version_info >= (3, 12)
+"""Whether an odd ``LOAD_ATTR`` is of a member that is called; before there was ``LOAD_METHOD``."""
 _NULL: Final = object()
+"""What lies beside a function that is called: before it, from CPython 3.13 on behind it."""
 _SHAPES = frozenset(("dtype", "ndim", "shape", "size"))
 """Members that are the same for each row of an array."""
 _OPERATORS: Final = {
@@ -91,6 +94,8 @@ class _Frame:
         for one in instructions_of(self.f.__code__):
             if one.opname == "RETURN_VALUE":
                 return self.stack.pop()
+            if one.opname == "RETURN_CONST":
+                return one.argval, None
             step = _STEPS.get(one.opname)
             if step is not None:
                 step(self, one)
@@ -135,9 +140,19 @@ class _Frame:
         else:
             self.whole.meets(partial(_set, container, key, value), tags)
 
+    def subscript_part(self, one: Any) -> None:
+        """``container[start:stop]``."""
+        self.pack_slice(one)
+        self.subscript(one)
+
+    def store_part(self, one: Any) -> None:
+        """``container[start:stop] = value``."""
+        self.pack_slice(one)
+        self.store(one)
+
     def member(self, one: Any) -> None:
         value, tag = self.stack.pop()
-        if one.opname == "LOAD_METHOD":
+        if one.opname == "LOAD_METHOD" or (_CALLS_MEMBERS and one.arg & 1):
             self.push(_NULL)
         if tag is not None and one.argval not in _SHAPES:
             raise NotTheSameError(f"it asks what depends on the number of the step for .{one.argval}")
@@ -146,8 +161,9 @@ class _Frame:
     def call(self, one: Any) -> None:
         values, tags = self.pop(one.arg)
         names, self.names = self.names, ()
-        (null, function), (_, told) = self.pop(2)
-        if told is not None or null is not _NULL:
+        called, of_called = self.pop(2)
+        function = called[called[0] is _NULL]
+        if any(of_called) or not (called[0] is _NULL or called[1] is _NULL):
             raise NotTheSameError("the number of the step decides what is called")
         n = len(values) - len(names)
         keywords = dict(zip(names, values[n:], strict=True))
@@ -167,11 +183,21 @@ class _Frame:
         else:
             raise NotTheSameError(f"the number of the step is handed to {function!r}")
 
+    def call_by_name(self, one: Any) -> None:
+        self.names = self.stack.pop()[0]
+        self.call(one)
+
     def pack(self, one: Any) -> None:
-        values, tags = self.pop(one.arg)
+        self._pack(tuple, one.arg)
+
+    def pack_slice(self, one: Any) -> None:
+        self._pack(lambda ends: slice(*ends), 2 if one.arg is None else one.arg)
+
+    def _pack(self, made: Callable[[list[Any]], Any], n: int) -> None:
+        values, tags = self.pop(n)
         if any(tags):
             raise NotTheSameError("what depends on the number of the step is put in a tuple or a slice")
-        self.push(slice(*values) if one.opname == "BUILD_SLICE" else tuple(values))
+        self.push(made(values))
 
     def unpack(self, one: Any) -> None:
         value, tag = self.stack.pop()
@@ -198,15 +224,27 @@ class _Frame:
     def load(self, one: Any) -> None:
         self.stack.append(self.local[one.argval])
 
+    def load_both(self, one: Any) -> None:
+        self.stack += [self.local[name] for name in one.argval]
+
     def keep(self, one: Any) -> None:
         self.local[one.argval] = self.stack.pop()
+
+    def keep_both(self, one: Any) -> None:
+        for name in one.argval:
+            self.local[name] = self.stack.pop()
+
+    def keep_and_load(self, one: Any) -> None:
+        kept, loaded = one.argval
+        self.local[kept] = self.stack.pop()
+        self.stack.append(self.local[loaded])
 
     def swap(self, one: Any) -> None:
         stack = self.stack
         stack[-1], stack[-one.arg] = stack[-one.arg], stack[-1]
 
     def name_arguments(self, one: Any) -> None:
-        self.names = one.argval
+        self.names = self.f.__code__.co_consts[one.arg]  # of which dis in 3.11 does not tell
 
 
 def _refuse_writing(place: Any) -> None:
@@ -239,24 +277,31 @@ def _of(function: Callable[..., Any], values: list[Any], tags: list[Told | None]
 
 _STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
     "BINARY_OP": lambda frame, one: frame.apply(_BINARY[one.argrepr], 2),
+    "BINARY_SLICE": _Frame.subscript_part,
     "BINARY_SUBSCR": _Frame.subscript,
-    "BUILD_SLICE": _Frame.pack,
+    "BUILD_SLICE": _Frame.pack_slice,
     "BUILD_TUPLE": _Frame.pack,
     "CALL": _Frame.call,
+    "CALL_KW": _Frame.call_by_name,
     "COPY": lambda frame, one: frame.stack.append(frame.stack[-one.arg]),
     "KW_NAMES": _Frame.name_arguments,
     "LOAD_ATTR": _Frame.member,
     "LOAD_CONST": lambda frame, one: frame.push(one.argval),
     "LOAD_DEREF": _Frame.load_cell,
     "LOAD_FAST": _Frame.load,
+    "LOAD_FAST_CHECK": _Frame.load,
+    "LOAD_FAST_LOAD_FAST": _Frame.load_both,
     "LOAD_GLOBAL": _Frame.load_global,
     "LOAD_METHOD": _Frame.member,
     "POP_TOP": lambda frame, _: frame.pop(1),
     "PUSH_NULL": lambda frame, _: frame.push(_NULL),
     "STORE_FAST": _Frame.keep,
+    "STORE_FAST_LOAD_FAST": _Frame.keep_and_load,
+    "STORE_FAST_STORE_FAST": _Frame.keep_both,
+    "STORE_SLICE": _Frame.store_part,
     "STORE_SUBSCR": _Frame.store,
     "SWAP": _Frame.swap,
     "UNARY_NEGATIVE": lambda frame, _: frame.apply(operator.neg, 1),
     "UNPACK_SEQUENCE": _Frame.unpack,
 }
-"""By instruction, as CPython 3.11 has them."""
+"""By instruction, as CPython 3.11 to 3.13 have them."""

@@ -118,7 +118,7 @@ class Exits:
         try:
             work = self.idle.pop()
         except IndexError:
-            work = Workspace(threads=self.threads)
+            work = Workspace(threads=self.threads, hands_over=True)
         generated = self.stage.reverse
         found = generated.function(slots, seeds, *work.of(generated))
         if len(self.idle) < MOST_IDLE:

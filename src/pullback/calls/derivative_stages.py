@@ -140,11 +140,12 @@ def swept(xs: list[Any], compute: Callable[[Tape, list[Any]], Any]) -> tuple[Any
     one = seeded(tape, (out,), (ONE,))
     one.frees = True
     run: Any = found._tape.shadow if isinstance(found, Handle) else None
+    before = run is not None and run.sweeps
     if run is not None:
         run.sweeps = True
     sweep(tape, tape.n_inputs, len(tape.records), (one,))
     if run is not None:
-        run.sweeps = False
+        run.sweeps = before
     return out._value, one.cts[: tape.n_inputs]
 
 

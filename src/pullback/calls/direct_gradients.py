@@ -4,6 +4,7 @@ A trace is made all the same, into which the call is recorded where it cannot be
 """
 
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from pullback.tracing.running import Input, Traced, overlapping, released_govern
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
-from pullback.words.sniffs import quiet
+from pullback.words.sniffs import HELD, quiet
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF
 
@@ -74,11 +75,11 @@ def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
-        parts = iter(_pulled(hot, exits, slots))
-        cts = [next(parts) if wanted else None for wanted in exits.stage.entered]
+        parts = list(reversed(_pulled(hot, exits, slots)))
+        cts = [parts.pop() if wanted else None for wanted in exits.stage.entered]
         if hot.stays:
             known.open_runs.put_back(where, hot)
-        return values[0], list(map(_given_out, cts, plain))
+        return values[0], [_given_out(cts, k, arg) for k, arg in enumerate(plain)]
     else:
         if hot.stays:
             known.closed(hot, hot.source)
@@ -138,13 +139,18 @@ def _unchanged(value: Any, before: bytes | None) -> bool:
     return before is None or before == (value.tobytes() if value.nbytes <= SMALL else digest(value))
 
 
-def _given_out(ct: Any, arg: Any) -> Any:
+def _given_out(cts: list[Any], k: int, arg: Any) -> Any:
     """A cotangent as the user gets it: of the shape and dtype of the argument, in memory of its own."""
+    ct = cts[k]
+    cts[k] = None
     if ct is None:
         return np.zeros_like(arg, order="C")[()] if type(arg) is np.ndarray else np.float64(0)
     if type(ct) is not np.ndarray:
         return ct
-    return ct.copy(order="K") if type(arg) is np.ndarray and arg.ndim else ct[()]
+    if type(arg) is not np.ndarray or not arg.ndim:
+        return ct[()]
+    alone = ct.base is None and ct.flags.writeable and getrefcount(ct) <= HELD
+    return ct if alone else ct.copy(order="K")
 
 
 def _as_traced(

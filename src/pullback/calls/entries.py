@@ -32,6 +32,8 @@ BEFORE = 3
 MOST_MADE = 8
 """How many entries are made of one function: one that depends on what changes is better off without."""
 MOST_KEPT = 4
+PAYS = 20
+"""Calls of an entry after which it has a generated caller."""
 SMALL = 4096
 """Bytes up to which an argument is compared with its own bytes when all is computed."""
 MOST_COMPARED = 1 << 20
@@ -61,6 +63,11 @@ class Entry:
     where each is one leaf."""
     seeds: tuple[Any, ...] = ()
     n_compared: int = 0
+    n_served: int = 0
+    pays: int = field(factory=lambda: PAYS)
+    """After how many calls a caller is made; and again, later and later, where that one misses."""
+    callers: dict[str, Any] = field(factory=dict)
+    """By the form of the results."""
 
     def entering(self, args: Sequence[Any]) -> list[Any] | None:
         """The values that are differentiated; None unless all is as it was."""
@@ -86,11 +93,11 @@ class Entry:
 
     def gradient(self, entering: list[Any]) -> Any:
         """The value, and the cotangents of the arguments; None where another thread has changed one."""
-        before = _bits(entering)
+        before = bits_where_shared(entering)
         values, slots = self._forward(entering)
         with quiet():
             found = list(self.ready.reverse(slots, self.seeds)[0])
-        if _bits(entering) != before:
+        if bits_where_shared(entering) != before:
             return None
         if len(found) < len(entering):
             found.reverse()
@@ -105,9 +112,9 @@ class Entry:
 
     def tangent(self, entering: list[Any]) -> Any:
         """The values and tangents of what is returned."""
-        before = _bits(entering)
+        before = bits_where_shared(entering)
         values = self._forward(entering)[0]
-        if _bits(entering) != before:
+        if bits_where_shared(entering) != before:
             return None
         return [part.copy(order="K") if type(part) is np.ndarray else part for part in values]
 
@@ -119,7 +126,7 @@ class Entry:
             return record.function(entering, (), self.constants, *self.ready.work.of(record))
 
 
-def _bits(entering: list[Any]) -> list[Any]:
+def bits_where_shared(entering: Sequence[Any]) -> list[Any]:
     """What arguments hold, where there is a thread that could change them meanwhile: no body runs."""
     if not _count():
         return []
@@ -215,7 +222,7 @@ class Entries:
         given = form(given)
         if entry.n_compared < COMPARED:
             right = self._ordinarily(ordinary)
-            if not same_content(_plain(right), _plain(given)):
+            if not same_content(plain(right), plain(given)):
                 self.refused("an entry gives other bits than the ordinary way")
                 return (right,)
             entry.n_compared += 1
@@ -241,5 +248,6 @@ class Entries:
             self.making = False
 
 
-def _plain(given: Any) -> Any:
+def plain(given: Any) -> Any:
+    """What is compared of a result."""
     return flatten(given)[0]

@@ -5,7 +5,8 @@ calls derivatives, is carried out as a whole on handles without values (see ``de
 become one list of operations, and one pair of functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -17,6 +18,7 @@ from pullback.bodies.same_again import Reads, reads_of
 from pullback.calls.call_record import Exits
 from pullback.calls.derivative_stages import exits_of, pushed, swept
 from pullback.calls.entries import MOST_COMPARED, Entries, Entry
+from pullback.calls.entry_callers import caller_when_it_pays
 from pullback.calls.hot_runs import Ready
 from pullback.calls.inlined_run import entered_as
 from pullback.calls.known_functions import CARRIED, behind
@@ -34,6 +36,7 @@ from pullback.words.sameness import same_content
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAVES, flatten
 
+_PAIR = "(own(values[0]), own(values[1]))"
 _FLOATS = frozenset((float, np.float64, np.float32))
 _SEEDED = frozenset((np.float64, np.float32))
 
@@ -44,15 +47,21 @@ class Warm:
 
     gradients: Entries
     tangents: Entries
+    tangent_caller: Any = None
+    """The caller that ``jvp`` asks first, once there is one."""
 
-    def gradient(
-        self, owner: Any, args: tuple[Any, ...], where: tuple[int, ...], form: Callable[[Any], Any],
-        ordinary: Callable[[], Any],
-    ) -> Any:  # fmt: skip
-        """The value of the function of ``owner`` and the cotangents of the arguments at ``where``, as
-        ``Entries.called`` gives them."""
+    def gradient(self, hot: Any, owner: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+        """What the gradient ``hot`` of the function of ``owner`` by the arguments at ``where`` gives, as
+        ``Entries.called`` gives it."""
         what = ("gradient", where)
-        return self.gradients.called(what, args, partial(_of_gradient, owner, what, args), form, ordinary)
+        make = partial(_of_gradient, owner, what, args)
+        found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew()[0](*args))
+        if found is not None:
+            form = "cts" if hot.which.several else "cts[0]"  # as ``hot.told`` has it
+            form = f"(values[0], {form})" if hot.with_value else form
+            caller = caller_when_it_pays(self.gradients, form, args, found[0])
+            hot.first[:] = [] if caller is None else [caller]
+        return found
 
     def tangent(
         self, f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any, ordinary: Callable[[], Any]
@@ -60,7 +69,10 @@ class Warm:
         """Value and tangent of ``f`` itself, in the same way; ``forward`` as in ``derivative_calls``."""
         args = (*primals, *tangents)
         make_it = partial(_of_tangent, f, args, forward)
-        return self.tangents.called(("tangent", len(primals)), args, make_it, tuple, ordinary)
+        found = self.tangents.called(("tangent", len(primals)), args, make_it, tuple, ordinary)
+        if found is not None:
+            self.tangent_caller = caller_when_it_pays(self.tangents, _PAIR, args, found[0])
+        return found
 
 
 def warm_of(owner: Any) -> Warm:
@@ -73,8 +85,8 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
     where = what[1]
     if list(where) != sorted(where):
         raise NotStageableError("the arguments are chosen in another order")
-    leaves, definition, places = _leaves(args, where)
-    reads, kinds = reads_of(owner.f, behind), _kinds(leaves, places)
+    leaves, definition, places = leaves_of_call(args, where)
+    reads, kinds = reads_of(owner.f, behind), kinds_of_leaves(leaves, places)
     known = owner if isinstance(owner, StagedFunction) else None if owner.calls_staged else owner.known
     try:
         if known is not None:
@@ -84,7 +96,7 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
         else:
             exits, constants = _carried(partial(_values, owner.f, leaves, places), [leaves[k] for k in places])
     finally:
-        _require_unwritten(reads, leaves, kinds)
+        require_unwritten(reads, leaves, kinds)
     [spec] = exits.stage.specs
     if exits.n_outputs != 1 or spec.shape != () or spec.dtype.type not in _SEEDED:
         raise NotStageableError("it returns no number")
@@ -106,7 +118,7 @@ def _entry(
     return Entry(what, definition, kinds, places, reads, Ready(exits), copies)
 
 
-def _leaves(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
+def leaves_of_call(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
     """The leaves of all arguments, their structure, None for leaves alone, and where those are that carry a
     derivative of an argument at ``where``."""
     leaves: list[Any] = []
@@ -137,7 +149,8 @@ def _is_plain_structure(arg: Any) -> bool:
     return arg is None or type(arg) in LEAVES
 
 
-def _kinds(leaves: list[Any], places: list[int]) -> list[Any]:
+def kinds_of_leaves(leaves: list[Any], places: list[int]) -> list[Any]:
+    """What each leaf of a later call is compared with, as ``Entry.kinds``."""
     kinds: list[Any] = []
     for k, leaf in enumerate(leaves):
         if k in places:
@@ -154,7 +167,7 @@ def _kinds(leaves: list[Any], places: list[int]) -> list[Any]:
     return kinds
 
 
-def _require_unwritten(reads: Reads, leaves: Sequence[Any], kinds: list[Any]) -> None:
+def require_unwritten(reads: Reads, leaves: Sequence[Any], kinds: list[Any]) -> None:
     """The body has run once more than the program says: what it has written, as by ``out=``, is put back."""
     arrays = reads.arrays + [
         (leaf, kind[0]) for leaf, kind in zip(leaves, kinds, strict=True) if type(kind) is list
@@ -221,12 +234,12 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Entry:
         if type(t) is np.ndarray and not t.flags.c_contiguous:
             raise NotStageableError("a tangent is laid out in another way")
     reads, places = reads_of(f, behind), list(range(2 * n))
-    kinds = _kinds(list(args), places)
+    kinds = kinds_of_leaves(list(args), places)
     inner = pushed(tangents, kind, lambda given, _, __: [f(*given)])
     try:
         exits, constants = _carried(lambda xs: inner(xs, [], []), list(args))
     finally:
-        _require_unwritten(reads, args, kinds)
+        require_unwritten(reads, args, kinds)
     if exits.n_outputs != 2:
         raise NotStageableError("it returns no single value")
     return _entry(("tangent", n), None, kinds, places, reads, exits, constants)
@@ -243,10 +256,17 @@ def _carried(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tu
     """The stage of a program that computes derivatives."""
     if any(type(x) is float for x in inputs):
         raise NotStageableError("an argument is a number of Python's")
+    with carried():
+        return exits_of(program, inputs)
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Within the block gradients are computed as parts of a program that becomes a stage."""
     token = CARRIED.set(_gradient)
     try:
         with InForce(None, None, "off"):
-            return exits_of(program, inputs)
+            yield
     finally:
         CARRIED.reset(token)
 

@@ -49,6 +49,8 @@ class Hot:
     """The gradient that users have, held weakly."""
     warm: Any = field(default=None, init=False)
     """The entries of its own derivatives, and for a function that no decorator staged, of the gradient."""
+    first: list[Any] = field(factory=list, init=False)
+    """The caller that the gradient asks first, once there is one."""
     calls_staged: bool | None = field(default=None, init=False)
     """Whether the function names a staged one, or a gradient; None before that is asked."""
 
@@ -126,7 +128,7 @@ class Hot:
             from pullback.calls.entry_making import warm_of  # noqa: PLC0415
 
             warm = owner.warm = warm_of(owner)
-        return warm.gradient(owner, args, where, self.told, lambda: self.anew()[0](*args))
+        return warm.gradient(self, owner, args, where)
 
     def learning(self, *args: Any) -> Any:
         """The function, whose operations are looked at by what is known of it."""

@@ -36,9 +36,12 @@ class Ready:
 
     exits: Exits
     work: Workspace = field(init=False)
+    back: Workspace = field(init=False)
+    """Of the reverse, whose results the user gets."""
 
     def __attrs_post_init__(self) -> None:
         self.work = Workspace(threads=self.exits.threads)
+        self.back = Workspace(threads=self.exits.threads, shared=self.work.shared, hands_over=True)
 
     def forward(self, inputs: Sequence[Any], values: Sequence[Any], constants: Sequence[Any]) -> Any:
         """The values that the stage computes, and the slots."""
@@ -54,7 +57,7 @@ class Ready:
     def reverse(self, slots: Sequence[Any], seeds: Sequence[Any]) -> Any:
         """The cotangents of the arguments, and those of captured values; whoever asks lets NumPy warn of nothing."""
         generated = self.exits.stage.reverse
-        return generated.function(slots, seeds, *self.work.of(generated))
+        return generated.function(slots, seeds, *self.back.of(generated))
 
 
 @define(eq=False)

@@ -56,7 +56,7 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
     Where an operation is another one, the same call goes on as if the decorator were not there. Kinds are shape, dtype
     and strides of traced values; all else may change, as the operations say. A traced value may leave ``f`` by
     ``return`` alone (:class:`TracerError` where it is used). A warm ``grad`` or ``jvp`` does not run ``f`` where its
-    bytecode shows that it does the same again (docs/staging.md).
+    bytecode shows that it does the same again (docs/staged-functions.md).
 
     ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``; ``threads`` (default:
     that of :func:`using`, else 1) says among how many threads large arrays are divided. Raises :class:`StructureError`

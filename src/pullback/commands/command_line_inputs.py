@@ -8,16 +8,18 @@ import ast
 import importlib.util
 import inspect
 import pickle
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
 
+from pullback.hollow.hollow_arrays import spec
 from pullback.memory.in_force import policy_in_force
 from pullback.policies.base import MemoryPolicy
 from pullback.words.errors import InputFileError, PolicyError
@@ -36,6 +38,11 @@ class FileFunction:
     def __name__(self) -> str:
         """The function's own name."""
         return self.name
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """What tells the names of the parameters."""
+        return self.function
 
     def __call__(self, *args: Any) -> Any:
         """What the function returns."""
@@ -143,8 +150,19 @@ def load_array(text: str) -> np.ndarray[Any, Any]:
     return array
 
 
+SHAPE: Final = re.compile(r"([a-z]+\d*)\[\s*((?:\d+\s*,?\s*)*)\]")
+"""``float64[4096,4096]``: how a shape and a dtype are written, as the tables write them."""
+
+
 def load_value(text: str) -> Any:
-    """A number written out (``100``, ``0.5``, ``True``), otherwise the array of the file of that name."""
+    """A number written out (``100``, ``0.5``, ``True``); what stands in ``plan`` for an array of a shape and a dtype
+    (``float64[4096,4096]``); otherwise the array of the file of that name."""
+    shape = SHAPE.fullmatch(text)
+    if shape is not None:
+        try:
+            return spec(tuple(map(int, re.findall(r"\d+", shape[2]))), shape[1])
+        except TypeError as error:
+            raise InputFileError(f"{text} names no dtype of NumPy; write for example float64[100,100]") from error
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text)
         if isinstance(value, bool | int | float | complex):

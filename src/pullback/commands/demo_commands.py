@@ -23,7 +23,7 @@ from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL
-from pullback.inspect.profile_table import DEFAULT_POLICIES
+from pullback.inspect.profile_runs import DEFAULT_POLICIES
 
 
 @click.group()

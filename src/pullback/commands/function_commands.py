@@ -1,6 +1,7 @@
 """``pullback profile``, ``plan``, ``saved`` and ``draw``: what a function of yours holds and costs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from attrs import asdict
 from pullback.commands.command_line_inputs import FileFunction, bind, load_function, load_value, parse_policy, places
 from pullback.commands.shown import (
     ARGUMENTS,
+    ARGUMENTS_OR_SHAPES,
     JSON,
     POLICIES,
     QUIET,
@@ -22,8 +24,11 @@ from pullback.commands.shown import (
     show,
     show_json,
 )
+from pullback.hollow.hollow_arrays import has_spec
 from pullback.inspect.graph_of_tape import record
-from pullback.inspect.profile_table import Profile, profile
+from pullback.inspect.profile_runs import profile
+from pullback.inspect.profile_table import Profile
+from pullback.inspect.saved_table import GROUPS
 from pullback.inspect.saved_values import saved
 from pullback.pictures.folded_graph import FOLDS
 from pullback.pictures.graph_drawing import SUFFIXES
@@ -37,7 +42,7 @@ FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION")
 POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'Binomial(20)'.  [default: SaveAll]")
 
 
-@click.command("profile")
+@click.command("profile", short_help="What each memory policy costs for a function of yours.")
 @FUNCTION
 @ARGUMENTS
 @click.option(
@@ -50,12 +55,17 @@ POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'B
 )
 @click.option("--dot-product", is_flag=True, help="Add the error of the dot-product test.")
 @click.option("--rss", is_flag=True, help="Add the peak RSS, measured in one process for each policy.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    help="Add rows for so many lines: what it costs not to hold what each makes.  [default: 2 with --html, else 0]",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report, a page of its own, too.")
 @JSON
 @QUIET
 def profile_command(
     function: str, arguments: tuple[str, ...], wrt: tuple[str, ...], policies: tuple[str, ...], repeat: int,
-    taylor: bool, dot_product: bool, rss: bool, html: Path | None, as_json: bool, quiet: bool,
+    taylor: bool, dot_product: bool, rss: bool, lines: int | None, html: Path | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """What each memory policy costs for a function of your own.
 
@@ -78,6 +88,7 @@ def profile_command(
             wanted: dict[str, Any] = {
                 "policies": to_compare, "argnums": argnums, "repeat": repeat, "progress": tell,
                 "taylor": taylor, "dot_product": dot_product, "rss": rss,
+                "lines": lines if lines is not None else 0 if html is None else 2,
             }  # fmt: skip
             result: Profile = profile(f, *args, **wanted) if html is None else reported(html, f, args, wanted)
     if as_json:
@@ -96,9 +107,9 @@ def reported(path: Path, f: FileFunction, args: tuple[Any, ...], wanted: dict[st
     return result
 
 
-@click.command("plan")
+@click.command("plan", short_help="What a policy will hold, or which to take within a budget.")
 @FUNCTION
-@ARGUMENTS
+@ARGUMENTS_OR_SHAPES
 @POLICY
 @click.option("--budget", metavar="BYTES", help="Name the policy to take within these bytes: '100 MB', '50 %'.")
 @JSON
@@ -108,14 +119,16 @@ def plan_command(
     """What a gradient will hold and cost under a policy, or which policy to take within a number of bytes.
 
     FUNCTION is run once or twice. Printed are bytes by reason, forward steps and seconds; with --budget the fastest
-    policy, the next that holds less, and the next that is faster.
+    policy, the next that holds less, and the next that is faster. From shapes alone nothing of that size is allocated,
+    and no seconds are told.
 
     \b
     pullback plan model.py:misfit --arg c=velocity.npy --policy 'Binomial(20)'
     pullback plan model.py:misfit --arg c=velocity.npy --budget '100 MB'
+    pullback plan model.py:misfit --arg 'c=float64[4096,4096]' --policy 'Binomial(20)'
     """  # noqa: D301  \b is click's mark for lines that keep their breaks
     with one_line_errors():
-        f, args = loaded(function, arguments)
+        f, args = loaded(function, arguments, shapes=True)
         found = plan(f, *args, policy=parsed(policy), budget=budget)
     if as_json:
         show_json(asdict(found, value_serializer=_plain))
@@ -123,11 +136,11 @@ def plan_command(
         click.echo(str(found))
 
 
-@click.command("saved")
+@click.command("saved", short_help="What is held from forward to reverse, by your lines.")
 @FUNCTION
 @ARGUMENTS
 @POLICY
-@click.option("--by", metavar="WORD", help="Sums by line, primitive, reason, name, origin or loop.")
+@click.option("--by", type=click.Choice(GROUPS), help="Sums, the largest first.")
 @click.option("--top", type=click.IntRange(min=1), help="The largest rows alone.")
 @JSON
 def saved_command(
@@ -149,26 +162,28 @@ def saved_command(
         click.echo(str(groups) if groups is not None else table.listing(top) if top else str(table))
 
 
-@click.command("draw")
+@click.command("draw", short_help="A schedule, or the graph of a function, as a picture.")
 @click.argument("function", metavar="[FILE.py:FUNCTION]", required=False)
 @ARGUMENTS
 @POLICY
 @click.option("--steps", type=click.IntRange(min=0), help="Draw the schedule of the policy over so many steps.")
-@click.option("--fold", type=click.Choice(FOLDS), default="auto", help="What becomes one box in a large graph.")
+@click.option("--fold", type=click.Choice(FOLDS), help="What becomes one box in a large graph.  [default: auto]")
 @click.option("--cotangents", is_flag=True, help="Say how much each value influences the output.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write: .svg; of a graph also .mmd, .dot.",
+    help="The file to write: .svg; of a graph also .mmd, .dot, .txt.",
 )
+@JSON
 def draw_command(
-    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, fold: str,
-    cotangents: bool, out: Path | None,
+    function: str | None, arguments: tuple[str, ...], policy: str | None, steps: int | None, fold: str | None,
+    cotangents: bool, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """The schedule of a policy, or the graph of a function, as text or as a picture.
 
     A large graph is folded, and says so: the steps of a loop onto one, then the operations of each function. Its form
-    is that of the file's name: SVG (which needs the extra plot), Mermaid (.mmd), Graphviz (.dot) or text (.txt).
+    is that of the file's name: SVG (which needs the extra plot), Mermaid (.mmd), Graphviz (.dot) or text (.txt). As
+    JSON it has every node, and a schedule every action.
 
     \b
     pullback draw --policy 'Binomial(3)' --steps 20
@@ -177,20 +192,43 @@ def draw_command(
     """  # noqa: D301  see plan_command
     if (function is None) == (steps is None):
         raise BadInputError("draw takes FILE.py:FUNCTION for its graph, or --steps for a schedule; give one of the two")
+    for_graph = {"--arg": arguments, "--fold": fold, "--cotangents": cotangents}
+    unused = (
+        [name for name, value in for_graph.items() if value]
+        if function is None
+        else []
+        if policy is None
+        else ["--policy"]
+    )
+    if unused:
+        what = "the graph of a function" if function is None else "a schedule: give --steps in the place of a function"
+        raise BadInputError(f"{unused[0]} is for {what}")
     with one_line_errors():
         if out is not None:
             require_suffix(out, SUFFIXES if steps is None else (".svg",))
             require_writable(out)
         drawing: Any
+        plain: Callable[[], dict[str, Any]]
         if steps is not None:
-            drawing = (parsed(policy) or known_policies()["SaveAll"]()).schedule(steps).draw()
+            chosen = parsed(policy) or known_policies()["SaveAll"]()
+            drawing = chosen.schedule(steps).draw()
+            plain = partial(schedule_dict, chosen, steps)
         else:
             f, args = loaded(str(function), arguments)
-            drawing = record(f, *args, cotangents=cotangents).draw(fold=fold)
-        if out is None:
+            graph = record(f, *args, cotangents=cotangents)
+            drawing, plain = graph.draw(fold=fold or "auto"), graph.to_dict
+        if out is not None:
+            click.echo(f"picture: {drawing.save(out)}", err=as_json)
+        if as_json:
+            show_json(plain())
+        elif out is None:
             click.echo(str(drawing))
-        else:
-            click.echo(f"picture: {drawing.save(out)}")
+
+
+def schedule_dict(policy: MemoryPolicy, steps: int) -> dict[str, Any]:
+    """The actions of a policy over so many steps as plain values."""
+    actions = [{"action": type(action).__name__, **asdict(action)} for action in policy.schedule(steps)]
+    return {"policy": repr(policy), "steps": steps, "actions": actions}
 
 
 def require_suffix(path: Path, suffixes: Sequence[str]) -> None:
@@ -200,10 +238,14 @@ def require_suffix(path: Path, suffixes: Sequence[str]) -> None:
         raise InputFileError(f"{path} is to hold a picture; name a file that ends in {forms}")
 
 
-def loaded(function: str, arguments: Sequence[str]) -> tuple[FileFunction, tuple[Any, ...]]:
-    """The function, and the arguments of its call."""
+def loaded(function: str, arguments: Sequence[str], *, shapes: bool = False) -> tuple[FileFunction, tuple[Any, ...]]:
+    """The function, and the arguments of its call; shapes in the place of arrays where they may be."""
     f = load_function(function)
-    return f, bind(f, dict(map(named_value, arguments)))
+    values = dict(map(named_value, arguments))
+    hollow = [name for name, value in values.items() if has_spec(value)]
+    if hollow and not shapes:
+        raise InputFileError(f"--arg {hollow[0]}= is a shape, by which pullback plan alone can go; name a .npy file")
+    return f, bind(f, values)
 
 
 def parsed(policy: str | None) -> MemoryPolicy | None:

@@ -10,17 +10,17 @@ import click
 from attrs import asdict
 
 from pullback.commands.checking import check_each, entries_of
+from pullback.commands.error_pages import codes, page_on
 from pullback.commands.registered import registered, registered_table
 from pullback.commands.shown import JSON, BadInputError, one_line_errors, show, show_json
 from pullback.inspect.coverage import MEANINGS
 from pullback.inspect.coverage import coverage as name_coverage
-from pullback.inspect.error_pages import codes, page_on
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.words.errors import InputFileError
 
 
-@click.command()
+@click.command(short_help="What an error means, and what to write instead.")
 @click.argument("error", metavar="[CODE|CLASS]", required=False)
 @JSON
 def explain(error: str | None, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def explain(error: str | None, as_json: bool) -> None:
     if page is None:
         names = {name.lower(): name for pair in codes().items() for name in pair}
         near = get_close_matches(str(error).lower(), names, n=1, cutoff=0.75)
-        meant = f"; did you mean {names[near[0]]}?" if near else ""
+        meant = f" (did you mean {names[near[0]]}?)" if near else ""
         raise BadInputError(f"{error!r} names no error of pullback{meant}; `pullback explain` lists them all")
     if as_json:
         show_json(codes() if error is None else {"error": error, "page": page})
@@ -42,7 +42,7 @@ def explain(error: str | None, as_json: bool) -> None:
         click.echo(page, nl=False)
 
 
-@click.command()
+@click.command(short_help="What a function of NumPy means on traced arrays.")
 @click.argument("name", required=False)
 @JSON
 def coverage(name: str | None, as_json: bool) -> None:
@@ -75,7 +75,7 @@ def coverage(name: str | None, as_json: bool) -> None:
         )
 
 
-@click.command()
+@click.command(short_help="What is registered, by whom, and what each rule saves.")
 @click.argument("name", required=False)
 @JSON
 def primitives(name: str | None, as_json: bool) -> None:
@@ -95,7 +95,7 @@ def primitives(name: str | None, as_json: bool) -> None:
         show(registered_table(rows))
 
 
-@click.command()
+@click.command(short_help="Every primitive of a plugin, checked.")
 @click.argument("target", metavar="MODULE|FILE.py")
 @JSON
 def check(target: str, as_json: bool) -> None:
@@ -129,7 +129,7 @@ def check(target: str, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@click.command()
+@click.command(short_help="Two profiles beside each other, for a CI job.")
 @click.argument("before", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("after", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
@@ -137,7 +137,7 @@ def check(target: str, as_json: bool) -> None:
 )
 @JSON
 def compare(before: Path, after: Path, tolerance: float, as_json: bool) -> None:
-    """Two profiles beside each other, as ``pullback profile --json`` wrote them: peak, forward steps, time.
+    """Two profiles beside each other, as pullback profile --json wrote them: peak, forward steps, time.
 
     The exit code is 1 where a peak has grown by more than the tolerance, or bits are no longer the same: for a CI job.
 

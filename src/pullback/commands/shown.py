@@ -12,7 +12,6 @@ import click
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -27,6 +26,7 @@ from pullback.policies.periodic import Periodic
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
+from pullback.watching.parts import bar_on
 from pullback.words.errors import InputFileError, PullbackError
 
 OUT = click.option(
@@ -62,8 +62,15 @@ ARGUMENTS = click.option(
     "--arg",
     "arguments",
     multiple=True,
-    metavar="NAME=FILE.npy",
-    help="A parameter's array, saved by numpy.save, or its number.",
+    metavar="NAME=VALUE",
+    help="A parameter's array, a file saved by numpy.save, or its number.",
+)
+ARGUMENTS_OR_SHAPES = click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter's array, a file saved by numpy.save, or its shape, such as float64[4096,4096], or its number.",
 )
 
 
@@ -99,14 +106,7 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | N
     if not sys.stderr.isatty():
         yield lambda what, done, total: click.echo(f"[{done}/{total}] {what}", err=True)
         return
-    # Drawn when something begins, not by a thread of its own, which would disturb the timings.
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("", total=1)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total, refresh=True)
-
+    with bar_on(Console(stderr=True)) as tell:
         yield tell
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from pullback.demos.assimilation_model import Lorenz96, Window, circulant_root
 from pullback.demos.pictures import draw_assimilation
-from pullback.inspect.profile_table import Progress, silent
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.transforms.forward import linearize
 from pullback.transforms.reverse import vjp
 from pullback.transforms.stepping import steps
+from pullback.watching.parts import Tell, silent
 from pullback.words.optional_libraries import optional_library
 
 Minimum = tuple[NDArray[Any], int, int, int]
@@ -207,7 +207,7 @@ def forecast(x: NDArray[Any], settings: AssimilationSettings) -> NDArray[Any]:
     return np.stack(states)
 
 
-def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Progress, done: int) -> Cycled:
+def cycle(method: str, twin: Twin, settings: AssimilationSettings, tell: Tell, done: int) -> Cycled:
     """One method over all windows: the analysis, forecast to the end of its window, is the next background."""
     analyse = strong_constraint if method == METHODS[0] else incremental
     weights = circulant_root(settings.model.size, settings.background_error, settings.correlation_length, 4)
@@ -239,7 +239,7 @@ def rmse(x: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def run_assimilation(
-    settings: AssimilationSettings | None = None, *, out: Path | None = None, progress: Progress | None = None
+    settings: AssimilationSettings | None = None, *, out: Path | None = None, progress: Tell | None = None
 ) -> AssimilationReport:
     """The :class:`AssimilationReport`: both methods, cycled over the same observations, and a run without any.
 

@@ -9,8 +9,8 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.pictures import draw_digits
-from pullback.inspect.profile_table import Progress, silent
 from pullback.transforms.reverse import value_and_grad
+from pullback.watching.parts import Tell, silent
 from pullback.words.optional_libraries import optional_library
 
 Parameters = dict[str, Any]
@@ -93,7 +93,7 @@ def run_digits(
     momentum: float = 0.9,
     seed: int = 0,
     out: Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> DigitsReport:
     """The :class:`DigitsReport` of training by stochastic gradient descent with momentum and a rate that falls to 0.
 

@@ -17,11 +17,13 @@ from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_sur
 from pullback.demos.wave_inversion import Inversion, invert
 from pullback.demos.wave_model import WaveProblem, misfit_by_loop
 from pullback.inspect.profile_measurements import has_memory_profiler
-from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
+from pullback.inspect.profile_runs import DEFAULT_POLICIES, profile
+from pullback.inspect.profile_table import Profile
 from pullback.loops.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.transforms.reverse import value_and_grad
+from pullback.watching.parts import Tell, silent
 
 TRADE_OFF, MODELS = "wave-trade-off.png", "wave-models.png"
 INVERSION_POLICY = Binomial(30)
@@ -96,7 +98,7 @@ def run_wave(
     repeat: int = 2,
     rss: bool | None = None,
     out: Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> WaveReport:
     """The :class:`WaveReport`: the survey is made, the gradient profiled under each policy, the velocity recovered, two
     pictures drawn.

@@ -15,8 +15,6 @@ from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 
 MOST_PROGRAMS: Final = 256
-WATCHED: Final = 16
-"""One in so many records is looked at."""
 MARGIN: Final = 2
 """What is foreseen leaves so much of the bytes free: a program that goes on, or another, is governed within the
 rest."""
@@ -121,28 +119,30 @@ def largest_in(record: tuple[Any, ...]) -> int:
 
 
 class WatchedRecords(list[Any]):
-    """The records of a tape that nobody governs; ``told`` is called when there are more, or larger ones, than was
-    foreseen."""
+    """The records of a tape that nobody governs; ``told`` is called when there are more, or one holds a larger array,
+    than was foreseen. Each is looked at: what a program reads besides its arguments may be of another size than in the
+    call before, and so may all that it makes of it."""
 
-    __slots__ = ("extent", "looked", "tape", "told")
+    __slots__ = ("largest", "most", "tape", "told")
 
     def __init__(self, extent: Extent, tape: Tape, told: Callable[[Tape], None]) -> None:
         super().__init__()
-        self.extent, self.tape, self.told = extent, ref(tape), told
-        self.looked = min(WATCHED, extent.n_records + 1)
+        self.most, self.largest, self.tape, self.told = extent.n_records, extent.largest, ref(tape), told
 
-    def append(self, record: Any, add: Any = list.append, count: Any = len) -> None:
+    def append(self, record: Any, add: Any = list.append, count: Any = len, array: Any = np.ndarray) -> None:
         """Another record."""
         add(self, record)
-        if count(self) >= self.looked:
-            self._look(record)
+        if count(self) > self.most:
+            self.tell()
+        for part in record:
+            if part.__class__ is array and part.nbytes > self.largest:
+                self.tell()
 
-    def _look(self, record: Any) -> None:
-        tape, n, known = self.tape(), len(self), self.extent.n_records
-        self.looked = n + 1 if n > known else min(n + WATCHED, known + 1)
-        more = n > known or largest_in(record) > self.extent.largest
-        if more and tape is not None and tape.mode == RECORDING:
-            self.looked = 1 << 62
+    def tell(self) -> None:
+        """The program is governed from here on."""
+        tape = self.tape()
+        if tape is not None and tape.mode == RECORDING:
+            self.most = self.largest = 1 << 62
             self.told(tape)
 
 

@@ -20,6 +20,7 @@ from pullback.recording.handles import Handle, freeze, plain_value, resolve, roo
 from pullback.recording.recorder import form_of
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
+from pullback.recording.writes import CREATE
 from pullback.replay.kept_replayer import bits_of
 from pullback.replay.step_entries import StepEntries
 from pullback.rules.rule_names import positions
@@ -60,6 +61,10 @@ class GraphChain:
     """The values that pullbacks read, as far as the program has come."""
     largest: int = 0
     """What the operation took that took most so far: another may come."""
+    buffers: bool = False
+    """Whether the program writes to buffers that it has made."""
+    beside: int = 0
+    """What the newest operation made on the way beside its result."""
     floor: int = 0
     """What the first run took at least, whatever is dropped."""
     before: int = 0
@@ -146,6 +151,7 @@ class GraphChain:
         form, entry = form_of(record), self.entries.open[-1]
         assert entry is not None  # it has just been made
         ids = [self.entries.ident(a, self.start) if type(a) is int else None for a in entry.arguments]
+        self.buffers |= record[0] == CREATE.opcode
         self.costs[ident] = cost_of(form.name, [plain_value(value) for value in values])
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = ids[0]
@@ -202,7 +208,7 @@ class GraphChain:
             ids = [i for i in form_of(records[last]).ids(records[last]) if i is not None]  # type: ignore[arg-type]
             most = max(sizes.get(i, 0) for i in (last, *ids))
             took = int(most * max(1.0, on_the_way(records[last])[0]))
-            self.largest = max(self.largest, took)
+            self.largest, self.beside = max(self.largest, took), max(0, took - sizes.get(last, 0))
             records[last] = self.last = None
         self._make_room()
 
@@ -223,7 +229,9 @@ class GraphChain:
             if not droppable:
                 break
             self.drop(min(droppable, key=self._per_byte))
-        self.floor = max(self.floor, live.total + others)
+        if live.total + others > self.policy.max_bytes:
+            buffer = self.largest if self.buffers else 0
+            self.floor = max(self.floor, live.total + self.others + self.beside + buffer)
 
     def _per_byte(self, ident: int) -> float:
         """What it costs to compute a value again, a byte."""

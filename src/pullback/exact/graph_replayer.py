@@ -7,10 +7,8 @@ from attrs import define, field
 
 from pullback.recording.handles import Handle, freeze, twin_of
 from pullback.replay.kept_replayer import bits_of
-from pullback.replay.replayer import Replayer
+from pullback.replay.replayer import Replayer, other_bytes
 from pullback.rules.rule_names import positions
-from pullback.words.call_sites import site_text
-from pullback.words.errors import ReplayError, say_where
 
 
 @define(eq=False)
@@ -40,19 +38,10 @@ class GraphReplayer(Replayer):
         self.passing = passing
         arguments = self._ready(ident)
         with np.errstate(all="ignore"):  # the first run has warned where the user's own let it
-            try:
-                self._execute(ident, entry, arguments)
-            except Exception as error:
-                place = site_text(entry.skeleton[-1])
-                say_where(error, f"as {entry.form.name}, called at {place}, was executed again")
-                raise
+            self._again(ident, entry, arguments)
         wanted = self.chain.digests.get(ident)
         if wanted is not None and bits_of(self.env[ident]) != wanted:
-            raise ReplayError(
-                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])}, gave other bytes when it was executed "
-                "again. The forward of a primitive must depend on nothing but its operands and parameters; what else "
-                "it reads must be one of them"
-            )
+            raise other_bytes(entry)
         self._let_go_of_views()
         return self.env[ident]
 

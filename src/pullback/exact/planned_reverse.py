@@ -52,7 +52,7 @@ class PlannedReverse:
         problem = self.problem()
         resident = sum(1 << v for v, ident in enumerate(self.nodes) if ident in graph.kept)
         way, graph.optimal = known_way(problem, resident)
-        if way is None:
+        if way is None or graph.floor > graph.policy.max_bytes:
             raise self._refused(problem)
         del problem
         self._go(way)
@@ -111,8 +111,10 @@ class PlannedReverse:
             ids = [i for i in FORMS[record[0]].ids(record) if i is not None]
             known = [sizes.get(i, live[p]) for i in ids]
             new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}
-            added = max(0, len(ids) - len(new) - (len(ids) > 1))  # another lies beside a cotangent first
-            temporary = int((on_the_way(record)[1] + added) * max((live[p], *known)))
+            joined = len(ids) - len(new)  # another lies beside a cotangent first, and their sum beside both
+            added = max(0, joined - (len(ids) > 1))
+            few = on_the_way(record, masks=graph.tape.masks)[1] + 2 * bool(joined)
+            temporary = int(min(on_the_way(record)[1] + added, few) * max((live[p], *known)))
             temporary += sum(sizes[ident] for ident in copied.get(p, ()))
             before = n * sum(live.values())
             found.append((p, before, before + n * sum(new.values()) + temporary))

@@ -7,8 +7,9 @@ pass over them. The value that a node makes has the number of the node.
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import PurePath
+from typing import Any
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from pullback.inspect.tables import as_text
 from pullback.pictures.graph_drawing import GraphDrawing, draw_graph
@@ -223,6 +224,30 @@ class Graph:
                 f"the graph of {self.name} has no cotangents; record them: record(f, *args, cotangents=True)"
             )
         return draw_graph(self, fold, None if cotangents is False else self.adjoints)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in it as plain values, ready for ``json.dump``: a node for each operation, never folded; the step
+        of a loop function is a graph of its own under ``body``."""
+        return {
+            "name": self.name,
+            "n_inputs": self.n_inputs,
+            "saved_bytes": self.saved_bytes,
+            "nodes": [self._node_dict(node) for node in self.nodes],
+            "outputs": [asdict(output) for output in self.outputs],
+        }
+
+    def _node_dict(self, node: Node) -> dict[str, Any]:
+        value, body = self.values[node.ident], node.body
+        found: dict[str, Any] = {name: getattr(node, name) for name in ("ident", "name", "operands", "detail")}
+        found |= {"spec": None if value.spec is None else str(value.spec), "nbytes": value.nbytes}
+        found |= {"readers": value.readers, "storage": value.storage, "is_output": value.is_output}
+        found["saved"] = [asdict(s) | {"spec": None if s.spec is None else str(s.spec)} for s in node.saved]
+        found |= {"file": node.file, "line": node.line}
+        found["steps"] = None if node.steps is None else asdict(node.steps)
+        found["body"] = None if body is None else body.graph.to_dict() | {"carried": body.carried}
+        if self.adjoints is not None:
+            found["cotangent_norm"] = self.adjoints[node.ident]
+        return found
 
     def listing(self, limit: int | None = SHOWN) -> str:
         """One line for each node; with more than ``limit`` nodes the middle is left out."""

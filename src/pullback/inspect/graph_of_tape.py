@@ -9,12 +9,13 @@ import inspect
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 from attrs import evolve
 
+from pullback.hollow.hollow_arrays import has_spec, shapes_alone
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_functions import LOOP
 from pullback.loops.loop_record import LoopRecord
@@ -32,7 +33,7 @@ from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import traced_under
-from pullback.words.call_sites import public, site_line, site_text
+from pullback.words.call_sites import public, site_line
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
 
@@ -62,11 +63,11 @@ def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph
 def traced_once(f: Callable[..., Any], args: tuple[Any, ...], policy: Any = None) -> Iterator[tuple[Traced, Ledger]]:
     """One run of ``f`` under a policy, by default save-all, every float or complex leaf of the arguments an input, and
     the ledger of what is held; after the block nothing is."""
-    traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), allow_int=True, repeatable=True)
-    try:
-        yield traced, ledger
-    finally:
-        Pull(traced, ledger).close()
+    how: Any = {"allow_int": True, "repeatable": True}
+    with shapes_alone() if has_spec(args) else nullcontext():
+        traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), **how)
+        with closing(Pull(traced, ledger)):
+            yield traced, ledger
 
 
 def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
@@ -306,13 +307,13 @@ def step_tapes(run: LoopRecord) -> Mapping[int, Any]:
     return dict(sorted(tapes.items()))
 
 
-def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, str]]:
-    """Every loop that records hold, with the user's line; outer loops before those in their recorded steps."""
+def loop_runs(records: Iterable[Record | None]) -> Iterator[tuple[LoopRecord, int]]:
+    """Every loop that records hold, with its call site; outer loops before those in their recorded steps."""
     todo = deque([records])
     while todo:
         for record in todo.popleft():
             if record is not None and record[0] == LOOP.opcode:
-                yield record[2], site_text(record[-1])
+                yield record[2], record[-1]
                 todo.extend(step.tape.records for step in step_tapes(record[2]).values())
 
 

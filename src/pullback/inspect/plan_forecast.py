@@ -120,6 +120,11 @@ class Trial:
         first = tape.records[tape.n_inputs] if len(tape.records) > tape.n_inputs else None
         return first is not None and bool(form_of(first).wide)
 
+    @property
+    def marks(self) -> bool:
+        """Whether marked steps have chosen a policy."""
+        return any(choice.loop.startswith("steps at") for choice in self.pull.report.choices)
+
     def plan(self, policy: MemoryPolicy) -> Plan:
         """The figures of the policy that the program was run under."""
         ledger, runs = self.pull.ledger, {id(loop): loop.forecast for loop in self.loops}

@@ -9,8 +9,10 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,20 @@ class Program:
     def call(self, *active: Any) -> Any:
         """``f`` as a function of these arguments alone."""
         return function_of_chosen(self.f, self.args, self.kwargs, self.argnums)(*active)
+
+    @property
+    def named(self) -> Callable[..., Any]:
+        """The same, with the names of its parameters, for tables."""
+
+        def named(*active: Any) -> Any:
+            return self.call(*active)
+
+        with suppress(TypeError, ValueError):  # no signature
+            parameters = [*signature(self.f).parameters.values()]
+            chosen = [parameters[k].replace(default=Parameter.empty) for k in self.argnums if k < len(parameters)]
+            named.__signature__ = Signature(chosen)  # type: ignore[attr-defined]  # inspect asks for it
+        named.__name__ = name_of(self.f)
+        return named
 
 
 def make_program(

@@ -46,6 +46,8 @@ class Row:
     first_step: int | None = None
     last_step: int | None = None
     """In a loop: the steps that it is held for."""
+    made_at: str = ""
+    """``file.py:12``, the user's line that made the value; empty for an input, a state and a constant."""
 
     @property
     def where(self) -> str:
@@ -128,7 +130,11 @@ _KEYS: dict[str, Callable[[Row], str]] = {
     "name": lambda row: row.name,
     "origin": lambda row: row.origin,
     "loop": lambda row: row.loop or "(no loop)",
+    "maker": lambda row: row.made_at or "(an input, a state or a constant)",
 }
+
+GROUPS = tuple(_KEYS)
+"""What a table is grouped by."""
 
 
 @frozen(repr=False)
@@ -227,7 +233,7 @@ def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
         each = tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
         columns += [Column("steps x bytes", each), Column("steps", tuple(map(_range, rows)))]
     texts: dict[str, Callable[[Row], str]] = {
-        "spec": lambda row: str(row.spec) if row.spec is not None else "opaque",
+        "spec": lambda row: str(row.spec) if row.spec is not None else "" if row.loop else "opaque",
         "primitive": lambda row: row.primitive,
         "slot": lambda row: row.name + (f" ({row.holders} holders)" if row.holders > 1 else ""),
         "value": lambda row: row.origin,

@@ -176,9 +176,10 @@ def kept_items(record: Any) -> list[Item]:
 
 
 def _book_kept(record: Any) -> None:
-    """Where entries are not booked one by one, they are as one item."""
+    """Where entries are not booked one by one, they are as one item: so it stays where somebody hears the ledger
+    since. A forecast has none."""
     ledger = record.chain.store.ledger
-    if not ledger.heard:
+    if not ledger.heard or any(key == ("kept", id(record)) for key, _, _ in getattr(record, "booked", ())):
         ledger.release(record.booked)
         record.booked = kept_items(record)
         ledger.hold(record.booked)

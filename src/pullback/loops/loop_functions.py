@@ -227,16 +227,15 @@ class _Loop:
     ) -> tuple[Any, Any]:
         """The carry and the stacked per-step outputs, traced where anything that enters is."""
         self.staging, self.threads = staging_in_force(self.staging), threads_in_force(self.threads)
-        leaves, self.definition = flatten(init)
-        leaves = plain_leaves(leaves)
+        found, self.definition = flatten(init)
+        leaves = plain_leaves(found)
         self.call, self.n = call, n
         tape = innermost()
         leaves = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in leaves]
         if xs is not None:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
-            steps = self._steps(xs, None)
-            around = stepping()
+            steps, around = self._steps(xs, None), stepping()
             steps.ledger = steps.ledger if around is None else around.behind
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
@@ -258,13 +257,14 @@ class _Loop:
         record = self._record(leaves, xs, tape, entering, x_entering)
         try:
             record.forward()
-            record.chain.store.ledger.rests()
             if record.n == 0:
                 return init, None
             return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
         except BaseException:  # an interrupt, too: until the record is on the tape, nobody else knows it
             record.release()
             raise
+        finally:
+            record.chain.store.ledger.rests()
 
     def _goes_on(self, k: int, leaves: list[Any]) -> bool:
         assert self.condition is not None  # asked of a while_loop only
@@ -294,11 +294,11 @@ class _Loop:
 
     def _told(self, ledger: Any, tape: Tape | None) -> Any:
         """The ledger, where somebody watches one that shows how far the loop is."""
-        if tape is None or not progress_in_force(self.progress) or planned() is not None or ledger.behind is not ledger:
-            return ledger
-        from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
+        if tape is not None and progress_in_force(self.progress) and planned() is None and ledger.behind is ledger:
+            from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
 
-        return told(ledger)
+            return told(ledger)
+        return ledger
 
     def _record(
         self,
@@ -384,8 +384,10 @@ def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -
 
 def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
-    found = record[2].reverse(seeds, sweeps)
-    record[2].chain.store.ledger.rests()
+    try:
+        found = record[2].reverse(seeds, sweeps)
+    finally:
+        record[2].chain.store.ledger.rests()
     for sweep, sent in zip(sweeps, found, strict=True):
         for ident, g in sent:
             if sweep.cts[ident] is None:

@@ -24,6 +24,7 @@ from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.generated import say_line, usable, warn
+from pullback.staging.slabs import in_slab, n_in_slab
 from pullback.words.sniffs import error_state, under_error_state
 from pullback.words.structures import LEAF
 
@@ -219,10 +220,16 @@ def recorded_on(
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads: Any = proof.reads
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
+    (buffers, makers), plan, left = places, stage.record.plan, 0
     try:
         while k < stop and reads.hold():
+            if not left:
+                left = n_in_slab(plan, stop - k)
+                places = buffers, in_slab(plan, makers, left) if left else makers
+            end = min(k + CHECKED, stop, k + left if left else stop)
+            left -= min(left, end - k)
             with told:
-                for step in range(k, min(k + CHECKED, stop)):
+                for step in range(k, end):
                     constants = proof.constants(step + lower)
                     if constants is None:
                         return step, list(state)
@@ -231,7 +238,7 @@ def recorded_on(
                     if compares:
                         verifier.after(step, list(state), [])
                     take(StagedStep(kind, slots, step))
-            k = min(k + CHECKED, stop)
+            k = end
     except Exception as error:
         say_line(error, stage.record)
         raise

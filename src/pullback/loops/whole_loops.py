@@ -44,12 +44,17 @@ def run_forward_mode(
     tape = steps.enclosing
     assert tape is not None  # the forward trace
     state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
-    while k < n if n is not None else goes_on(k, [plain_value(leaf) for leaf in state]):
-        before = writable(state)
-        state, y = steps.call_body(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
-        steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
-        ys.append(y)
-        k += 1
+    steps.ledger.sweeps(n)
+    try:
+        while k < n if n is not None else goes_on(k, [plain_value(leaf) for leaf in state]):
+            before = writable(state)
+            state, y = steps.call_body(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
+            steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
+            ys.append(y)
+            k += 1
+            steps.ledger.n_forward += 1
+    finally:
+        steps.ledger.rests()
     return [*state, *(np.stack(column) for column in zip(*ys, strict=True))]
 
 

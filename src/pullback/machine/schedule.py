@@ -29,7 +29,8 @@ class Schedule:
     schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored. So the
     sweep notes an entry *before* it yields the action: every action that is yielded is carried out. ``repeats`` says
     that an equal policy gives the same actions whenever it is asked for ``n`` steps. ``larger(state_bytes=,
-    tape_bytes=)`` is told when a step was larger than those before, while the length is unknown.
+    tape_bytes=, freed=)`` is told when a step was larger than those before, while the length is unknown, and how many
+    bytes others have given up since the schedule was made.
     """
 
     __slots__ = ("_actions", "_finish", "_last", "_swept", "larger", "n", "policy", "repeats")

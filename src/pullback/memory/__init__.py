@@ -1,6 +1,6 @@
 """What is held and what is run again: the ledger, the executor, the reverse sweep, replay, what is in force.
 
 May import: words, rules, optima, machine, policies, choosing, recording, stores.
-May be imported by: watching, tracing, exact, shadow, staging, patterns, plain, calls, loops, resuming, repeated,
-transforms, sparsity, solving, pictures, inspect, planning, reports, commands, the public faces.
+May be imported by: hollow, watching, tracing, exact, shadow, staging, patterns, plain, calls, loops, resuming,
+repeated, transforms, sparsity, solving, pictures, inspect, planning, reports, commands, the public faces.
 """

@@ -21,8 +21,11 @@ RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
 """The block of ``resume``, which gives a loop its journal; None where there is none."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
 """Whether loops are run to learn what a plan says: what their steps take while they run, too."""
-_USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=(None, None, None, None, None))
+_UNSAID = (None, None, None, None, None)
+_USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=_UNSAID)
 """The policy, ``verify``, ``staging``, ``threads`` and ``progress`` of ``using``; None for what is not said."""
+# What is asked of what is in force, with the answers where there is nothing at all.
+NOTHING_SAID: Final = ((_TAPES.get, ()), (_USED.get, _UNSAID), (_WATCHERS.get, ()), (_PLANNED.get, None))
 _SAVE_ALL = SaveAll()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
@@ -238,9 +241,8 @@ def stepping() -> Any:
 
 def recording_alone() -> Tape | None:
     """The innermost trace, where it records under save-all, for itself: no step of a loop, and in no other trace."""
-    tape = _recording()
-    alone = tape is not None and tape.mode == RECORDING and tape.captures is None and tape.outer is None
-    return tape if alone else None
+    tape = innermost_alone()
+    return tape if tape is not None and tape.mode == RECORDING else None
 
 
 def innermost_alone() -> Tape | None:
@@ -275,8 +277,7 @@ def depth() -> int:
 
 def next_level() -> int:
     """The level of a trace that begins now: above every other under way."""
-    tapes = _TAPES.get()
-    return max(tape.level for tape in tapes) + 1 if tapes else 1
+    return max([tape.level for tape in _TAPES.get()], default=0) + 1
 
 
 @contextmanager

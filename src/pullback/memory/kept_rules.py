@@ -1,6 +1,7 @@
 """What the rules of ``Keep`` say of the values of a program: which rule decides, and which have decided nothing."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from pullback.memory.store import Store
 from pullback.policies.keep import RECOMPUTE, Keep, KeepRule, what_text
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
-from pullback.words.call_sites import warn_user
+from pullback.words.call_sites import site_line, warn_user
 from pullback.words.errors import PolicyWarning
 
 SHOWN = 12
@@ -41,6 +42,13 @@ class Value:
     """What becomes of it; None while that is to be found."""
     rule: int = field(default=-1, repr=False)
     """Which rule says so; -1 for ``others``."""
+    site: int = field(default=-1, repr=False)
+
+    @property
+    def line(self) -> str:
+        """The user's line that made it, ``model.py:12``; empty where that is not known."""
+        file, number = site_line(self.site) if self.site >= 0 else ("", 0)
+        return f"{PurePath(file).name}:{number}" if file else ""
 
 
 @define(eq=False)

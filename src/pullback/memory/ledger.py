@@ -7,7 +7,7 @@ summed from its records when somebody asks, never per operation.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -77,6 +77,9 @@ class Ledger:
 
     def begins(self, n: int | None, schedule: Any, sizes: dict[str, int], done: int = 0) -> None:
         """A loop begins, under save-all without a schedule: for who shows how far it is (``watching.progress``)."""
+
+    def sweeps(self, n: int | None, *, anew: bool = True) -> None:
+        """A loop begins that is not reversed: for the same."""
 
     def rests(self) -> None:
         """A pass is over: for the same."""
@@ -166,8 +169,25 @@ class Ledger:
         )
 
 
+L = TypeVar("L", bound=Ledger)
 LEDGERS: Final[ContextVar[Callable[..., Ledger]]] = ContextVar("pullback_ledgers", default=Ledger)
 """What makes the ledger of a ``vjp``: another one where a timeline is kept (``memory.timeline``)."""
+
+
+@contextmanager
+def booking_in(ledger: L) -> Iterator[L]:
+    """Within the block one ``vjp`` books what it holds in this ledger; a gradient within its function has its own."""
+
+    def the_one(*, heard: bool) -> Ledger:
+        LEDGERS.set(Ledger)
+        ledger.heard = heard
+        return ledger
+
+    token = LEDGERS.set(the_one)
+    try:
+        yield ledger
+    finally:
+        LEDGERS.reset(token)
 
 
 @frozen

@@ -8,7 +8,7 @@ recorded.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import wraps
 from itertools import accumulate
 from time import perf_counter
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from attrs import define, field, frozen
 
-from pullback.memory.ledger import LEDGERS, REASONS, Item, Ledger, mib, tape_holdings
+from pullback.memory.ledger import REASONS, Item, Ledger, booking_in, mib, tape_holdings
 from pullback.recording.handles import Handle
 from pullback.words.structures import flatten
 
@@ -191,22 +191,10 @@ def _added(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
     return {reason: some.get(reason, 0) + more.get(reason, 0) for reason in {**some, **more}}
 
 
-@contextmanager
-def timed() -> Iterator[TimedLedger]:
+def timed() -> AbstractContextManager[TimedLedger]:
     """Within the block a ``vjp`` books what it holds in this ledger, which notes when; for one call.
 
     ``watched`` wraps the function, ``turn`` is called between the forward and the reverse pass, ``timeline`` at the
     end.
     """
-    ledger = TimedLedger()
-
-    def the_one(*, heard: bool) -> Ledger:
-        LEDGERS.set(Ledger)  # a gradient within the function has its own
-        ledger.heard = heard
-        return ledger
-
-    token = LEDGERS.set(the_one)
-    try:
-        yield ledger
-    finally:
-        LEDGERS.reset(token)
+    return booking_in(TimedLedger())

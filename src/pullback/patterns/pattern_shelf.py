@@ -8,7 +8,7 @@ from pullback.patterns.pattern_stages import PatternStage
 from pullback.replay.needs import StepNeeds
 from pullback.replay.step_entries import Pattern
 from pullback.staging.shelf import Recent
-from pullback.staging.symbols import Program
+from pullback.statements.symbols import Program
 from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
@@ -33,7 +33,7 @@ class Known:
     lessons: int = 0
     """How often such a step was written down."""
     felt: bool = False
-    """Whether it is written down from all values that it computes (``staging.symbols.Program``)."""
+    """Whether it is written down from all values that it computes (``statements.symbols.Program``)."""
     wanting: bool = False
     """Whether a step has met cotangents for which there is no reverse."""
     why: str = ""

@@ -17,9 +17,9 @@ from pullback.staging.placing import plan_of
 from pullback.staging.recorded_steps import require_equal
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.stages import booked_slots, numbers_held, valued, with_kernels
-from pullback.staging.symbols import Program
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program
 from pullback.words.sniffs import quiet
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]

@@ -16,7 +16,7 @@ from pullback.rules.forms import FORMS
 from pullback.shadow.waiting import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written
 from pullback.staging.reverse_statements import held_by_symbols
-from pullback.staging.symbols import Program, Symbol
+from pullback.statements.symbols import Program, Symbol
 
 
 @define(eq=False)

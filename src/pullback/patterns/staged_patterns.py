@@ -37,8 +37,8 @@ from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
 from pullback.replay.step_entries import FAR, StepEntries
 from pullback.staging.stages import slot_items
-from pullback.staging.symbols import Program
 from pullback.staging.workspaces import Workspace, work_of
+from pullback.statements.symbols import Program
 from pullback.words.plugins import backend
 from pullback.words.sniffs import quiet
 

@@ -14,8 +14,8 @@ def adjoint_norms(traced: Any, outs: Sequence[Any]) -> tuple[float | None, ...]:
     """For each record the 2-norm of its cotangent, where every element of the outputs has the cotangent 1; None for a
     value that no output depends on.
 
-    The sweep stops at each record, when its cotangent is complete. Raises ``PullbackError`` where a ``checkpoint`` has
-    let records go.
+    The sweep stops at each record, when its cotangent is complete. Raises ``ShapesOnlyError`` without values,
+    ``PullbackError`` where a ``checkpoint`` has let records go.
     """
     tape = traced.tape
     if traced.governor is not None:
@@ -23,6 +23,9 @@ def adjoint_norms(traced: Any, outs: Sequence[Any]) -> tuple[float | None, ...]:
             f"the cotangents within pullback.checkpoint are not kept (of the function recorded at {traced.called_at}); "
             "record the function without it for the picture"
         )
+    for out in outs:
+        if hasattr(out._value, "__pullback_hollow__"):
+            out._value.item()  # without values there are no norms: it refuses
     ones = [np.ones(np.shape(out._value), np.asarray(out._value).dtype)[()] for out in outs]
     one = seeded(tape, outs, ones)
     norms: list[float | None] = [None] * len(tape.records)

@@ -1,6 +1,6 @@
 """Plain programs under a policy: marked steps, programs that are cut by themselves, and how they are executed again.
 
 May import: words, backends, rules, machine, policies, choosing, recording, primitives.selecting, memory, shadow,
-staging, replay, patterns, exact.
-May be imported by: loops, transforms.
+statements, staging, replay, patterns, exact.
+May be imported by: inspect, loops, transforms.
 """

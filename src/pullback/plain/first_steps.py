@@ -9,12 +9,15 @@ from typing import Any
 
 from pullback.machine.actions import MEMORY
 from pullback.memory.ledger import record_items, value_items
-from pullback.memory.working_bytes import RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.plain.plain_snapshots import INITIAL
 from pullback.rules.forms import FORMS
 from pullback.words.errors import BudgetError
 
 N_FIRST = 2
 """Steps that are recorded before the schedule is drawn: what both read from before the loop is no part of a state."""
+SPARE = 4
+"""One part in so many beyond what is needed now is asked for, so that not every operation asks."""
 FIRST_SHARE = 4
 """Of the bytes: the part that the first steps may take."""
 MOST_FIRST = 8
@@ -33,7 +36,8 @@ def waits(chain: Any, k: int) -> bool:
         items += value_items(list(snapshot.values.values()), "snapshot")
     held = sum({key: nbytes for key, nbytes, _ in items}.values())
     room: int | None = chain.policy.room
-    return room is not None and held <= room // FIRST_SHARE
+    free = 0 if room is None else room - chain.ledger.total * governor.marked  # loops before it have taken their part
+    return held <= free // FIRST_SHARE
 
 
 def look_again(chain: Any, step: int) -> None:
@@ -52,11 +56,27 @@ def look_again(chain: Any, step: int) -> None:
     found["state_bytes"] = max(found["state_bytes"], state)
     if found != chain.sizes:
         chain.sizes = found
+        _tell_larger(chain)
+
+
+def _tell_larger(chain: Any) -> None:
+    """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
+    can."""
+    try:
         try:
-            chain.schedule.larger(**found)
-        except Exception:
-            chain.ended = True
-            raise
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+        except BudgetError:
+            before = chain.freed
+            if chain.ledger.lenders:
+                from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
+
+                chain.freed += give_all(chain.ledger)
+            if chain.freed == before:
+                raise
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+    except Exception:
+        chain.ended = True
+        raise
 
 
 def will_draw(chain: Any) -> None:
@@ -77,10 +97,36 @@ def will_draw(chain: Any) -> None:
         return
     ledger = chain.ledger
     ledger.heard = True  # loops that follow have to know what this one holds
-    if ledger.lenders and chain.tape.captures is None:
+    governor = chain.tape.governor
+    if governor.between_marks:
+        governor.lifetimes.asks = partial(_room_for, chain, policy.room)
+    elif ledger.lenders and chain.tape.captures is None:
         from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
         chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)
+
+
+def keep_initial(chain: Any) -> None:
+    """Where another reverse pass may come, what the steps begin with is held; it is booked when the schedule is drawn
+    where the code may become save-all before."""
+    if chain.repeatable:
+        chain.snapshots.begin(INITIAL, chain.cuts[0])
+        if not chain.tape.governor.between_marks:
+            chain.snapshots.book_initial()
+
+
+def _room_for(chain: Any, limit: int, asked: int) -> float:
+    """``Lifetimes.asks`` of the first steps of a stretch after loops: these give up what they can where more is there
+    at once than is free."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    lifetimes, ledger, records = chain.tape.governor.lifetimes, chain.ledger, chain.tape.records
+    held = {key for key, _, _ in record_items(records)}
+    live = {key: nbytes for key, nbytes in lifetimes.lies_in.values() if key not in held and key not in ledger.held}
+    needed = sum(live.values()) + BESIDE * max(live.values(), default=0)
+    needed += needed // SPARE
+    left: float = max(0, make_room(ledger, limit, records, needed) - needed)
+    return asked + left
 
 
 def anew(chain: Any) -> None:
@@ -126,6 +172,7 @@ def draw(chain: Any) -> None:
     """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
     tapes. Functions of steps are made where the policy affords them."""
     governor, cuts, ledger = chain.tape.governor, chain.cuts, chain.ledger
+    chain.snapshots.book_initial()
     first, newest, records = cuts[0], max(0, len(cuts) - 2), chain.tape.records
     lifetimes, governor.lifetimes = governor.lifetimes, None
     read, constant = chain.snapshots.filling[newest].values, _constant(chain, newest)

@@ -166,8 +166,8 @@ class KeptChain:
             plain = plain_value(value)
             buffer = buffer_of(plain) if isinstance(plain, np.ndarray) else plain
             nbytes = getattr(buffer, "nbytes", 0)
-            spec: Any = np.shape(plain), getattr(plain, "dtype", None), nbytes
-            found = self.values[root] = Value(name, (), (), (), *spec)
+            shape, dtype, site = np.shape(plain), getattr(plain, "dtype", None), entry.skeleton[-1] if entry else -1
+            found = self.values[root] = Value(name, shape=shape, dtype=dtype, nbytes=nbytes, site=site)
             self.decisions.makers |= {name} - {""}
         return found
 

@@ -1,5 +1,6 @@
 """How a chain of steps ends otherwise than by its schedule: it is held whole, or left by ``break`` before the length
-that its policy has planned for, when that policy cannot be told a length late."""
+that its policy has planned for, when that policy cannot be told a length late; and how code between loops ends, where a
+number of bytes is over all."""
 
 from typing import Any
 
@@ -10,6 +11,7 @@ from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.replay.replayer import Replayer
+from pullback.words.errors import BudgetError
 
 
 def hold_whole(chain: Any) -> None:
@@ -63,3 +65,60 @@ def _keep_all(chain: Any, n: int) -> None:
         elif type(action) is EndForward:
             break
     chain.work = n - 1
+
+
+def end_stretch(governor: Any) -> None:
+    """The code before, between or after loops that is under way ends here: it becomes save-all where nothing of it had
+    to be given up."""
+    chain = governor.active
+    if chain is not governor.unmarked:
+        return
+    if governor.refused is not None:  # the figure of what came before is the one to tell
+        chain.ended = True
+        raise governor.refused
+    try:
+        if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
+            governor.end()  # some of its steps hold nothing
+            return
+        governor.floor = max(governor.floor, _least(chain))
+    except Exception:
+        chain.ended = True
+        raise
+    governor.hold()
+
+
+def require_held(governor: Any) -> None:
+    """A checkpoint under a policy of its own has ended. Raises :class:`BudgetError` where what is held exceeds the
+    bytes."""
+    ledger, policy = governor.ledger, governor.policy
+    held = ledger.total + sum(ledger.plain_bytes(governor.tape.records).values())
+    if held > policy.room:
+        raise BudgetError(
+            f"{policy!r} is too little for a checkpoint that goes by a policy of its own: {held:,} bytes are held when "
+            f"it has ended. Allow at least {held:,} bytes, or give the checkpoint no policy.",
+            held,
+        )
+
+
+def require_floor(governor: Any) -> None:
+    """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
+    if governor.floor > governor.policy.room:
+        raise BudgetError(
+            f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
+            f"its cotangents, take {governor.floor:,} bytes. Allow at least {governor.floor:,} bytes.",
+            governor.floor,
+        )
+
+
+def _least(chain: Any) -> int:
+    """What is held when a stretch that is save-all is reversed, and its cotangents: loops before it give up what they
+    can. Nothing where its plan has seen to that."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
+    if lifetimes is None:
+        return 0
+    needed = lifetimes.needed(records, chain.cuts[0]).back
+    make_room(ledger, chain.policy.room, records, needed)
+    least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
+    return least

@@ -12,7 +12,7 @@ from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import Item, Ledger, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
-from pullback.plain.first_steps import anew, draw, lend, look_again, waits, will_draw
+from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, waits, will_draw
 from pullback.plain.functions_of_steps import functions_of, run_back
 from pullback.plain.other_ends import hold_whole, planned_again
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
@@ -51,16 +51,15 @@ class PlainChain:
     sweeps: list[Sweep] = field(factory=list)  # during a reverse pass: for each seed its sweep
     verifies: bool = True
     """Whether the values that a step executed again gives to the next are compared with those the next began with."""
-    staging: str = "off"
-    """How steps that repeat are executed again, as in ``using``."""
+    staging: str = "off"  # how steps that repeat are executed again, as in ``using``
     works: dict[Any, Any] = field(factory=dict)  # what functions work in, by stage: of all chains of a trace
     threads: int = 1
     staged: Any = None
-    entered: dict[int, dict[int, int]] = field(factory=dict)
-    """By step: the digests of the values, by id, with which it began when it was executed again."""
+    entered: dict[int, dict[int, int]] = field(factory=dict)  # by step: digests of the values, by id, as it began again
     seen: set[int] = field(factory=set)  # the ``id`` of the patterns whose sizes are known
     known: set[Any] = field(factory=set)  # the buffers from before the steps that all of them read
     drawn_at: int = -1  # the newest step when the schedule was drawn
+    freed: int = 0  # bytes that loops before it have given up since
     ended: bool = False
     fresh: bool = True
     gauge: Any = None
@@ -88,9 +87,7 @@ class PlainChain:
         self.entries.begin(len(self.tape.records))
         self.machine = Machine(self.n)
         will_draw(self)
-        if self.repeatable:
-            self.snapshots.begin(INITIAL, self.cuts[0])
-            self.snapshots.filling[INITIAL].book()
+        keep_initial(self)
         self._proceed(0)
 
     def cut(self) -> None:
@@ -337,10 +334,9 @@ class PlainChain:
 
     def drop(self, step: int) -> None:
         """The records of a step let go of their values."""
-        start, stop = self.cuts[step], self.cuts[step + 1]
         if self.staged is not None:
             self.staged.slots.pop(step, None)
-        release_records(self.tape.records[start:stop])
+        release_records(self.tape.records[self.cuts[step] : self.cuts[step + 1]])
         self.let_go(step)
 
     def let_go(self, step: int) -> None:
@@ -367,9 +363,10 @@ class PlainChain:
         try:
             run_back(self)
         except ScheduleError as error:
-            first = self.entries.first_line()
-            say_where(error, f"in the reverse pass of the steps that begin at {first}, under {self.policy!r}")
+            say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
             raise
+        finally:
+            self.ledger.rests()
         self.sweeps, self.replayer = [], None
 
     def _restart(self) -> None:

@@ -11,27 +11,26 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.exact.foreseen import Seen, seen
+from pullback.exact.foreseen import Seen, WatchedRecords, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
-from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
+from pullback.memory.ledger import Ledger, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.cutter import Cutter
-from pullback.plain.gauges import gauge_of
+from pullback.plain.gauges import Cutter, gauge_of, note_constants
+from pullback.plain.other_ends import end_stretch, require_floor
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
-from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
+from pullback.recording.results import COMPONENT
+from pullback.recording.tape import RECORDING, REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
-from pullback.words.call_sites import site_text, warn_user
+from pullback.words.call_sites import warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
-
-_WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
@@ -58,6 +57,11 @@ class PlainCode(Governor):
     cutter: Cutter | None = None
     lifetimes: Lifetimes | None = None
     """Of the values of the steps that tell a policy what it needs to know."""
+    binds: bool = False
+    """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
+    save-all only where there is room (``plain.other_ends``)."""
+    floor: int = 0
+    """Then: what such code takes at least."""
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
@@ -79,7 +83,8 @@ class PlainCode(Governor):
     def of(cls, policy: Any, ledger: Ledger, repeatable: bool, called: Any, *, marked: bool) -> "PlainCode":
         """The governor of a call of ``(f, args, kwargs)``. Who looks at the report sees what is governed."""
         counts = policy.counts_bytes and not marked and not ledger.heard
-        return cls(policy, ledger, repeatable, marked=marked, seen=seen(policy, *called) if counts else None)
+        known = seen(policy, *called) if counts else None
+        return cls(policy, ledger, repeatable, marked=marked, binds=policy.room is not None and not marked, seen=known)
 
     @property
     def keeps(self) -> bool:
@@ -110,6 +115,8 @@ class PlainCode(Governor):
         if self.seen is not None:
             self.seen.met(record)
         if chain is None:
+            if record[0] == COMPONENT.opcode:
+                return  # of a loop, which stands between two stretches
             self._begin_unmarked()
             chain = self.active
         if chain is None or tape is None:
@@ -117,7 +124,7 @@ class PlainCode(Governor):
         ident = len(tape.records)
         if (
             self.cutter is not None
-            and not self.marked
+            and chain is self.unmarked
             and FORMS[record[0]].execute is None
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
@@ -153,7 +160,7 @@ class PlainCode(Governor):
             self.seen.made(handle._value)
         if self.unlooked_bytes > 0:
             self.unlooked_bytes -= nbytes_of(handle._value) or 8
-        elif self.cutter is not None and not self.marked:
+        elif self.cutter is not None and (self.binds or not self.marked):
             self.cutter.watch(handle)
 
     def activated(self, handle: Any) -> None:
@@ -184,19 +191,21 @@ class PlainCode(Governor):
 
     # Marks.
     def _begin_unmarked(self) -> None:
-        """A program without marks, so far, is one chain from its first record on."""
-        if self.active is not None or self.marked or not self.cuts_itself or self.unlooked_bytes > 0:
+        """A program without marks, so far, is one chain from its first record on; so is all code between marks where
+        a number of bytes binds it."""
+        if self.active is not None or not self.cuts_itself or self.unlooked_bytes > 0:
+            return
+        if self.marked and not self.binds:
             return
         if self.keeps:
-            self.unmarked = self.begin(None, self.policy, calls=self.calls, name="the program")
-            self.unmarked.counts = False
+            self.begin(None, self.policy, calls=self.calls, name="the program").counts = False
             return
         try:
             self.policy.schedule(None)
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
             self.cuts_itself = False
             return
-        self.unmarked = self.begin(None, self.policy, name="the program")
+        self.begin(None, self.policy, name="the program")
 
     @property
     def replays(self) -> bool:
@@ -207,7 +216,12 @@ class PlainCode(Governor):
     def executes(self) -> bool:
         """Not where everything is held: the records are those of save-all there, as a loop that runs a step again
         expects of step 0."""
-        return self.active is not None or not self.marked
+        return self.active is not None or self.binds or not self.marked
+
+    @property
+    def between_marks(self) -> bool:
+        """Whether code under way, which a number of bytes binds, stands between marks or after them."""
+        return self.binds and self.marked and self.active is not None and self.active is self.unmarked
 
     @property
     def within(self) -> bool:
@@ -215,25 +229,31 @@ class PlainCode(Governor):
         return self.active is not None and self.active is not self.unmarked
 
     def mark(self) -> None:
-        """The first mark: what came before it becomes save-all."""
-        if not self.marked and not self.keeps:
-            self._hold()
+        """A mark: what came before the first one becomes save-all, and what came before each where a number of bytes
+        has room for that."""
+        if self.keeps:
+            return
+        if self.binds and self.active is not None:
+            end_stretch(self)
+        elif not self.marked:
+            self.hold()
+        self.marked = True
 
     def meet(self) -> None:
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):
-            self._hold()
+            self.hold()
 
     def keep_all(self) -> bool:
         """Whether the policy has decided to keep every step of the chain under way, which is save-all from now on."""
         keeps = self.active is not None and self.active.gauge is not None and self.active.gauge.saves_all
         if keeps:
             self.active.gauge.ended()
-            self._hold()
+            self.hold()
         return keeps
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
         """The chain under way becomes save-all, and so does what comes after it up to the next mark."""
         chain, unmarked = self.active, self.unmarked
         self.active, self.unmarked, self.following, self.marked = None, None, None, True
@@ -258,9 +278,10 @@ class PlainCode(Governor):
         *,
         calls: Calls | None = None,
         name: str = "steps",
+        ledger: Any = None,
     ) -> Any:
         """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``name`` for
-        the report."""
+        the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
         self.end()  # what stands before marked steps
         verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
@@ -277,14 +298,14 @@ class PlainCode(Governor):
             from pullback.plain.kept_chain import KeptChain  # noqa: PLC0415 - for those who keep some values
 
             self.active = KeptChain.under(
-                policy.within, self.tape, self.ledger, self.repeatable, calls, verifies=verifies
+                policy.within, self.tape, ledger or self.ledger, self.repeatable, calls, verifies=verifies
             )
         else:
             policy = policy.between
-            store, gauge = Store(self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
+            store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
             if self.marked and calls is None and self.seen is None:
-                entries = self.following = FollowedEntries(records=self.tape.records, reads=snapshots)
+                entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
                 staging=staging_in_force(staging), threads=threads_in_force(threads), works=self.works, gauge=gauge,
@@ -293,6 +314,8 @@ class PlainCode(Governor):
                 gauge.chain = self.active
                 self.gauges.append(gauge)
         self.chains.append(self.active)
+        if name == "the program":
+            self.unmarked = self.active
         self.active.begin()
         return self.active
 
@@ -307,11 +330,15 @@ class PlainCode(Governor):
                 self.active.gauge.ended()
             replays, self.active, self.unmarked, self.following = self.active.replays, None, None, None
             if replays:
-                self._note_constants()
+                note_constants(self)
 
     def finish(self) -> None:
         """The trace has ended."""
+        if self.between_marks and not self.keeps:
+            end_stretch(self)
         self.end()
+        if self.binds and self.marked and self.refused is None:
+            require_floor(self)
         if self.refused is not None:
             raise self.refused
         if self.seen is not None and self.tape is not None and not self.marked:
@@ -359,13 +386,7 @@ class PlainCode(Governor):
             self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
-    def _note_constants(self) -> None:
-        constants = sum(constant.nbytes for constant in self.constants.values())
-        snapshots = self.ledger.now.get("snapshot", 0)
-        if constants > max(snapshots, _WARN_BYTES):
-            message = (
-                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
-                f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
-                "scan for the loop: they compute such arrays again and hold none"
-            )
-            self.noted.append(message)
+
+def left_alone(tape: Tape) -> bool:
+    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
+    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

@@ -64,6 +64,12 @@ class PlainSnapshots:
         """The snapshot at the first cut that is kept for another reverse pass, if it is."""
         return self.filling.get(INITIAL)
 
+    def book_initial(self) -> None:
+        """What it holds is booked from now on, if it is."""
+        if self.initial is not None and not self.initial.booked:
+            self.initial.book()
+            self.store.ledger.hold(self.initial.items)
+
     @property
     def reads_from(self) -> int:
         """Values below this are told to :meth:`read`."""

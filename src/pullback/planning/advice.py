@@ -31,11 +31,7 @@ from pullback.words.errors import BudgetError, PolicyError
 def advise(f: Callable[..., Any], args: tuple[Any, ...], budget: int, directory: Any) -> Advice:
     """The :class:`Advice` for ``vjp(f, *args)``; raises :class:`BudgetError` where nothing fits."""
     trial = tried(f, args, Auto(budget))
-    if (
-        not trial.ended
-        or not trial.loops
-        or any(choice.loop.startswith("steps at") for choice in trial.pull.report.choices)
-    ):
+    if not trial.ended or not trial.loops or trial.marks:
         trial.close()
         return of_runs(f, args, budget)
     if trial.elapsed_seconds < SHORT:  # the first run of a process imports and meets cold caches

@@ -5,11 +5,11 @@ from typing import Any
 
 from attrs import evolve
 
+from pullback.hollow.hollow_arrays import has_spec
 from pullback.inspect.plan_forecast import Plan, forecast_of, measured
 from pullback.memory.in_force import policy_in_force
 from pullback.planning.advice import advise, seconds_of
 from pullback.planning.advices import Advice
-from pullback.planning.hollow_arrays import has_spec
 from pullback.planning.runs import SHORT, save_all_within
 from pullback.planning.shapes import advice_of_shapes, plan_of_shapes
 from pullback.policies.save_all import SaveAll
@@ -41,7 +41,7 @@ def plan(
 
     An argument may be a :func:`pullback.spec`, a shape and a dtype: then nothing is computed, the plan is bytes and
     forward steps, and ``seconds`` is None; :class:`ShapesOnlyError` where a number is needed. With ``budget`` the
-    policy of the fewest forward steps is named, for programs whose steps are those of loop functions.
+    policy of the fewest forward steps is named.
 
     >>> import numpy as np, pullback as pb
     >>> def f(x):

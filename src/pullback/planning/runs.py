@@ -2,7 +2,9 @@
 
 import gc
 import tracemalloc
+import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -15,7 +17,7 @@ from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
-from pullback.words.errors import BudgetError, PolicyError
+from pullback.words.errors import BudgetError, PolicyError, PolicyWarning
 
 SLOTS: Final = (30, 10, 3, 2)
 """The snapshots that are tried, one after the other, until they fit; with one, steps are run as often as there are
@@ -26,10 +28,11 @@ MARGIN: Final = (1.05, 1 << 14)
 """What is told to be enough is so many times what was seen, and so many bytes more: no two runs take quite the same."""
 
 
-def of_runs(f: Callable[..., Any], args: tuple[Any, ...], budget: int) -> Advice:
+def of_runs(f: Callable[..., Any], args: tuple[Any, ...], budget: int, *, timed: bool = True) -> Advice:
     """The fastest of a few policies that kept to the budget, by ``tracemalloc``, when they were run; raises
-    :class:`BudgetError` where none did."""
-    runs = _Runs(f, args)
+    :class:`BudgetError` where none did. Not ``timed``, on arrays without values, seconds mean forward steps, and what
+    was booked and what steps need at work must keep to the budget."""
+    runs = _Runs(f, args, timed)
     fitting = runs.within(budget)
     if not fitting:
         raise too_little(budget, runs.least())
@@ -56,14 +59,22 @@ def takes(plan: Plan) -> int:
     return plan.peak_bytes + (plan.working_bytes or 0)
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class _Runs:
     f: Callable[..., Any]
     args: tuple[Any, ...]
+    timed: bool
     known: dict[MemoryPolicy, Plan | None] = field(factory=dict)
     """What was run; None for what refused."""
     enough: int | None = None
     """Bytes that a budget has told to be enough."""
+
+    @cached_property
+    def at_work(self) -> int:
+        """What steps need while they run, as they tell a policy that asks."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PolicyWarning)  # of a policy that nobody takes
+            return measured(self.f, self.args, Budget(1 << 62)).working_bytes or 0
 
     def within(self, nbytes: int) -> list[Plan]:
         """The plans that take no more: save-all, or else a budget and the others."""
@@ -89,7 +100,10 @@ class _Runs:
                 found = None
             except PolicyError:
                 found = None
-            if found is not None and found.peak_bytes <= nbytes:
+            if found is not None and not self.timed:
+                working = 0 if policy.counts_bytes else self.at_work  # which that keeps free by itself
+                found = evolve(found, seconds=float(found.n_forward), working_bytes=working)
+            elif found is not None and found.peak_bytes <= nbytes:
                 found = self.seen(found)
                 if seconds_of_plan(found) < SHORT:  # the first run of a process meets cold caches
                     again = measured(self.f, self.args, policy)
@@ -99,6 +113,8 @@ class _Runs:
 
     def seen(self, plan: Plan) -> Plan:
         """The same, with what ``tracemalloc`` sees beside what is booked."""
+        if not self.timed:
+            return plan
         gc.collect()
         tracing = tracemalloc.is_tracing()
         if not tracing:

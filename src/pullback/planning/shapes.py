@@ -1,32 +1,18 @@
 """Plans of programs whose arguments are known by shape and dtype alone."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from attrs import evolve
 
 from pullback.choosing.auto import Auto
+from pullback.hollow.hollow_arrays import shapes_alone
 from pullback.inspect.plan_forecast import Plan, forecast_of, measured, tried
-from pullback.memory.in_force import using
 from pullback.planning.advice import Loops
 from pullback.planning.advices import Advice
-from pullback.planning.hollow_arrays import hollow
+from pullback.planning.runs import of_runs
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.words.errors import PolicyError
-from pullback.words.specs import NEW_ARRAY
-
-
-@contextmanager
-def shapes_alone() -> Iterator[None]:
-    """Within the block the library makes arrays without values, and compares none."""
-    token = NEW_ARRAY.set(hollow)
-    try:
-        with using(verify="off", staging="off"):
-            yield
-    finally:
-        NEW_ARRAY.reset(token)
 
 
 def plan_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
@@ -47,12 +33,10 @@ def advice_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], budget: int) 
     with shapes_alone():
         trial = tried(f, args, Auto(budget))
         try:
-            if not trial.ended or not trial.loops:
-                raise PolicyError(
-                    "from shapes alone, a policy is named for programs whose steps are those of loop functions; give "
-                    "plan a policy=, to be told what it holds, or data"
-                )
-            found = Loops(trial, None, None if trial.loops_first else (f, args), timed=False).advice(budget)
+            if trial.ended and trial.loops and not trial.marks:
+                found = Loops(trial, None, None if trial.loops_first else (f, args), timed=False).advice(budget)
+            else:
+                found = of_runs(f, args, budget, timed=False)
         finally:
             trial.close()
     beside = {name: _untimed(getattr(found, name)) for name in ("cheaper", "dearer")}

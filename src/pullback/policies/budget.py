@@ -37,10 +37,10 @@ class Budget(MemoryPolicy):
     The bytes bind: what ``tracemalloc`` sees while a loop goes forward and back stays within them. Kept free for that
     are what the program holds already, the running state, its cotangents, those of what the steps read, the arrays that
     a step makes on its way, Python's own objects for tapes, and the result, which what follows may hold. This is known
-    from step 0, of marked steps from the first two: a loop whose later steps need more exceeds the bytes, and so may
-    what the program holds after the loop beyond its result. Code that is loaded on first use does not count. Functions
-    of steps are made (``staging``) where that takes at most a 32nd of the bytes. Raises :class:`BudgetError`
-    with ``minimum_bytes`` before step 1 where nothing fits.
+    from step 0, of marked steps from the first two: a loop whose later steps need more exceeds the bytes. Code outside
+    of loops is cut into steps by itself within the same bytes, that of checkpoints too. Code that is loaded on first
+    use does not count. Functions of steps are made (``staging``) where that takes at most a 32nd of the bytes. Raises
+    :class:`BudgetError` with ``minimum_bytes`` before step 1 where nothing fits.
 
     >>> from pullback.schedules import simulate
     >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
@@ -105,7 +105,7 @@ class Budget(MemoryPolicy):
         self._need("a loop of unknown length" if n is None else f"{n} steps", n, state_bytes, tape_bytes)
         if n is None:
             growing = Growing(self._units(state_bytes, tape_bytes))
-            larger = lambda **sizes: growing.larger(self._larger(**sizes))  # noqa: E731
+            larger = lambda freed=0, **sizes: growing.larger(self.larger(freed, **sizes))  # noqa: E731
             return Schedule(growing.sweep(), None, policy=self, finish=growing.finish, larger=larger)
         all_bytes, snapshot = n * tape_bytes, 0 if self.start_held else state_bytes
         lends = self.begun is not None and snapshot < all_bytes <= self.max_bytes - self.reserved - snapshot
@@ -139,8 +139,11 @@ class Budget(MemoryPolicy):
         room = max(0, self.max_bytes - self.reserved - state_bytes - tape_bytes)
         return Units.of(room, state_bytes, tape_bytes, start_held=self.start_held)
 
-    def _larger(self, state_bytes: int, tape_bytes: int) -> Units:
-        """The same for larger steps than were told first; what exceeds the bytes by little is Python's own objects."""
+    def larger(self, freed: int, state_bytes: int, tape_bytes: int) -> Units:
+        """The storage of a loop of unknown length for larger steps than were told first, where others hold so many
+        bytes less than they did; what exceeds the bytes by little is Python's own objects."""
+        if freed:
+            return evolve(self, reserved=self.reserved - freed).larger(0, state_bytes, tape_bytes)
         if self.least(None, state_bytes, tape_bytes) > self.max_bytes + self.max_bytes // LITTLE:
             self._need("a loop whose later steps are larger", None, state_bytes, tape_bytes)
         return self._units(state_bytes, tape_bytes)

@@ -42,10 +42,10 @@ class Keep(MemoryPolicy):
 
     What it is for: a NumPy function or a primitive, for what that returns; the label of :func:`pullback.name`;
     ``"solve.lu"``, for what primitive ``solve`` saves as ``lu``; a function of a
-    :class:`~pullback.memory.kept_rules.Value` (``made_by``, ``labels``, ``saved_as``, ``shape``, ``dtype``, ``nbytes``)
-    that says whether it fits. In a dict it stands before what becomes of the value: ``"keep"``, ``"recompute"``, a
-    codec or a place of ``pullback.stores``. ``others`` says so for what the pullbacks read and no rule fits
-    (``"recompute"``).
+    :class:`~pullback.memory.kept_rules.Value` (``made_by``, ``line``, ``labels``, ``saved_as``, ``shape``, ``dtype``,
+    ``nbytes``) that says whether it fits. In a dict it stands before what becomes of the value: ``"keep"``,
+    ``"recompute"``, a codec or a place of ``pullback.stores``. ``others`` says so for what the pullbacks read and no
+    rule fits (``"recompute"``).
 
     ``outer`` is the policy between the steps of a loop function (default :class:`SaveAll`): of steps that it records,
     and holds or reverses, the rules say what is kept. ``Keep("field", outer=pb.Budget("200 MB"))``. Marked steps and

@@ -2,6 +2,6 @@
 
 May import: words, rules.
 May be imported by: primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
-primitives.selecting, primitives.curves, stores, memory, tracing, bodies, replay, exact, shadow, staging, patterns,
-plain, calls, loops, resuming, repeated, transforms, sparsity, solving, inspect, the public faces.
+primitives.selecting, primitives.curves, stores, memory, tracing, bodies, replay, exact, shadow, statements, staging,
+patterns, plain, calls, loops, resuming, repeated, transforms, sparsity, solving, inspect, the public faces.
 """

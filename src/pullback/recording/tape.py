@@ -163,7 +163,7 @@ class Tape:
     __slots__ = (
         "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
         "ledger", "level", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
-        "repeatable", "shadow", "sites", "tangents", "thread", "trap",
+        "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -192,6 +192,7 @@ class Tape:
         self.inner: Tape | None = None
         """While CAPTURED: the tape of the step being recorded."""
         self.ledger: Any = None
+        self.telling: Any = None
         """Where loops of this trace book what they hold."""
         self.governor: Governor = None  # type: ignore[assignment]  # asked while REPLAYABLE only, and then there is one
         """What decides, while REPLAYABLE, which of the records may be dropped and executed again."""

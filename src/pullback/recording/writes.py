@@ -40,7 +40,7 @@ from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.foreign import plain_operand
 from pullback.words.sniffs import PULLED
-from pullback.words.specs import new_array, shared_spec
+from pullback.words.specs import new_array
 
 
 def set_item(handle: Any, key: Any, value: Any) -> None:
@@ -222,21 +222,23 @@ def _refuse_outer() -> NoReturn:
 
 def record_write(root: Any, region: Region, value: Any, source: Any, *, add: bool) -> None:
     """Append the record of a write and re-point the root to it."""
-    tape = root._tape
+    tape, before, contents = root._tape, root._id, root._value
     site = find_site(tape, _getframe(3))  # whoever writes comes by way of two functions
     ident = len(tape.records)
-    tape.masks |= region.fancy and not add
-    opcode = _FORMS[add, root._id is not None, value is not None].opcode
-    rest: Any = region, root._spec or spec_of_handle(root), _strides(root._value)
+    if region.fancy and not add:
+        tape.masks = True
+    opcode = _FORMS[add, before is not None, value is not None].opcode
+    spec = root._spec or spec_of_handle(root)
+    strides = contents.strides if type(contents) is np.ndarray else _strides(contents)
     if value is None:
-        record = (opcode, root._id, *rest, None, ident, site)
-    elif root._id is None:
-        record = (opcode, value._id, *rest, shared_spec(source), ident, site)
+        record: Any = (opcode, before, region, spec, strides, None, ident, site)
+    elif before is None:
+        record = (opcode, value._id, region, spec, strides, value._spec or spec_of_handle(value), ident, site)
     else:
-        record = (opcode, root._id, value._id, *rest, shared_spec(source), ident, site)
+        record = (opcode, before, value._id, region, spec, strides, value._spec or spec_of_handle(value), ident, site)
     if tape.mode == REPLAYABLE:
         amount = value if value is not None else source
-        tape.governor.before_record(record, (root, amount), (root._value, source), {"region": region})
+        tape.governor.before_record(record, (root, amount), (contents, source), {"region": region})
     tape.records.append(record)
     activate(root, ident)
 

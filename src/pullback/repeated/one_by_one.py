@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pullback.backends.plans import Ref
 from pullback.repeated.stacked_calls import Call, empty_stacked, symbols_in
-from pullback.staging.symbols import Symbol, mapped
+from pullback.statements.symbols import Symbol, mapped
 
 
 @frozen(eq=False)

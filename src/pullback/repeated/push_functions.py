@@ -6,7 +6,7 @@ and so is the sweep of that trace. What comes of it is a list of operations that
 too that depend on no direction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -106,29 +106,40 @@ def _generated(tape: Tape, outs: Outs, groups: tuple[Group, ...], slots: list[An
         run.finish(returned, [])
     if run.why or run.captured:
         raise NotStageableError(run.why or "a captured value")
+    counts = [n for parts, n in groups for _ in parts]
+    generated, _ = written_for_many(run, len(slots), lambda _: counts, [*leaving, flags], "push")
+    tangents_of = tuple(tuple(t is not None for t in tangents) for tangents in found)
+    return Push(generated, groups, tangents_of, tuple(run.constants))
+
+
+def written_for_many(
+    run: Any, n_shared: int, counts_of: Callable[[Sequence[Any]], list[int]], parts: Sequence[Sequence[Any]], name: str
+) -> tuple[Generated, list[int]]:
+    """The function of what a run of :func:`nesting_of` has done, for many directions: of the values that entered it so
+    many are shared, the others are parts of directions, as many of each as ``counts_of`` says, which is told of samples
+    of all values. The function gives these ``parts`` of what was returned, of which all but ``flags`` at the end, if
+    there are any, have to depend on the directions."""
     forward = forward_statements(run.operations, run.inputs, [], run.constants, [0] * len(run.operations))
     source, inputs = forward.program, [symbol.number for symbol in forward.inputs]
     zeros = {x.number for x, value in zip(forward.constants, run.constants, strict=True) if _is_zeros(value)}
-    shared = [*inputs[: len(slots)], *(symbol.number for symbol in forward.constants)]
-    counts = [n for parts, n in groups for _ in parts]
+    shared = [*inputs[:n_shared], *(symbol.number for symbol in forward.constants)]
     numbers = [symbol.number for symbol in forward.returned]
     live = needed(source.statements, frozenset(numbers), all_of=False)
-    many = stacked_statements(source, live, shared, dict(zip(inputs[len(slots) :], counts, strict=True)), zeros)
+    counts = counts_of([source.samples[one.makes] for one in live])
+    many = stacked_statements(source, live, shared, dict(zip(inputs[n_shared:], counts, strict=True)), zeros)
     results = iter(many.symbols[number].number for number in numbers)
-    parts = [list(islice(results, len(part))) for part in (*leaving, flags)]
-    if not many.stacked.issuperset(x for part in parts[:-1] for x in part):
+    leaving = [list(islice(results, len(part))) for part in parts]
+    if not many.stacked.issuperset(x for part in (leaving[:-1] or leaving) for x in part):
         raise NotStageableError("a tangent that depends on no direction")
     arguments = [
         ("slots", [many.symbols[k].number for k in shared]),
-        ("seeds", [many.symbols[k].number for k in inputs[len(slots) :]]),
+        ("seeds", [many.symbols[k].number for k in inputs[n_shared:]]),
     ]
-    plan = plan_of(many.program, many.program.statements, [x for part in parts for x in part])
-    generated = Draft(many.program, "push", plan, arguments, parts).generated()
-    tangents_of = tuple(tuple(t is not None for t in tangents) for tangents in found)
-    made = Push(generated, groups, tangents_of, tuple(run.constants))
+    plan = plan_of(many.program, many.program.statements, [x for part in leaving for x in part])
+    generated = Draft(many.program, name, plan, arguments, leaving).generated()
     source.samples.clear()
     many.program.samples.clear()
-    return made
+    return generated, counts
 
 
 def _is_zeros(value: Any) -> bool:

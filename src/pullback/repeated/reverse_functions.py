@@ -21,9 +21,9 @@ from pullback.staging.generated import Generated
 from pullback.staging.placing import needed, plan_of
 from pullback.staging.recorded_steps import draw, require_equal
 from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.symbols import Program, Symbol
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program, Symbol
 from pullback.words.sniffs import quiet
 from pullback.words.specs import ArraySpec
 

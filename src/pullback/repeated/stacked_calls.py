@@ -16,10 +16,10 @@ from pullback.recording.keys import is_basic
 from pullback.recording.regions import Region
 from pullback.recording.writes import empty_with_strides
 from pullback.rules.nan_masking import without_nan
-from pullback.staging.forward_statements import ADD_TO, BASIC_WRITES, PUT, TAKE_FROM
-from pullback.staging.placing import ufunc_of
 from pullback.staging.reverse_statements import add_by_key, adds_by_key, laid_as
-from pullback.staging.symbols import Program, Statement, Symbol, mapped
+from pullback.statements.symbols import Program, Statement, Symbol, mapped
+from pullback.statements.ufuncs import ufunc_of
+from pullback.statements.writes import ADD_TO, BASIC_WRITES, PUT, TAKE_FROM
 
 EXACT = frozenset((
     np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.positive, np.conjugate, np.isnan, np.isfinite,

@@ -17,7 +17,7 @@ from pullback.repeated.one_by_one import one_by_one
 from pullback.repeated.stacked_calls import Call, CannotStackError, stacked, with_key
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.recorded_steps import draw
-from pullback.staging.symbols import Program, Statement, Symbol, mapped
+from pullback.statements.symbols import Program, Statement, Symbol, mapped
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet
 from pullback.words.specs import spec_of

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.handles import Handle
-from pullback.recording.tape import Ident
+from pullback.recording.tape import Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_entries import AROUND, FAR, Entry, Operand, Pattern, StepEntries
 from pullback.rules.forms import Form
@@ -55,8 +55,7 @@ NOTHING: Final = (None,)
 class FollowedEntries(StepEntries):
     """The entries of steps of which many do what the last two did."""
 
-    records: list[Any] = field(factory=list, kw_only=True)
-    """All of the trace."""
+    tape: Tape = field(kw_only=True)
     reads: Reads = field(kw_only=True)
     told: Sequence[Told | None] = NOTHING
     """What the records of the step under way are compared with; None behind the last. Then nothing is ``open``."""
@@ -89,7 +88,7 @@ class FollowedEntries(StepEntries):
         start = self.start
         if (
             record[0] != opcode
-            or len(self.records) != start + self.at
+            or len(self.tape.records) != start + self.at
             or (record[-1] != site if site is not None else not entry.says_the_rest(record))
             or (params and not (entry.rest_holds_params or same_content(entry.params, params)))
         ):

@@ -12,12 +12,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.handles import plain_value
-from pullback.replay.replayer import Replayer
+from pullback.replay.replayer import Replayer, other_bytes
 from pullback.replay.step_entries import Entry, StepEntries
 from pullback.rules.rule_names import positions
-from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest
-from pullback.words.errors import ReplayError, say_where
 
 Time = tuple[int, int, int]
 
@@ -145,12 +143,7 @@ class KeptReplayer(Replayer):
                 assert entry is not None  # what has none is kept
                 self.now = (-at, 0, ident)
                 arguments = self._arguments(entry)
-                try:
-                    self._execute(ident, entry, arguments)
-                except Exception as error:
-                    place = site_text(entry.skeleton[-1])
-                    say_where(error, f"as {entry.form.name}, called at {place}, was executed again")
-                    raise
+                self._again(ident, entry, arguments)
                 self._require_same(ident, entry)
                 for used in {ident, *(a for a in arguments if type(a) is int)}:
                     if order.last.get(used, self.now) <= self.now:
@@ -200,11 +193,7 @@ class KeptReplayer(Replayer):
         """Raise :class:`ReplayError` where a value is another than the pullbacks would have read."""
         wanted = self.wanted.get(ident)
         if wanted is not None and bits_of(self.env[ident]) != wanted:
-            raise ReplayError(
-                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])}, gave other bytes when it was executed "
-                "again. The forward of a primitive must depend on nothing but its operands and parameters; what else "
-                "it reads must be one of them"
-            )
+            raise other_bytes(entry)
 
     def _read_later(self, root: int, ident: int) -> bool:  # noqa: ARG002 - the order says at what time this is
         return self.order.last_of.get(self.order.root(root), self.now) > self.now

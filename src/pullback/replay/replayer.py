@@ -97,11 +97,7 @@ class Replayer:
         if wrong:
             entry = self.entries.get(wrong[0])
             assert entry is not None  # it was executed
-            raise ReplayError(
-                f"{entry.form.name}, called at {site_text(entry.skeleton[-1])} before step {step}, gave other bytes "
-                "when it was executed again. The forward of a primitive must depend on nothing but its operands "
-                "and parameters; what else it reads must be one of them"
-            )
+            raise other_bytes(entry, f" before step {step}")
 
     def _run(self, step: int, records: list[Any] | None) -> None:
         self.start, self.operands = self.entries.cuts[step], self.entries.operands_of(step)
@@ -111,13 +107,7 @@ class Replayer:
                 continue
             ident, arguments = start + place, self._arguments(entry)
             if place in needs.values:
-                try:
-                    self._execute(ident, entry, arguments)
-                except Exception as error:
-                    say_where(
-                        error, f"as {entry.form.name}, called at {site_text(entry.skeleton[-1])}, was executed again"
-                    )
-                    raise
+                self._again(ident, entry, arguments)
             if records is not None:
                 records[ident] = self._record(ident, entry, arguments)
             self._drop(ident, entry, needs.dropped[place])
@@ -135,6 +125,14 @@ class Replayer:
         """The ids of what an entry reads, and its plain operands as :class:`Const`."""
         start, operands = self.start, self.operands
         return [self.entries.ident(a, start) if type(a) is int else Const(operands[a.place]) for a in entry.arguments]
+
+    def _again(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
+        """Execute an entry; an error says that this is not the first time."""
+        try:
+            self._execute(ident, entry, arguments)
+        except Exception as error:
+            say_where(error, f"as {entry.form.name}, called at {site_text(entry.skeleton[-1])}, was executed again")
+            raise
 
     def _execute(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
         form = entry.form
@@ -251,6 +249,15 @@ class Replayer:
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
             unused["run"].release()
+
+
+def other_bytes(entry: Entry, where: str = "") -> ReplayError:
+    """The error that an entry gave other bytes when it was executed again than at first."""
+    return ReplayError(
+        f"{entry.form.name}, called at {site_text(entry.skeleton[-1])}{where}, gave other bytes when it was executed "
+        "again. The forward of a primitive must depend on nothing but its operands and parameters; what else it reads "
+        "must be one of them"
+    )
 
 
 class Const:

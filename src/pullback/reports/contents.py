@@ -9,10 +9,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.inspect.profile_measurements import Program, Watched, make_program, seed_of
-from pullback.inspect.profile_table import DEFAULT_POLICIES, Profile, Progress, profile, silent
+from pullback.inspect.profile_runs import DEFAULT_POLICIES, profile
+from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import Saved
 from pullback.inspect.saved_values import saved
-from pullback.memory.ledger import mib
 from pullback.memory.timeline import timed
 from pullback.planning.measured_curves import pareto
 from pullback.policies.base import MemoryPolicy
@@ -20,6 +20,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.reports.sources import source_lines
 from pullback.transforms.argnums import name_of
 from pullback.transforms.reverse import vjp
+from pullback.watching.parts import Tell, silent
 from pullback.words.errors import PullbackError
 from pullback.words.specs import spec_of
 
@@ -45,41 +46,19 @@ class Contents:
     call: str
     parts: dict[str, Any] = field(factory=dict)
     failed: str = ""
+    answer: list[str] = field(factory=list)
+    """Which line holds the memory, and what it would cost not to hold it, in sentences; empty where that is not
+    known."""
 
     def to_dict(self) -> dict[str, Any]:
         """All parts as plain values; those that were not reached are None."""
         given = {part: self.parts.get(part) for part in PARTS}
         return {"name": self.name, "call": self.call, "failed": self.failed, "answer": self.answer, **given}
 
-    @property
-    def answer(self) -> list[str]:
-        """Which line holds the memory, and what it would cost not to hold it, in sentences; empty before that is
-        known."""
-        held, rows = self.parts.get("saved"), self.parts.get("profile")
-        if not held or not rows:
-            return []
-        return [*_who_holds(held), *_what_it_costs(rows["rows"])]
-
-
-def _who_holds(held: dict[str, Any]) -> Iterator[str]:
-    lines: dict[str, int] = {}
-    for row in held["rows"]:
-        lines[row["where"]] = lines.get(row["where"], 0) + row["nbytes"]
-    where = max(lines, key=lambda line: lines[line], default="")
-    if where:
-        share = lines[where] / (held["total_bytes"] or 1)
-        yield f"{where} holds {mib(lines[where])}, {share:.0%} of the {mib(held['total_bytes'])} that are saved."
-
-
-def _what_it_costs(rows: list[dict[str, Any]]) -> Iterator[str]:
-    most = max(rows, key=lambda row: row["peak_bytes"])
-    least = min(rows, key=lambda row: (row["peak_bytes"], row["cpu_seconds"]))
-    if least["peak_bytes"] < most["peak_bytes"]:
-        yield (
-            f"{least['policy']} holds {mib(least['peak_bytes'])} at the peak in the place of "
-            f"{mib(most['peak_bytes'])}, and takes {least['cpu_seconds'] / (most['cpu_seconds'] or np.nan):.2f} times "
-            f"as long as {most['policy']}."
-        )
+    def note(self, part: str, error: Exception) -> None:
+        """A part has failed; the others go on."""
+        text = f"{part}: {type(error).__name__}: {error}"
+        self.failed = f"{self.failed}; {text}" if self.failed else text
 
 
 def contents_of(
@@ -88,8 +67,8 @@ def contents_of(
     policies: Sequence[MemoryPolicy] | None = None,
     argnums: Sequence[int] = (0,),
     repeat: int = 3,
-    progress: Progress | None = None,
-    **options: bool,
+    progress: Tell | None = None,
+    **options: Any,
 ) -> tuple[Contents, Profile | None, Exception | None]:
     """The :class:`Contents` for ``f(*args)``, its profile, and the error that ended it early, if one did: then the
     parts before that are there.
@@ -99,49 +78,52 @@ def contents_of(
     compared = tuple(DEFAULT_POLICIES if policies is None else policies)
     program = make_program(f, args, tuple(argnums))
     found = Contents(name_of(f), ", ".join(_argument_text(arg) for arg in args))
-    measured, tell = None, progress or silent
+    tell, errors = progress or silent, list[Exception]()
     try:
-        with _part(found, "profile"):
-            measured = profile(
-                f, *args, policies=compared, argnums=tuple(argnums), repeat=repeat, progress=progress, **options
-            )
-            found.parts["profile"] = {
-                "rows": [{name: getattr(row, name) for name in SHOWN} for row in measured.rows],
-                "forward_seconds": measured.forward_seconds,
-                "notes": measured.table().notes,
-            }
-        with _part(found, "curve"):
-            tell("the curve of memory against time", 0, len(compared) + 3)
-            between = _between([row.peak_bytes for row in measured.rows])
-            active = tuple(range(len(program.active)))
-            budgets = pareto(program.call, *program.active, budgets=between, policies=(), argnums=active)
-            found.parts["curve"] = budgets.to_dict()["points"]
-        with _part(found, "timelines"):
-            found.parts["timelines"] = []
-            for k, policy in enumerate(compared):
-                tell(f"{policy!r}: timeline", 1 + k, len(compared) + 3)
-                found.parts["timelines"].append(_timeline(program, policy))
-        with _part(found, "saved"):
-            tell("the saved values", len(compared) + 1, len(compared) + 3)
-            under = next((policy for policy in compared if isinstance(policy, SaveAll)), compared[0])
-            table = saved(program.call, *program.active, policy=under)
-            found.parts["saved"] = _saved(table, repr(under))
-        with _part(found, "sources"):
-            found.parts["sources"] = source_lines(table)
+        measured = profile(
+            f, *args, policies=compared, argnums=tuple(argnums), repeat=repeat, progress=progress, **options
+        )
     except Exception as error:  # noqa: BLE001  the function is the user's; what came before is shown, and it is raised
-        return found, measured, error
-    tell("done", 1, 1)
-    return found, measured, None
+        found.note("profile", error)
+        found.parts["timelines"] = [_timeline(program, compared[0], whole=False)]
+        return found, None, error
+    found.answer = list(measured.answer)
+    found.parts["profile"] = {
+        "rows": [{name: getattr(row, name) for name in SHOWN} for row in measured.rows],
+        "forward_seconds": measured.forward_seconds,
+        "notes": measured.table().notes[: -len(measured.answer) or None],
+    }
+    served = [policy for policy in compared if repr(policy) in {row.policy for row in measured.rows}] or [*compared]
+    n = len(served) + 3
+    with _part(found, "curve", errors):
+        tell("the curve of memory against time", 0, n)
+        between = _between([row.peak_bytes for row in measured.rows])
+        active = tuple(range(len(program.active)))
+        budgets = pareto(program.call, *program.active, budgets=between, policies=(), argnums=active)
+        found.parts["curve"] = budgets.to_dict()["points"]
+    found.parts["timelines"] = []
+    for k, policy in enumerate(served):
+        with _part(found, f"timeline under {policy!r}", errors):
+            tell(f"{policy!r}: timeline", 1 + k, n)
+            found.parts["timelines"].append(_timeline(program, policy))
+    with _part(found, "saved", errors):
+        tell("the saved values", n - 2, n)
+        under = next((policy for policy in served if isinstance(policy, SaveAll)), served[0])
+        table = saved(program.named, *program.active, policy=under)
+        found.parts["saved"] = _saved(table, repr(under))
+        found.parts["sources"] = source_lines(table)
+    tell("done", n, n)
+    return found, measured, errors[0] if errors else None
 
 
 @contextmanager
-def _part(found: Contents, name: str) -> Iterator[None]:
-    """An error within the block is noted as that of this part."""
+def _part(found: Contents, name: str, errors: list[Exception]) -> Iterator[None]:
+    """An error within the block is noted as that of this part, and the next begins."""
     try:
         yield
-    except Exception as error:
-        found.failed = f"{name}: {type(error).__name__}: {error}"
-        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        found.note(name, error)
+        errors.append(error)
 
 
 def _between(peaks: Sequence[int]) -> list[int]:
@@ -160,16 +142,21 @@ def _argument_text(value: Any) -> str:
         return type(value).__name__
 
 
-def _timeline(program: Program, policy: MemoryPolicy) -> dict[str, Any]:
-    """What was held when, in a run of its own, and the schedule of the longest loop."""
+def _timeline(program: Program, policy: MemoryPolicy, *, whole: bool = True) -> dict[str, Any]:
+    """What was held when, in a run of its own, and the schedule of the longest loop; not ``whole``, up to where the
+    function fails."""
     observed = policy if isinstance(policy, SaveAll) else Watched(policy)
     with timed() as ledger:
-        out, pull = vjp(ledger.watched(program.call), *program.active, policy=observed)
-        ledger.turn()
         try:
-            pull(seed_of(out))
-        finally:
-            pull.close()
+            out, pull = vjp(ledger.watched(program.call), *program.active, policy=observed)
+            ledger.turn()
+            try:
+                pull(seed_of(out))
+            finally:
+                pull.close()
+        except Exception:
+            if whole:
+                raise
     line = ledger.timeline()
     return {"policy": repr(policy), "peak": str(line), "picture": _picture(observed), **line.to_dict()}
 

@@ -2,6 +2,7 @@
 colour."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pullback.transforms.argnums import chosen, function_of_chosen
 from pullback.transforms.forward import jvp, linearize
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.jacobian_hessian_hvp import MODES
+from pullback.transforms.jacobian_rows_and_columns import SEED_BYTES
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
@@ -138,15 +140,18 @@ class Compressed:
 
     def _by_columns(self, pattern: Any, colours: NDArray[np.int64]) -> tuple[NDArray[Any], Leaves]:
         """The entries by one tangent for each colour of the columns, and the leaves of the output."""
+        push: Any
         if count(colours) > FEW_COLOURS:
             out, push = linearize(self.f, *self.primals)
         else:
-            out, push = self.f(*self.primals), lambda *tangents: jvp(self.f, self.primals, tangents)[1]
+            out, push = self.f(*self.primals), lambda several: [jvp(self.f, self.primals, one)[1] for one in several]
         outs = self._checked(out, pattern)
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         data = np.zeros(pattern.nnz, _dtype(outs, self.arguments))
-        for entries, seed in _by_colour(colours[pattern.indices], colours):
-            data[entries] = joined(push(*_split(seed, self.arguments)), outs)[rows[entries]]
+        for entries, seeds in _by_colour(colours[pattern.indices], colours, outs.size + self.arguments.size):
+            tangents = push([_split(seed, self.arguments) for seed in seeds])
+            for places, tangent in zip(entries, tangents, strict=True):
+                data[places] = joined(tangent, outs)[rows[places]]
         return data, outs
 
     def _by_rows(self, pattern: Any, colours: NDArray[np.int64]) -> tuple[NDArray[Any], Leaves]:
@@ -155,8 +160,10 @@ class Compressed:
         outs = self._checked(out, pattern)
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         data = np.zeros(pattern.nnz, _dtype(outs, self.arguments))
-        for entries, seed in _by_colour(colours[rows], colours):
-            data[entries] = joined(pull(_split(seed, outs)), self.arguments)[pattern.indices[entries]]
+        for entries, seeds in _by_colour(colours[rows], colours, pull.seed_bytes // 8):
+            cotangents = pull([_split(seed, outs) for seed in seeds])
+            for places, cts in zip(entries, cotangents, strict=True):
+                data[places] = joined(cts, self.arguments)[pattern.indices[places]]
         pull.close()
         return data, outs
 
@@ -245,14 +252,15 @@ def _refuse(leaves: Leaves, what: str, where: str) -> None:
 
 
 def _by_colour(
-    of_entries: NDArray[np.int64], of_lines: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """For each colour the places of its entries, and a seed with 1 at each of its lines (columns or rows)."""
+    of_entries: NDArray[np.int64], of_lines: NDArray[np.int64], n_numbers: int
+) -> Iterator[tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]]:
+    """For each colour the places of its entries, and a seed with 1 at each of its lines (columns or rows); so many
+    colours together as :data:`SEED_BYTES` allow, where one takes so many numbers."""
     order = np.argsort(of_entries, kind="stable")
     ends = np.cumsum(np.bincount(of_entries, minlength=count(of_lines)))
-    for colour, entries in enumerate(np.split(order, ends[:-1])):
-        if len(entries):
-            yield entries, (of_lines == colour).astype(float)
+    left = iter([(colour, entries) for colour, entries in enumerate(np.split(order, ends[:-1])) if len(entries)])
+    while some := list(islice(left, max(1, SEED_BYTES // max(1, 8 * n_numbers)))):
+        yield [entries for _, entries in some], [(of_lines == colour).astype(float) for colour, _ in some]
 
 
 def _split(vector: NDArray[Any], leaves: Leaves) -> Any:

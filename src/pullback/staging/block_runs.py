@@ -15,7 +15,7 @@ from pullback.backends.plans import Ref
 from pullback.backends.threads import side_by_side
 from pullback.rules.nan_masking import without_nan
 from pullback.staging.generated import warn_at
-from pullback.staging.symbols import Statement
+from pullback.statements.symbols import Statement
 from pullback.words.sniffs import error_state, is_quiet
 
 BLOCK = 1 << 17

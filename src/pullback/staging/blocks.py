@@ -17,8 +17,9 @@ from pullback.rules.nan_masking import without_nan
 from pullback.staging import block_runs
 from pullback.staging.block_runs import bits_stay, block_form_of
 from pullback.staging.forward_statements import read_out
-from pullback.staging.placing import Line, Plan, into_of, ufunc_of
-from pullback.staging.symbols import Program, Statement
+from pullback.staging.placing import Line, Plan
+from pullback.statements.symbols import Program, Statement
+from pullback.statements.ufuncs import elementwise_ufunc_of, into_of, ufunc_of
 from pullback.words.ordered_calls import has_effect
 
 LARGE = 3 << 18
@@ -193,6 +194,8 @@ class _Finder:
         ):  # fmt: skip
             return False
         function = statement.function
+        if ufunc_of(statement) is not elementwise_ufunc_of(statement):
+            return False
         return bool(
             into_of(statement)
             or statement.symbol in _ALONE
@@ -343,6 +346,7 @@ class _Finder:
                 if into == "own":
                     into = f"fresh {len(self.plan.fresh)}"
                     self.plan.fresh.append((samples[first].shape, samples[first].dtype))
+                    self.plan.slots.append(False)
                 block.stored[memory] = first, number, into
             else:
                 block.scratch[memory] = samples[number].dtype

@@ -11,7 +11,8 @@ from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, READ, RESULT, TAKE, WRITE, Operation
-from pullback.staging.symbols import Program, Statement, Symbol
+from pullback.statements.symbols import Program, Statement, Symbol
+from pullback.statements.writes import ADD_TO, PUT, TAKE_FROM
 
 
 class NotStageableError(Exception):
@@ -135,26 +136,6 @@ def written(program: Program, root: Symbol, region: Region, value: Any, *, add: 
     if not region.steps and not region.fancy:
         return program.write(root, TAKE_FROM if add and region.subtracts else ADD_TO if add else PUT, region.key, value)
     return program.write(root, region.add if add else region.write, value)
-
-
-def PUT(target: Any, key: Any, value: Any) -> None:  # noqa: N802 - a constant, told by identity
-    """A part becomes something else."""
-    target[key] = value
-
-
-def ADD_TO(target: Any, key: Any, value: Any) -> None:  # noqa: N802
-    """Something is added to a part."""
-    target[key] += value
-
-
-def TAKE_FROM(target: Any, key: Any, value: Any) -> None:  # noqa: N802
-    """Something is taken away from a part."""
-    target[key] -= value
-
-
-BASIC_WRITES = {PUT: "=", ADD_TO: "+=", TAKE_FROM: "-="}
-"""Writes by a basic key, as they are written."""
-ELEMENTWISE_WRITES = frozenset(BASIC_WRITES)
 
 
 def _owned(program: Program, operands: tuple[Symbol, ...], out: Symbol) -> Symbol:

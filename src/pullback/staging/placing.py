@@ -2,34 +2,24 @@
 in place, and which results share a buffer."""
 
 import math
-from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.backends.plans import Ref
-from pullback.staging.forward_statements import ELEMENTWISE_WRITES
-from pullback.staging.symbols import Program, Statement, mapped
+from pullback.statements.rewrites import rewritten
+from pullback.statements.symbols import Program, Statement
+from pullback.statements.ufuncs import elementwise_ufunc_of, into_of
 
 LARGE = 16_384
 """Bytes from which results are computed into buffers."""
 SMALL = 512
-"""Bytes from which they are computed over what is read for the last time; the memory of what is smaller NumPy has at
-hand."""
-MOST_IN_CHAINS = 65_536
-"""Bytes of an array up to which masked products that follow one another are one statement."""
-_ARITHMETIC = frozenset((np.add, np.subtract, np.multiply, np.true_divide))
-_UFUNCS: dict[str, np.ufunc] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "%": np.remainder, "//": np.floor_divide,
-    "&": np.bitwise_and, "|": np.bitwise_or, "<": np.less, "<=": np.less_equal, ">": np.greater,
-    ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
-
-
-_UNARY: dict[str, np.ufunc] = {"-": np.negative, "~": np.invert}
+"""Bytes from which results are computed over what is read for the last time; the memory of what is smaller NumPy has
+at hand."""
+SLOT = 1024
+"""Bytes from which what the reverse alone reads is computed into arrays that may lie together with those of other
+steps."""
 
 
 @define(eq=False)
@@ -56,6 +46,8 @@ class Plan:
     """The same of results that leave: used again as soon as nobody has them."""
     warns: bool = False
     """Whether what NumPy warns of is told."""
+    slots: list[bool] = field(factory=list)
+    """Which of these hold nothing but what the reverse reads."""
     divided: bool = False
     """Whether the function is told how many threads it may divide its blocks among."""
 
@@ -77,152 +69,20 @@ def plan_of(
     *,
     all_of: bool = False,
     swept: Sequence[Statement] = (),
+    slots: Iterable[int] = (),
 ) -> Plan:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it; not so of what is ``swept``
-    then."""
+    then. The values among these that are ``slots`` leave for the reverse alone."""
     kept = frozenset(leaving)
     then = needed(swept, kept, all_of=False)
     read = kept.union(n for statement in then for n in statement.reads)
-    live = _without_copies(program, [*needed(statements, read, all_of=all_of), *then], kept)
-    live = _in_chains(program, _without_broadcasts(program, live, kept), kept)
-    made = _Planner(program, live, kept, ours=set(given), given=set(given)).plan()
+    first = needed(statements, read, all_of=all_of)
+    told = frozenset(statement.makes for statement in first if all_of)
+    live = rewritten(program, [*first, *then], kept, told=told, large=LARGE)
+    made = _Planner(program, live, kept, ours=set(given), given=set(given), slots=frozenset(slots)).plan()
     made.warns = all_of
     return made
-
-
-def _without_copies(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
-    """The statements without copies that are read by ufuncs into dense arrays alone: what these give does not depend
-    on how their operands lie."""
-    readers: dict[int, list[Statement]] = {}
-    for statement in statements:
-        for number in statement.reads:
-            readers.setdefault(number, []).append(statement)
-    source: dict[int, int] = {}
-    found = []
-    for statement in statements:
-        if (
-            statement.symbol == ".copy()"
-            and statement.makes not in kept
-            and all(_reads_anyhow(program, reader) for reader in readers.get(statement.makes, ()))
-        ):
-            (number,) = statement.reads
-            source[statement.makes] = source.get(number, number)
-        elif source.keys() & set(statement.reads):
-            args = mapped(statement.args, partial(_renamed, source))
-            found.append(evolve(statement, args=args))
-        else:
-            found.append(statement)
-    return found
-
-
-def _without_broadcasts(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
-    """The statements without arrays that are broadcast for arithmetic with a small whole array: that does it by itself,
-    and in less time. Large ones go into blocks."""
-    source = {
-        statement.makes: statement.reads[0]
-        for statement in statements
-        if statement.function is np.broadcast_to and type(program.samples[statement.reads[0]]) is np.ndarray
-    }
-    if not source:
-        return statements
-    found = []
-    for statement in statements:
-        made = program.samples[statement.makes]
-        if (
-            ufunc_of(statement) in _ARITHMETIC
-            and 0 < getattr(made, "nbytes", 0) < LARGE
-            and any(
-                type(leaf) is Ref and leaf.number not in source and np.shape(program.samples[leaf.number]) == made.shape
-                for leaf in statement.args
-            )
-        ):
-            statement = evolve(statement, args=mapped(statement.args, partial(_renamed, source)))  # noqa: PLW2901
-        found.append(statement)
-    read = kept.union(n for statement in found for n in statement.reads)
-    return [statement for statement in found if statement.makes not in source or statement.makes in read]
-
-
-def _in_chains(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
-    """The statements with masked products and quotients of a cotangent that follow one another as one: so NaN is looked
-    for once."""
-    readers = Counter(number for statement in statements for number in statement.reads)
-    runs: list[list[Statement]] = []
-    for statement in statements:
-        before = runs[-1][-1] if runs else statement
-        if (
-            _is_masked(program, before)
-            and _is_masked(program, statement)
-            and statement.args[0] == Ref(before.makes)
-            and statement.args[1] != Ref(before.makes)
-            and readers[before.makes] == 1
-            and before.makes not in kept
-        ):
-            runs[-1].append(statement)
-        else:
-            runs.append([statement])
-    return [run[0] if len(run) == 1 else _chain(run) for run in runs]
-
-
-def _is_masked(program: Program, statement: Statement) -> bool:
-    """Whether a statement is a masked product or quotient of small arrays of one shape and dtype; large ones go into
-    blocks."""
-    if statement.chain is None or not all(type(leaf) is Ref for leaf in statement.args):
-        return False
-    parts = [program.samples[n] for n in (*statement.reads, statement.makes)]
-    first = parts[-1]
-    return type(first) is np.ndarray and all(
-        type(x) is np.ndarray
-        and x.shape == first.shape
-        and x.dtype == first.dtype
-        and x.flags.c_contiguous
-        and x.dtype.kind == "f"
-        and x.nbytes <= MOST_IN_CHAINS
-        for x in parts
-    )
-
-
-def _chain(run: list[Statement]) -> Statement:
-    function, into = run[0].chain[0](tuple(statement.chain[1] for statement in run))
-    slopes = [statement.args[1] for statement in run]
-    return evolve(run[-1], function=function, args=(run[0].args[0], *slopes), computes_into=into)
-
-
-def _renamed(source: dict[int, int], leaf: Any) -> Any:
-    return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
-
-
-def _reads_anyhow(program: Program, reader: Statement) -> bool:
-    made = program.samples[reader.makes]
-    if reader.writes:  # a value that is added to a part of the target, or written there
-        return reader.function in ELEMENTWISE_WRITES and Ref(reader.reads[0]) not in reader.args[1:]
-    return (
-        ufunc_of(reader) is not None
-        and isinstance(made, np.ndarray)
-        and made.nbytes >= LARGE
-        and made.flags.c_contiguous
-        and all(
-            sample.shape == made.shape
-            for sample in map(program.samples.__getitem__, reader.reads)
-            if isinstance(sample, np.ndarray)
-        )
-    )
-
-
-def ufunc_of(statement: Statement) -> Any:
-    """The ufunc by which a statement can be computed into an array; None where there is none."""
-    if statement.kwargs or statement.writes:
-        return None
-    if isinstance(statement.function, np.ufunc):
-        return statement.function if statement.function.nout == 1 else None
-    if statement.symbol in _UNARY and len(statement.args) == 1:
-        return _UNARY[statement.symbol]
-    return _UFUNCS.get(statement.symbol)
-
-
-def into_of(statement: Statement) -> Any:
-    """What computes a statement into an array that it is given last; None where nothing does."""
-    return ufunc_of(statement) or statement.computes_into
 
 
 def needed(statements: Sequence[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
@@ -252,6 +112,10 @@ class _Planner:
     """When a value is read last; of one that leaves, never."""
     until: dict[int, int] = field(factory=dict)
     """When the memory of a value is read last."""
+    slots: frozenset[int] = frozenset()
+    """Values that leave, and that nobody has but the reverse."""
+    had: frozenset[int] = frozenset()
+    """The values whose memory somebody else may look at."""
     buffer_of: dict[int, int] = field(factory=dict)
     """Root to the buffer it lies in."""
     idle: list[int] = field(factory=list)
@@ -287,6 +151,8 @@ class _Planner:
             sources = (statement.reads[0],) if statement.writes else statement.aliases
             own = frozenset(() if statement.aliases else (statement.makes,))
             roots[statement.makes] = own.union(*(roots.get(n, frozenset((n,))) for n in sources))
+        leave = self.kept - self.slots
+        self.had = frozenset().union(*(roots.get(number, frozenset((number,))) for number in leave))
         for number in {*self.last, *roots}:
             for root in roots.get(number, frozenset((number,))):
                 self.until[root] = max(self.until.get(root, -1), self.last.get(number, -1))
@@ -326,12 +192,13 @@ class _Planner:
         sample = self._sample(makes)
         if not isinstance(sample, np.ndarray) or not sample.flags.c_contiguous:
             return
-        blank = statement.function is np.zeros
-        ufunc = ufunc_of(statement)
-        if ufunc is None and not blank and into_of(statement) is None:
+        blank = statement.function in (np.zeros, np.empty)
+        if not blank and into_of(statement) is None:
             return
-        over = None if ufunc is None else self._dying(at, statement, sample)
+        over = None if elementwise_ufunc_of(statement) is None else self._dying(at, statement, sample)
         if sample.nbytes < LARGE and (over is None or not (sample.nbytes >= SMALL or self._is_given(over))):
+            if sample.nbytes >= SLOT and self._becomes(makes, sample) in self.slots - self.had:
+                line.into = self._fresh(makes, sample)
             return
         if over is not None:
             self._take(over, makes)
@@ -366,24 +233,28 @@ class _Planner:
             self.given.add(makes)
         self.ours.discard(root)
 
-    def _hands_on(self, number: int, sample: Any) -> bool:
-        """Whether the memory of a value can become that of a result that leaves."""
+    def _becomes(self, number: int, sample: Any) -> int | None:
+        """The result that leaves whose memory that of a value can become; None where there is none."""
         until = self.until.get(number, -1)
         if until >= len(self.statements) or until < 0:
-            return until >= 0
+            return number if until >= 0 else None
         reader = self.statements[until]
         made = self._sample(reader.makes)
-        if number not in reader.reads or ufunc_of(reader) is None or not isinstance(made, np.ndarray):
-            return False
+        if number not in reader.reads or elementwise_ufunc_of(reader) is None or not isinstance(made, np.ndarray):
+            return None
         if made.shape != sample.shape or made.dtype != sample.dtype or made.strides != sample.strides:
-            return False
-        return self._hands_on(reader.makes, made)
+            return None
+        return self._becomes(reader.makes, made)
+
+    def _fresh(self, makes: int, sample: Any) -> str:
+        self.made.fresh.append((sample.shape, sample.dtype))
+        self.made.slots.append(self._becomes(makes, sample) in self.slots - self.had)
+        return f"fresh {len(self.made.fresh) - 1}"
 
     def _buffer(self, makes: int, sample: Any) -> str:
         kind = sample.shape, sample.dtype
-        if self._hands_on(makes, sample):
-            self.made.fresh.append(kind)
-            return f"fresh {len(self.made.fresh) - 1}"
+        if self._becomes(makes, sample) is not None:
+            return self._fresh(makes, sample)
         for place in self.idle:
             if self.made.buffers[place] == kind:
                 self.idle.remove(place)

@@ -20,10 +20,10 @@ from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.recorded_steps import Recorded, draw, require_equal, require_same
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
-from pullback.staging.symbols import Program, Symbol, mapped
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program, Symbol, mapped
 from pullback.words.ordered_calls import fed
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
@@ -253,7 +253,7 @@ def _drafts(
         (name, [x.number for x in part])
         for name, part in (("inputs", forward.inputs), ("captured", forward.captured), ("constants", forward.constants))
     ]
-    recording = plan_of(program, before, (*returned, *slots), all_of=True)
+    recording = plan_of(program, before, (*returned, *slots), all_of=True, slots={*slots}.difference(returned))
     record = Draft(program, "record", recording, arguments, (returned, slots))
     advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
     cts = [swept.cts[ident] for ident in step.entered]

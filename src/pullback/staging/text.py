@@ -12,10 +12,12 @@ from pullback.recording.copies import faithful_copy
 from pullback.rules.generated_code import compile_function
 from pullback.staging.block_runs import all_of, block_form_of, run_in_blocks, without_nan_in_place
 from pullback.staging.blocks import Beside, Block, Item, in_blocks
-from pullback.staging.forward_statements import BASIC_WRITES, read_out
+from pullback.staging.forward_statements import read_out
 from pullback.staging.generated import Generated, in_file
-from pullback.staging.placing import Line, Plan, into_of, ufunc_of
-from pullback.staging.symbols import Program, Statement
+from pullback.staging.placing import Line, Plan
+from pullback.statements.symbols import Program, Statement
+from pullback.statements.ufuncs import into_of, ufunc_of
+from pullback.statements.writes import BASIC_WRITES
 
 _OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
@@ -264,8 +266,8 @@ class Writer:
             return self._write(line, made)
         if line.into:
             place = self._place(line.into)
-            if statement.function is np.zeros:
-                return [f"{made} = {place}", f"{made}.fill(0)"]
+            if statement.function in (np.zeros, np.empty):
+                return [f"{made} = {place}", *([f"{made}.fill(0)"] if statement.function is np.zeros else [])]
             return [f"{made} = {self._into(into_of(statement), statement, place)}"]
         return [f"{made} = {self._expression(statement)}"]
 

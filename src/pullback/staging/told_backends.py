@@ -9,11 +9,14 @@ from pullback.backends.geometry import starts_in
 from pullback.backends.plans import Call, Value, Write
 from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
+from pullback.recording.keys import is_basic
 from pullback.recording.regions import Region
-from pullback.staging.forward_statements import BASIC_WRITES, read_out
-from pullback.staging.placing import Line, ufunc_of
-from pullback.staging.symbols import Statement
+from pullback.staging.forward_statements import read_out
+from pullback.staging.placing import Line
 from pullback.staging.text import Draft, Writer
+from pullback.statements.symbols import Statement
+from pullback.statements.ufuncs import ufunc_of
+from pullback.statements.writes import BASIC_WRITES
 from pullback.words.ordered_calls import has_effect
 
 _VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
@@ -107,6 +110,8 @@ class Description:
         function, (target, *args) = line.statement.function, line.statement.args
         whole = self.draft.program.samples[target.number]
         if function in BASIC_WRITES:
+            if not is_basic(args[0]):
+                return None
             sign, part, value = BASIC_WRITES[function], whole[args[0]], args[1]
         else:
             region = getattr(function, "__self__", None)

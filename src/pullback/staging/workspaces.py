@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
+from math import prod
 from sys import getrefcount
 from typing import Any
 
@@ -10,6 +12,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import threads_in_force
 from pullback.staging.generated import Generated
+from pullback.staging.placing import LARGE
 
 MOST_FRESH = 12
 """How many arrays of a kind are looked through, the newest: states, slots and cotangents of a few steps."""
@@ -70,9 +73,18 @@ class Arrays:
             taken[kind] += 1
         return tuple(found)
 
-    def fresh_of(self, kinds: Iterable[Kind]) -> tuple[Fresh, ...]:
+    def fresh_of(self, kinds: Iterable[Kind]) -> tuple[Any, ...]:
         """Who makes arrays of these kinds that leave."""
-        return tuple(self.fresh.setdefault(kind, Fresh(*kind)) for kind in kinds)
+        return tuple(self.fresh.setdefault(kind, Fresh(*kind)) if _is_large(kind) else _new(kind) for kind in kinds)
+
+
+def _is_large(kind: Kind) -> bool:
+    """Whether an array is worth looking for one that nobody has."""
+    return prod(kind[0]) * int(kind[1].itemsize) >= LARGE
+
+
+def _new(kind: Kind) -> Any:
+    return partial(np.empty, *kind)
 
 
 @define(eq=False)
@@ -84,6 +96,8 @@ class Workspace:
     """None for the number in force when a function is called."""
     shared: Arrays = field(factory=Arrays)
     """Those of all stages of the execution."""
+    hands_over: bool = False
+    """Whether what leaves belongs to who gets it: it is not looked at again, so that nobody has to copy it."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -93,7 +107,8 @@ class Workspace:
             plan = generated.plan
             # one that is waiting for a value to be read keeps what it has computed while others may run
             buffers = self.shared.buffers_of(plan.buffers, own=generated.reads)
-            found = self.arrays[generated.name] = buffers, self.shared.fresh_of(plan.fresh)
+            makers = tuple(map(_new, plan.fresh)) if self.hands_over else self.shared.fresh_of(plan.fresh)
+            found = self.arrays[generated.name] = buffers, makers
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
 
 

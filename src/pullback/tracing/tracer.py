@@ -288,8 +288,8 @@ class Tracer(Unconverted):
     def __setitem__(self, key: Any, new: Any) -> None:
         if type(new) is View and new._parent is self:
             # Before the handle is derived again: that is recorded, and its place among the records decides bits.
-            recording = self._tape.mode in (RECORDING, REPLAYABLE, DEFERRED)
-            if new._written_in is not None and recording and is_own_region(self, key, new):
+            recording = new._written_in is not None and self._tape.mode in (RECORDING, REPLAYABLE, DEFERRED)
+            if recording and is_own_region(self, key, new):
                 return
             if not by_assignment(_getframe(1)):
                 raise shuffled()

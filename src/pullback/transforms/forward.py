@@ -3,6 +3,7 @@ records the derivative to apply it again and again."""
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -20,7 +21,7 @@ from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
-from pullback.words.call_sites import public, site_here, site_text
+from pullback.words.call_sites import MISSED, public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
@@ -33,7 +34,16 @@ NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
 """That of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
-@public
+def _at_entry(args: tuple[Any, ...]) -> Any:
+    """What the caller of a warm entry gives, for the arguments of ``jvp``; MISSED where there is none."""
+    if len(args) != 3 or not type(args[1]) is type(args[2]) is tuple or len(args[1]) != len(args[2]):
+        return MISSED
+    warm = getattr(staged_of(args[0]) or gradient_of(args[0]), "warm", None)
+    caller = None if warm is None else warm.tangent_caller
+    return MISSED if caller is None else caller((*args[1], *args[2]))
+
+
+@partial(public, first=[_at_entry])
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 
@@ -86,6 +96,24 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         tape.close()
         tape.tangents = None  # a cycle with the tape
     return (*_told(out, tape), *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
+
+
+def tangents_within(
+    f: Callable[..., Any], arguments: Callable[[list[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any]
+) -> list[Any]:
+    """The tangents of the leaves of ``f`` that carry derivatives, None where there is none, in the trace around, whose
+    values the ``leaves`` and their ``tangents`` are. The ``arguments`` of ``f`` are made of the leaves."""
+    tape = Tape(next_level(), KINDS)
+    tape.mode = FORWARD
+    tape.tangents = Tangents(tape)
+    try:
+        with Tracing(tape):
+            out = f(*arguments([_entered(tape, x, t) for x, t in zip(leaves, tangents, strict=True)]))
+    finally:
+        tape.close()
+        tape.tangents = None  # as in jvp
+    found = [leaf for leaf in flatten(out)[0] if carries_derivative(leaf)]
+    return [x._id.value if isinstance(x, Handle) and x._tape is tape and x._id is not None else None for x in found]
 
 
 def _told(out: Any, tape: Tape) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pullback.transforms.argnums import chosen, name_of
 from pullback.transforms.forward import jvp, one_for_each
-from pullback.transforms.jacobian_rows_and_columns import Task, same_again
+from pullback.transforms.jacobian_rows_and_columns import KnownColumns, Task, same_again
 from pullback.transforms.reverse import grad, vjp
 from pullback.transforms.seed_checks import conjugate
 from pullback.words.byte_sizes import as_bytes
@@ -46,8 +46,10 @@ def jacobian(
     if mode not in MODES:
         raise StructureError(f"mode={mode!r} of jacobian; choose one of {', '.join(map(repr, MODES))}")
 
+    known = KnownColumns()
+
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        task = Task(*which.call(f, args, kwargs), f"Jacobian of {name_of(f)}", limit, has_aux, holomorphic)
+        task = Task(*which.call(f, args, kwargs), f"Jacobian of {name_of(f)}", limit, has_aux, holomorphic, known)
         blocks, aux = task.by_columns() if mode == "forward" else task.recorded(policy, rows_only=mode == "reverse")
         result = blocks.structured(which)
         return (result, aux) if has_aux else result
@@ -74,10 +76,12 @@ def hessian(
     """
     which, limit = chosen(argnums, argnames), None if chunk is None else as_bytes(chunk, "chunk")
 
+    known = KnownColumns()
+
     def second(*args: Any, **kwargs: Any) -> Any:
         called, args, kwargs, where = which.call(f, args, kwargs)
         gradient = grad(called, where, policy=policy, has_aux=has_aux)
-        task = Task(gradient, args, kwargs, where, f"Hessian of {name_of(f)}", limit, has_aux, holomorphic=False)
+        task = Task(gradient, args, kwargs, where, f"Hessian of {name_of(f)}", limit, has_aux, False, known)
         for spec in task.specs:
             if spec.dtype.kind == "c":
                 raise NotDifferentiableError(

@@ -16,7 +16,7 @@ from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
 from pullback.tracing.running import lowered
 from pullback.transforms.argnums import function_of_chosen, name_of
-from pullback.transforms.forward import LinearMap, jvp
+from pullback.transforms.forward import LinearMap, jvp, tangents_within
 from pullback.transforms.jacobian_blocks import Blocks, Leaves, by_argument, leaves_of, make_blocks
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import forward, split_aux
@@ -35,8 +35,23 @@ RECORDED_BYTES = 2**25
 SEED_BYTES = 2**26
 """About what the cotangents of rows that are pulled together may hold, unless ``chunk`` says otherwise."""
 
+ENOUGH = 100
+"""Columns computed one by one after which it pays to generate a function for many."""
+TOGETHER = 64
+"""How many columns are asked for together where the function is run for each."""
+
 Pushes = Callable[[list[list[Any]]], list[list[Any]]]
 """For each of several: from the tangents of the input leaves (None for 0) to those of the output leaves."""
+
+
+@define(eq=False)
+class KnownColumns:
+    """What the calls of one Jacobian by columns leave to the next."""
+
+    n_columns: int = 0
+    """How many were computed one by one, as far as that is counted."""
+    tangents: Any = None
+    """What is known of the tangents of the function, once these are many."""
 
 
 @define(eq=False)
@@ -52,6 +67,8 @@ class Task:
     limit: int | None
     has_aux: bool
     holomorphic: bool
+    known: "KnownColumns | None" = None
+    """What earlier calls have left."""
     arguments: tuple[Leaves, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -101,11 +118,42 @@ class Task:
         some_leaf = next((k for k, spec in enumerate(specs) if spec.size), None)
         first = [unit(spec, 0) if k == some_leaf else None for k, spec in enumerate(specs)]
         out_tangents, out, aux = self._pushed(first, None)
-        blocks, ready = self._blocks(leaves_of(out)), [out_tangents]
-        self._fill_columns(
-            blocks, lambda several: [ready.pop() if ready else self._pushed(one, out)[0] for one in several]
-        )
+        outs, ready = leaves_of(out), [out_tangents]
+        blocks = self._blocks(outs)
+
+        def pushes(several: list[list[Any]]) -> list[list[Any]]:
+            found = self._together(several, outs)
+            if found is None:
+                return [ready.pop() if ready else self._pushed(one, out)[0] for one in several]
+            ready.clear()
+            return found
+
+        nbytes = sum(spec.nbytes for spec in (*outs.specs, *specs))
+        self._fill_columns(blocks, pushes, min(TOGETHER, self._at_once(nbytes)))
         return blocks, aux
+
+    def _together(self, several: list[list[Any]], outs: Leaves) -> list[list[Any]] | None:
+        """The columns along these directions by one generated function; None before that pays, and where there is
+        none."""
+        known = self.known
+        if known is None or self.kwargs or self.has_aux or self.holomorphic or list(self.where) != sorted(self.where):
+            return None
+        if known.n_columns < ENOUGH:
+            known.n_columns += len(several)
+            return None
+        # As in pulls.py: few programs ask for many columns.
+        from pullback.repeated.repeated_tangents import RepeatedTangents  # noqa: PLC0415
+
+        if known.tangents is None:
+            known.tangents = RepeatedTangents()
+
+        def program(leaves: list[Any], tangents: Sequence[Any]) -> list[Any]:
+            function = function_of_chosen(self.f, self.args, {}, self.where)
+            return tangents_within(function, lambda inputs: by_argument(self.arguments, inputs), leaves, tangents)
+
+        return known.tangents.of(  # type: ignore[no-any-return]
+            self.f, (self.args, self.where), several, program, lambda one: self._pushed(one, None)[0], outs.specs
+        )
 
     def _blocks(self, outs: Leaves) -> Blocks:
         """Blocks of zeros. Raises :class:`NotDifferentiableError` where ``holomorphic`` does not fit the dtypes."""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import RLock
 from typing import Any
@@ -140,13 +140,19 @@ class Pull:
                 else:
                     left = self._left(runs) if generated and not free and self._adjoints is None else runs
                     if left:
-                        sweep(tape, tape.n_inputs, len(tape.records), left)
+                        for start, stop in self._stretches(tape):
+                            sweep(tape, start, stop, left)
         finally:
-            self.ledger.rests()
+            (tape.telling or self.ledger).rests()
         self.ledger.elapsed_seconds += time.perf_counter() - began
         for tell in told:
             tell(self.ledger.report(plain))
         return [[given_out(run.cts, k, given) for k, given in enumerate(traced.inputs)] for run in runs]
+
+    def _stretches(self, tape: Any) -> Iterable[tuple[int, int]]:
+        """The tape, the last part first: parted at marked steps where somebody is told of each."""
+        ends = tape.n_inputs, len(tape.records)
+        return (ends,) if tape.telling is None else tape.telling.stretches(*ends)
 
     def _left(self, runs: list[Sweep]) -> list[Sweep]:
         """The sweeps that no generated function of a pull that is called often has made."""

@@ -57,7 +57,8 @@ def value_and_grad(
     see :func:`using`.
     """
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
-    return public(_gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)[0], like=f)
+    both, hot = _gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)
+    return public(both, like=f, first=hot.first)
 
 
 def grad(
@@ -77,7 +78,7 @@ def grad(
     :func:`value_and_grad`."""
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
-    return hot.named(public(gradient, like=f))  # type: ignore[no-any-return]  # the very function
+    return hot.named(public(gradient, like=f, first=hot.first))  # type: ignore[no-any-return]  # the very function
 
 
 def _gradient_of(
@@ -129,11 +130,10 @@ def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any
     conj, holomorphic, on_adjoint = told
     pull.conj = conj
     pull.listen(on_adjoint, keeps=False)
-    specs = pull.input_specs
     cts = pull.once([out], [seed], free=not holomorphic)
     if holomorphic:
         pull.listen(None, keeps=False)
-        require_complex_linear(f, specs, cts, pull.once([out], [1j * seed], free=False))
+        require_complex_linear(f, pull.input_specs, cts, pull.once([out], [1j * seed], free=False))
     pull.close()  # who is told of marked values knows the pull: a cycle, which would wait for the collector
     return cts
 
@@ -174,8 +174,9 @@ def vjp(
     cotangents of complex values, those given and those returned, are df/dx + i df/dy (as torch) in the place of df/dx -
     i df/dy. ``progress=True`` shows how far a pass is, see :func:`using`.
     """
-    every = range(len(primals))
-    traced, pull = forward(f, primals, {}, every, policy, allow_int=True, repeatable=True, progress=progress)
+    traced, pull = forward(
+        f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True, progress=progress
+    )
     out, aux = split_aux(traced.out, has_aux=has_aux)
     pull.conj = conj
     pull.out_leaves, pull.out_definition = flatten(out)
@@ -227,10 +228,10 @@ def traced_under(
         chosen = chosen.at_call()
     session = RESUMED.get()
     before = None if session is None else session.n_loops
-    marked = saves_all or session is not None
-    plain = saves_all and not TRAPPED.get()
-    called = (f, args, kwargs)
-    governor = None if plain else PlainCode.of(chosen, ledger, repeatable, called, marked=marked)
+    governor = None
+    if not saves_all or TRAPPED.get():
+        marked = saves_all or session is not None
+        governor = PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=marked)
     try:
         with using(progress=progress) if progress is not None else NOTHING:
             traced = run_traced(

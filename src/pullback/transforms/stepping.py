@@ -12,13 +12,16 @@ from pullback.memory.in_force import (
     RESUMED,
     checked,
     innermost,
+    planned,
+    progress_in_force,
     recorded,
     staging_in_force,
     threads_in_force,
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain.plain_code import PlainCode
+from pullback.plain.other_ends import require_held
+from pullback.plain.plain_code import PlainCode, left_alone
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -31,7 +34,12 @@ from pullback.words.structures import map_leaves
 
 
 def steps(
-    n_or_iterable: Any, *, verify: str | None = None, staging: str | None = None, threads: int | None = None
+    n_or_iterable: Any,
+    *,
+    verify: str | None = None,
+    staging: str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
 ) -> Iterator[Any]:
     """``range(n)``, or the items of an iterable, with each iteration marked as one step of a chain that the policy
     governs.
@@ -49,6 +57,7 @@ def steps(
     with the same bits: by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 2 MiB),
     from the second such step on (``"numpy"``), or one primitive after the other (``"off"``).
     ``threads`` (default: that of :func:`using`, else 1) says among how many threads these divide large arrays.
+    ``progress=True`` (default: that of :func:`using`) shows how far the steps are, forward and back.
     """
     how = verify_in_force(verify), staging_in_force(staging), threads_in_force(threads)
     items = counted = _items(n_or_iterable)
@@ -58,30 +67,28 @@ def steps(
         items = tape.trap.numbered(items, tape)
     if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
         if tape is not None and _counts(tape, governor):
-            items = _counted(items, tape.ledger)
+            items = _counted(items, tape, _telling(tape, counted, progress))
         for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
             yield item
         return
     n = promised = _length(counted)
-    if RESUMED.get() is not None:
-        RESUMED.get().refuse(
-            "the steps of pullback.steps are run again from their records, which no journal holds",
-            "write the loop as pullback.fori_loop or pullback.scan",
-        )
+    _require_no_journal()
     governor.mark()
-    chain = governor.begin(n, governor.policy, *how) if n != 0 else None
+    ledger = _told(tape.ledger, progress)
+    chain = governor.begin(n, governor.policy, *how, ledger=ledger) if n != 0 else None
     mode = tape.mode
     try:
         for done, item in enumerate(items):
             if done == n:  # more items than were promised
-                n, chain = None, _unforeseen(governor, tape, chain, promised, how)
+                n, chain = None, _unforeseen(governor, tape, chain, promised, how, ledger)
             elif done and chain is not None and governor.active is chain:
                 chain.cut()
                 if governor.keep_all() and tape.trap is None:
                     tape.mode = RECORDING  # nothing will run again: to the end of the loop it goes the fast way
                     tape.ledger.within_steps = True
+                    ledger.sweeps(n, anew=False)
             if tape.mode == RECORDING:
-                tape.ledger.n_forward += 1
+                ledger.n_forward += 1
             yield item
     finally:
         if tape.mode == RECORDING:
@@ -89,6 +96,34 @@ def steps(
             tape.ledger.within_steps = False
         if chain is not None and governor.active is chain:
             governor.end()
+        ledger.rests()
+
+
+def _require_no_journal() -> None:
+    if RESUMED.get() is not None:
+        RESUMED.get().refuse(
+            "the steps of pullback.steps are run again from their records, which no journal holds",
+            "write the loop as pullback.fori_loop or pullback.scan",
+        )
+
+
+def _told(ledger: Any, progress: bool | None) -> Any:
+    """The ledger, where somebody watches one that shows how far the steps are."""
+    if not progress_in_force(progress) or planned() is not None or ledger.behind is not ledger:
+        return ledger
+    from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
+
+    return told(ledger)
+
+
+def _telling(tape: Tape, items: Any, progress: bool | None) -> Any:
+    """Who shows how far the steps of save-all over ``items`` are, of which the pull will tell; None for nobody."""
+    telling = tape.telling or _told(tape.ledger, progress)
+    if telling.behind is telling:
+        return None
+    tape.telling, tape.ledger.heard = telling, True
+    telling.begins(_length(items), None, {})
+    return telling
 
 
 def _items(n_or_iterable: Any) -> Iterable[Any]:
@@ -117,14 +152,16 @@ def _length(items: Any) -> int | None:
         return None
 
 
-def _unforeseen(governor: PlainCode, tape: Tape, chain: Any, promised: int | None, how: tuple[str, str, int]) -> Any:
+def _unforeseen(
+    governor: PlainCode, tape: Tape, chain: Any, promised: int | None, how: tuple[str, str, int], ledger: Any
+) -> Any:
     """The chain of the steps that come after the ``promised`` ones, of a length unknown."""
     if chain is not None and governor.active is chain:
         governor.end()
     elif chain is not None or not governs(governor, tape):
         return chain
     try:
-        return governor.begin(None, governor.policy, *how)
+        return governor.begin(None, governor.policy, *how, ledger=ledger)
     except PolicyError as error:
         say_where(error, f"len() of what pullback.steps iterates over was {promised}, and more items come")
         raise
@@ -143,15 +180,20 @@ def _counts(tape: Tape, governor: Any) -> bool:
     return tape.mode == RECORDING and tape.outer is None and not within and not tape.ledger.within_steps
 
 
-def _counted(items: Iterable[Any], ledger: Ledger) -> Iterator[Any]:
-    """The items, each of which begins a step."""
+def _counted(items: Iterable[Any], tape: Tape, telling: Any) -> Iterator[Any]:
+    """The items, each of which begins a step; ``telling`` hears of each that is over."""
+    ledger: Any = tape.ledger
     ledger.within_steps = True
     try:
         for item in items:
-            ledger.n_forward += 1
+            (telling or ledger).n_forward += 1
+            if telling is not None:
+                telling.marked(len(tape.records))
             yield item
     finally:
         ledger.within_steps = False
+        if telling is not None:
+            telling.rests()
 
 
 def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
@@ -159,7 +201,8 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
     cotangent arrives.
 
     With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it
-    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``.
+    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``; so it
+    does under :class:`Budget`, which holds of the inside what it has room for, as of any code.
 
     Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
     them, with the same bits (``staging`` of :func:`using`).
@@ -175,23 +218,30 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
             or recorded(tape.outer)
         ):
             return f(*args, **kwargs)
+        if left_alone(tape):
+            if policy is None:  # as under the budget that leaves the program alone
+                return f(*args, **kwargs)
+            tape.records.tell()  # type: ignore[attr-defined]  # as asked above
         governor = tape.governor
         governing = RunAgain() if policy is None else policy.at_call()
         if not isinstance(governor, PlainCode):
             governor = PlainCode(governing, tape.ledger or Ledger(), repeatable=tape.repeatable, marked=True)
             governor.open(tape)
             tape.governor = governor
-        if governor.within:
+        if governor.within or (governor.binds and policy is None):
             return f(*args, **kwargs)
         governor.mark()
         before, tape.mode = tape.mode, REPLAYABLE
         chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
         try:
-            return f(*args, **kwargs)
+            out = f(*args, **kwargs)
         finally:
             if governor.active is chain:
                 governor.end()
             tape.mode = before
+        if governor.binds:
+            require_held(governor)
+        return out
 
     return public(checkpointed, like=f)
 

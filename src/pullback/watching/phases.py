@@ -6,14 +6,14 @@ release ends a step that was reversed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from time import perf_counter, process_time
 from typing import Any, Final
 
 from attrs import frozen
 
-from pullback.memory.ledger import LEDGERS, Item, Ledger
+from pullback.memory.ledger import Item, Ledger, booking_in
 
 FORWARD: Final = "forward"
 RECOMPUTE: Final = "recompute"
@@ -89,17 +89,6 @@ class PhaseLedger(Ledger):
         return {phase: Spent(*spent) for phase, spent in self.spent.items()}
 
 
-@contextmanager
-def in_phases() -> Iterator[PhaseLedger]:
+def in_phases() -> AbstractContextManager[PhaseLedger]:
     """Within the block a ``vjp`` books what it holds in this ledger, which times it; for one call."""
-    ledger = PhaseLedger()
-
-    def the_one(*, heard: bool) -> Ledger:
-        ledger.heard = heard
-        return ledger
-
-    token = LEDGERS.set(the_one)
-    try:
-        yield ledger
-    finally:
-        LEDGERS.reset(token)
+    return booking_in(PhaseLedger())

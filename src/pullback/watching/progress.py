@@ -5,7 +5,7 @@ the ledger behind it, and tells a :class:`Course` of each step that was executed
 read from the schedule when a loop begins.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from time import perf_counter
 from typing import Any, Final
@@ -60,12 +60,12 @@ class Course:
     last: float = field(factory=perf_counter)
     shown: float = 0.0
 
-    def begins(self, n: int | None, again: int | None, done: int = 0) -> None:
+    def begins(self, n: int | None, again: int | None, done: int = 0, *, back: int | None = None) -> None:
         """A loop of ``n`` steps begins, ``done`` of which are over; ``again`` are executed once more, and all
-        reversed."""
+        reversed, or so many (``back``)."""
         self.begun = True
         sweep = None if n is None else n - done
-        for name, steps in ((SWEEP, sweep), (AGAIN, again), (REVERSE, n)):
+        for name, steps in ((SWEEP, sweep), (AGAIN, again), (REVERSE, n if back is None else back)):
             self.parts[name].more(steps)
         self.last = perf_counter()
 
@@ -105,12 +105,13 @@ class Course:
 class Told:
     """A ledger that tells a course, and is in all else the one behind it."""
 
-    __slots__ = ("behind", "course")
+    __slots__ = ("behind", "course", "marks")
     separates = True
 
     def __init__(self, behind: Any, course: Course) -> None:
         object.__setattr__(self, "behind", behind)
         object.__setattr__(self, "course", course)
+        object.__setattr__(self, "marks", [])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "behind"), name)
@@ -135,6 +136,33 @@ class Told:
         """A loop begins; under save-all without a schedule."""
         again = 0 if schedule is None else executed_again(schedule, n, sizes)
         self.course.begins(n, again, done)
+
+    def sweeps(self, n: int | None, *, anew: bool = True) -> None:
+        """Steps are run forward, and nobody reverses them one by one: ``n`` of a loop that begins; or where it goes on
+        after its policy has decided to keep every step (``anew`` False)."""
+        if anew:
+            self.course.begins(n, 0, back=0)
+        else:
+            parts = self.course.parts
+            self.course.turned, parts[SWEEP].total, parts[AGAIN].total, parts[REVERSE].total = False, n, 0, 0
+            parts[AGAIN].done = 0
+
+    def marked(self, at: int) -> None:
+        """A marked step of save-all begins at this record: the one before is over."""
+        self.marks.append(at)
+
+    def stretches(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The records ``start .. stop-1`` in parts that begin at the marks, the last part first. Whoever comes for the
+        next has reversed the one before."""
+        self.course.turned, end = True, stop
+        part = self.course.parts[REVERSE]
+        if not part.left and part.total is not None:  # the pull is called again
+            part.more(len(self.marks))
+        for at in reversed(self.marks):
+            yield at, end
+            self.course.did(REVERSE, 1)
+            end = at
+        yield start, end
 
     def lends_no_more(self, run: Any) -> None:
         """As the ledger does; the reverse of a loop begins."""

@@ -118,8 +118,12 @@ def _sites_of(code: CodeType) -> Sequence[int]:
 def _is_library(filename: str) -> bool:
     known = _KNOWN_FILES.get(filename)
     if known is None:
-        inside = any(part in filename for part in _LIBRARY) or filename.startswith("<pullback")
-        inside = inside or is_standard(filename) or any(is_of(library, filename) for library in LIBRARIES)
+        inside = (
+            any(part in filename for part in _LIBRARY)
+            or filename.startswith("<pullback")
+            or is_standard(filename)
+            or any(is_of(library, filename) for library in LIBRARIES)
+        )
         known = _KNOWN_FILES[filename] = (
             not any(part in filename for part in _USER) if inside else is_of_plugin(filename)
         )
@@ -143,22 +147,30 @@ def site_line(site: int) -> tuple[str, int]:
 
 def site_text(site: int) -> str:
     """``file:line`` of a call site, as error messages print it."""
-    filename, line = site_line(site)
-    return f"{filename}:{line}"
+    return "{}:{}".format(*site_line(site))
 
 
 # ----------------------------------------------------------------------------------------------------------- tracebacks
-def public(f: Callable[_P, _R], like: Callable[..., Any] | None = None) -> Callable[_P, _R]:
+MISSED: Any = object()  # what a way that serves some calls alone gives for any other
+
+
+def public(
+    f: Callable[_P, _R], like: Callable[..., Any] | None = None, first: Sequence[Callable[[Any], Any]] = ()
+) -> Callable[_P, _R]:
     """``f``, as users call it, under the name of ``like``: an error that comes out of it shows the frames of the user's
     program and of the libraries that it calls, and of pullback this one.
 
     It runs in a copy of the context, which is gone when it ends: no policy and no trace stays in force, wherever an
-    interrupt comes.
+    interrupt comes. ``first`` may have a function that is asked before, with the arguments in a tuple; unless it gives
+    ``MISSED`` this is the result. It raises nothing and sets nothing in the context.
     """
     named: Callable[..., Any] = f if like is None else like
 
     @wraps(named)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        found = first[0](args) if first and not kwargs else MISSED
+        if found is not MISSED:
+            return found  # type: ignore[no-any-return]
         try:
             return copy_context().run(
                 f, *args, **kwargs

@@ -105,17 +105,23 @@ def test_without_a_mask_nothing_is_looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("divides", [(True, False), (False, True, False), (True, True), (False, False)])
+@pytest.mark.parametrize(
+    "divides",
+    [
+        *[(True, False), (False, True, False), (True, True), (False, False)],
+        *[(None, True, None), (None, True, False, None), (True, None, False), (None, None, False)],
+    ],
+)
 def test_a_chain_gives_the_bits_of_one_after_the_other(dtype, divides):
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 2.0, -3.0, 1e30]
     drawn = np.random.default_rng(len(divides))
     chain, into = masked_arithmetic.chained(divides)
     for values in ([1.5, -2.0, 0.0], special):
-        ct, *slopes = drawn.choice(values, (1 + len(divides), 6, 40)).astype(dtype)
-        wanted = ct
-        for divided, slope in zip(divides, slopes, strict=True):
+        ct, *slopes = drawn.choice(values, (1 + len(divides) - divides.count(None), 6, 40)).astype(dtype)
+        wanted, left = ct, iter(slopes)
+        for divided in divides:  # None is a change of sign
             prim = masked_arithmetic.masked_divide if divided else masked_arithmetic.masked_multiply
-            wanted = prim.forward(wanted, slope)
+            wanted = -wanted if divided is None else prim.forward(wanted, next(left))
         kept = ct.tobytes()
         assert chain(ct, *slopes).tobytes() == wanted.tobytes()
         assert into(ct, *slopes, np.empty_like(ct)).tobytes() == wanted.tobytes()

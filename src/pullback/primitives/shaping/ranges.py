@@ -101,6 +101,10 @@ def np_geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dt
 
 
 # ----------------------------------------------------------------------------------------------------- grids and powers
+_VIEWS: Any = type(np.meshgrid([0], sparse=True, copy=False))
+"""A list before NumPy 2.5, a tuple since."""
+
+
 @composite(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """numpy.meshgrid; with ``copy=False`` views of the lines."""
@@ -109,7 +113,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     ndim = len(xi)
     places = [1, 0, *range(2, ndim)] if indexing == "xy" and ndim > 1 else range(ndim)
     lines = [as_array(x).reshape((1,) * k + (-1,) + (1,) * (ndim - 1 - k)) for k, x in zip(places, xi, strict=True)]
-    grids = lines if sparse else np.broadcast_arrays(*lines, subok=True)
+    grids = _VIEWS(lines) if sparse else np.broadcast_arrays(*lines, subok=True)
     return tuple(np.copy(grid) for grid in grids) if copy else grids
 
 

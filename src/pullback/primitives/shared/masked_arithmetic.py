@@ -17,7 +17,7 @@ import numpy as np
 
 from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
-from pullback.words.sniffs import quiet
+from pullback.words.sniffs import error_state, is_quiet, quiet
 
 silent = np.errstate(all="ignore")
 """Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its derivative
@@ -81,31 +81,40 @@ def _product_into(cotangent: Any, slope: Any, out: Any) -> Any:
     return out
 
 
-def _one_after_the_other(ct: Any, slopes: Sequence[Any], divides: tuple[bool, ...]) -> Any:
-    for slope, divided in zip(slopes, divides, strict=True):
-        ct = (_quotient if divided else _product)(ct, slope)
+def _one_after_the_other(ct: Any, slopes: Sequence[Any], divides: tuple[bool | None, ...]) -> Any:
+    left = iter(slopes)
+    for divided in divides:
+        ct = np.negative(ct) if divided is None else (_quotient if divided else _product)(ct, next(left))
     return ct
 
 
 @cache
-def chained(divides: tuple[bool, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def chained(divides: tuple[bool | None, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that multiplies a cotangent with one slope after the other, or divides it where ``divides`` says so,
     all of one shape and dtype of real numbers; and one that does so into an array in which no operand lies. What was
-    NaN once is NaN at the end, so the last result alone is asked."""
-    ufuncs = [np.divide if divided else np.multiply for divided in divides]
+    NaN once is NaN at the end, so the last result alone is asked. None in ``divides`` is a change of sign: two of them
+    are none in whatever is not NaN, since products and quotients are rounded alike on both sides of 0."""
+    first, *others = [np.divide if divided else np.multiply for divided in divides if divided is not None]
+    changes_sign = divides.count(None) % 2 == 1
 
-    def masked_chain_into(*operands: Any) -> Any:
-        ct, *slopes, out = operands
-        given = ct
-        with quiet():
-            for ufunc, slope in zip(ufuncs, slopes, strict=True):
-                given = ufunc(given, slope, out)
-            if not _free_of_nan(out):
-                out[...] = _one_after_the_other(ct, slopes, divides)
+    def computed(ct: Any, slopes: Sequence[Any], out: Any) -> Any:
+        out = first(ct, slopes[0], out)
+        for ufunc, slope in zip(others, slopes[1:], strict=True):
+            ufunc(out, slope, out)
+        if not _free_of_nan(out):
+            out[...] = _one_after_the_other(ct, slopes, divides)
+        elif changes_sign:
+            np.negative(out, out)
         return out
 
-    def masked_chain(*operands: Any) -> Any:
-        return masked_chain_into(*operands, np.empty_like(operands[0]))
+    def masked_chain(ct: Any, *slopes: Any, out: Any = None) -> Any:
+        if is_quiet(error_state()):  # as in a sweep
+            return computed(ct, slopes, out)
+        with quiet():
+            return computed(ct, slopes, out)
+
+    def masked_chain_into(ct: Any, *operands: Any) -> Any:
+        return masked_chain(ct, *operands[:-1], out=operands[-1])
 
     return masked_chain, masked_chain_into
 

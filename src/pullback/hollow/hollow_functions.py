@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.planning.hollow_rules import BY_VALUE, MOVES, RULES, reduced
-from pullback.planning.hollow_shapes import Made, Shape, is_hollow, nothing_of, refuse
+from pullback.hollow.hollow_rules import BY_VALUE, MOVES, RULES, reduced
+from pullback.hollow.hollow_shapes import Made, Shape, is_hollow, nothing_of, refuse
 from pullback.words.structures import flatten
 
 FOLDS: Final = frozenset((

@@ -6,22 +6,20 @@ runs, forward and back, its views and buffers are counted as ever, and nothing o
 value raises :class:`ShapesOnlyError`.
 """
 
-import mmap
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from pullback.planning.hollow_functions import of_function, of_ufunc
-from pullback.planning.hollow_shapes import Made, holds_hollow, is_hollow, nothing_of, refuse
-from pullback.words.errors import ShapesOnlyError
-from pullback.words.specs import buffer_of
+from pullback.hollow.hollow_functions import of_function, of_ufunc
+from pullback.hollow.hollow_shapes import Made, holds_hollow, is_hollow, nothing_of, refuse
+from pullback.hollow.unread_pages import Region, region_of
+from pullback.memory.in_force import using
+from pullback.words.specs import NEW_ARRAY, buffer_of
 from pullback.words.structures import flatten
-
-_UNRESERVED: Final = getattr(mmap, "MAP_NORESERVE", 0)
 
 
 class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operators go through __array_ufunc__
@@ -69,6 +67,8 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
         """A view, or a new hollow array where the key has arrays in it."""
         if holds_hollow(key):
             refuse("an index")
+        if self.scalar and isinstance(key, int):
+            refuse("a value")  # who takes the first of something has asked whether it is a number
         stand_in = nothing_of(self)[key]
         basic = not any(isinstance(part, np.ndarray | list) for part in (key if isinstance(key, tuple) else (key,)))
         if basic and stand_in.shape == () and not isinstance(stand_in, np.ndarray):
@@ -182,6 +182,9 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
 
 def hollow(shape: tuple[int, ...], dtype: Any, *, scalar: bool = False, like: Any = None) -> Any:
     """A new one, with a buffer of its own; its axes lie in memory in the order of those of ``like``."""
+    if NEW_ARRAY.get() is hollow and _REGIONS and _REGIONS[-1].begins_read():
+        _REGIONS[-1].forget()
+        refuse(READ, "at, or just before,")
     kind = np.dtype(dtype)
     made: Any = np.ndarray.__new__(Hollow, shape, kind, _region(prod(shape) * kind.itemsize))
     if like is not None and len(shape) > 1 and not like.flags.c_contiguous and like.shape == shape:
@@ -192,22 +195,34 @@ def hollow(shape: tuple[int, ...], dtype: Any, *, scalar: bool = False, like: An
     return made
 
 
-_REGIONS: list[mmap.mmap] = []
+_REGIONS: Final[list[Region]] = []
 
 
-def _region(nbytes: int) -> mmap.mmap:
-    """Addresses of so many bytes, behind which there is no memory until somebody writes there. All hollow arrays lie
-    at the same ones: what tells them apart is the array that a view looks at."""
-    if not _REGIONS or len(_REGIONS[-1]) < nbytes:
-        flags = {} if os.name == "nt" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _UNRESERVED}
-        try:
-            _REGIONS.append(mmap.mmap(-1, max(nbytes, 2 * len(_REGIONS[-1]) if _REGIONS else 1 << 24), **flags))
-        except (OSError, OverflowError) as error:
-            raise ShapesOnlyError(
-                f"there are no addresses for an array of {nbytes:,} bytes here ({error}); plan with smaller specs, or "
-                "where memory may be reserved without limit (ulimit -v)"
-            ) from error
-    return _REGIONS[-1]
+def _region(nbytes: int) -> Any:
+    """Addresses of so many bytes. All hollow arrays lie at the same ones: what tells them apart is the array that a
+    view looks at."""
+    if not _REGIONS or len(_REGIONS[-1].memory) < nbytes:
+        _REGIONS.append(region_of(max(nbytes, 2 * len(_REGIONS[-1].memory) if _REGIONS else 1 << 24)))
+    return _REGIONS[-1].memory
+
+
+@contextmanager
+def shapes_alone() -> Iterator[None]:
+    """Within the block the library makes arrays without values, and compares none. Raises :class:`ShapesOnlyError`
+    where somebody has read such an array as a plain one, which is zeros."""
+    for region in _REGIONS:
+        region.forget()
+    token = NEW_ARRAY.set(hollow)
+    try:
+        with using(verify="off", staging="off"):
+            yield
+    finally:
+        NEW_ARRAY.reset(token)
+    if any(region.was_read() for region in _REGIONS):
+        refuse(READ, "before")
+
+
+READ: Final = "a value, which was read from a plain array such as np.asarray(pb.value(x)),"
 
 
 def given(found: Any) -> Any:
@@ -225,9 +240,12 @@ def spec(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     """What stands for an array of this shape and dtype in ``pullback.plan``, which then goes by shapes alone: nothing
     of that size is allocated.
 
-    What needs a number of it, a branch, an index, the condition of a ``while_loop``, raises :class:`ShapesOnlyError`;
-    a function that takes the plain array of ``pullback.value(x)`` reads zeros. Arrays that the function makes by itself
+    What needs a number of it, a branch, an index, the condition of a ``while_loop``, raises :class:`ShapesOnlyError`.
+    So does, on Linux and macOS, what reads a plain array that looks at it (``np.asarray(pullback.value(x))``, which is
+    zeros), at the next operation or at the end. Arrays that the function makes by itself
     are made: write ``np.zeros_like(x)``, not ``np.zeros(x.shape)``.
+
+    What will be a view of a larger array is a view of a larger spec, ``pb.spec((200, 200))[::2]``: all of that is held.
 
     >>> import numpy as np, pullback as pb
     >>> def f(x):

@@ -40,9 +40,9 @@ def holds_hollow(x: Any) -> bool:
     return is_hollow(x) or (isinstance(x, tuple | list) and any(map(holds_hollow, x)))
 
 
-def refuse(what: str) -> NoReturn:
+def refuse(what: str, where: str = "at") -> NoReturn:
     """Raise :class:`ShapesOnlyError`: a value is asked for."""
     raise ShapesOnlyError(
-        f"planning from shapes alone, {what} is needed (at {site_text(site_here())}): what is done or held there "
+        f"planning from shapes alone, {what} is needed ({where} {site_text(site_here())}): what is done or held there "
         "depends on numbers. Give plan the data of the arguments that it depends on instead of pullback.spec(...)"
     )

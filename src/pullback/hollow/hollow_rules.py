@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import evolve
 
-from pullback.planning.hollow_shapes import Made, Shape, is_hollow, refuse
+from pullback.hollow.hollow_shapes import Made, Shape, is_hollow, refuse
 from pullback.words.specs import buffer_of
 
 

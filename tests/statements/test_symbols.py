@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.staging.placing import plan_of
-from pullback.staging.symbols import NotTraceableError, Program, Ref, mapped, numbers_in
+from pullback.statements.symbols import NotTraceableError, Program, Ref, mapped, numbers_in
 
 A = np.arange(1.0, 7.0).reshape(2, 3)
 

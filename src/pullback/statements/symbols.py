@@ -82,6 +82,11 @@ FELT = 1 << 16
 """Bytes of an array from which its sample need not be felt in memory."""
 
 
+def renamed(source: dict[int, int], leaf: Any) -> Any:
+    """A leaf of such a structure that refers to another value, where ``source`` names one."""
+    return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
+
+
 @define(eq=False)
 class Program:
     """The statements so far, with a sample of every value: statements are carried out as they come.

@@ -1,0 +1,168 @@
+"""The caller of an entry that is used again and again, generated: one function that compares all that has to be as it
+was, and goes on to the generated functions of the entry.
+
+These run in contexts of their own, in which NumPy's error state is set once. Whatever is not as it was is missed here,
+an error, a warning and a call within a call among it: then the call is computed as it would be without a caller.
+"""
+
+import sys
+from _thread import _count  # of the threads besides the first
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.same_again import Reads
+from pullback.calls.entries import Entries, Entry, bits_where_shared, plain
+from pullback.calls.hot_runs import Ready
+from pullback.calls.known_functions import CARRIED
+from pullback.memory.in_force import NOTHING_SAID
+from pullback.memory.sweep import given_out
+from pullback.recording.traps import TRAPPED
+from pullback.rules.generated_code import compile_function
+from pullback.staging.generated import Generated, errors_are_ordinary
+from pullback.words.call_sites import MISSED
+from pullback.words.sameness import same_content
+from pullback.words.sniffs import context_of_errors, error_state
+
+Caller = Callable[[tuple[Any, ...]], Any]
+"""From the arguments to the result, or ``MISSED``."""
+_NOTHING = (*NOTHING_SAID, (TRAPPED.get, ()), (CARRIED.get, None), (sys.gettrace, None), (sys.getprofile, None))
+"""What is asked in each call, with the answer that there has to be."""
+
+
+def caller_when_it_pays(entries: Entries, form: str, args: tuple[Any, ...], given: Any) -> Caller | None:
+    """The caller of the entry that has just ``given`` this; None before it pays, and where there is none."""
+    if not entries.kept:
+        return None
+    entry = entries.kept[0]
+    entry.n_served += 1
+    if entry.n_served >= entry.pays:
+        entry.n_served, entry.pays = 0, 8 * entry.pays
+        made = caller_of(entry, form)
+        found = MISSED if made is None else made(args)
+        if found is not MISSED and same_content(plain(found), plain(given)):
+            entry.callers[form] = made
+    return entry.callers.get(form)
+
+
+def caller_of(entry: Entry, form: str) -> Caller | None:
+    """The caller of an entry, whose results have a ``form``: an expression of ``values`` and ``cts``. None where an
+    argument is a structure, where the functions are divided among threads, or have kernels, and where NumPy's error
+    state cannot be set in a context that is made before."""
+    stage, state = entry.ready.exits.stage, error_state()
+    functions = [stage.record, stage.reverse] if entry.inputs else [stage.record]
+    told: list[Any] = []
+    telling, silent = context_of_errors(lambda *_: told.append(None)), context_of_errors(None)
+    if telling is None or silent is None or not errors_are_ordinary() or entry.definition is not None:
+        return None
+    if any(one.plan.divided or one.plain is not None for one in functions):
+        return None
+    text = _Text(Ready(entry.ready.exits))
+    text.missed_if(f"len(args) != {len(entry.kinds)}")
+    for ask, answer in (*_NOTHING, (error_state, state)):
+        text.missed_if(f"{text.name(ask)}() is not {text.name(answer)}")
+    text.compare_arguments(entry.kinds)
+    text.compare_reads(entry.reads)
+    entering = "".join(f"a{k}, " for k in entry.places)
+    text.lines += [
+        "        idle.pop()",
+        "    except (AttributeError, IndexError, KeyError, ValueError):",
+        "        return missed",
+        "    try:",
+        f"        before = bits_where_shared(({entering})) if several() else None",
+        f"        values, slots = {text.run(telling, stage.record, f'({entering})', '()', text.name(entry.constants))}",
+        "        if told:",
+        "            return missed",
+    ]
+    if entry.inputs:
+        text.lines += [f"        found = list({text.run(silent, stage.reverse, 'slots', text.name(entry.seeds))}[0])"]
+        if not all(stage.entered):
+            popped = ", ".join("found.pop()" if wanted else "None" for wanted in stage.entered)
+            text.lines += ["        found.reverse()", f"        found = [{popped}]"]
+        given = ", ".join(f"given_out(found, {k}, {text.name(one)})" for k, one in enumerate(entry.inputs))
+        text.lines += [f"        cts = ({given}, )"]
+    text.lines += [
+        f"        if before and bits_where_shared(({entering})) != before:",
+        "            return missed",
+        f"        return {form}",
+        "    except Exception:",
+        "        return missed",
+        "    finally:",
+        "        told.clear()",
+        "        idle.append(None)",
+    ]
+    return text.function(told)
+
+
+def own(part: Any) -> Any:
+    """A value that leaves, in memory of its own."""
+    return part.copy(order="K") if type(part) is np.ndarray else part
+
+
+@define(eq=False)
+class _Text:
+    """The lines of a caller, and the names in them."""
+
+    ready: Ready
+    lines: list[str] = field(factory=lambda: ["def caller(args):", "    try:"])
+    values: dict[int, Any] = field(factory=dict)
+    """By what is named, what each name stands for."""
+
+    def name(self, value: Any) -> str:
+        """A name for a value."""
+        self.values[id(value)] = value
+        return f"n{list(self.values).index(id(value))}"
+
+    def missed_if(self, *ways: str) -> None:
+        """Where one of these holds, the caller cannot serve."""
+        self.lines += [f"        if {' or '.join(ways)}:", "            return missed"]
+
+    def compare_arguments(self, kinds: Sequence[Any]) -> None:
+        """The arguments have to be of these kinds, as those of ``Entry``, and get names."""
+        self.lines.append(f"        {''.join(f'a{k}, ' for k in range(len(kinds)))} = args")
+        for k, kind in enumerate(kinds):
+            if type(kind) is list:
+                kept = self.name(kind[0])
+                self.missed_if(f"a{k} is not {kept} and not same_content({kept}, a{k})")
+                continue
+            asked = zip(("shape", "dtype", "strides"), kind[1:])  # noqa: B905 - of a number nothing is asked
+            differs = [
+                f"a{k}.{what} {'is not' if what == 'dtype' else '!='} {self.name(value)}" for what, value in asked
+            ]
+            self.missed_if(f"type(a{k}) is not {self.name(kind[0])}", *differs)
+
+    def compare_reads(self, reads: Reads) -> None:
+        """What the function reads from outside has to be as it was, as ``Reads.hold`` asks."""
+        for function, code, defaults in reads.functions:
+            name, wanted = self.name(function), (self.name(code), self.name(defaults))
+            self.missed_if(
+                f"{name}.__code__ is not {wanted[0]}",
+                f"{name}.__defaults__ is not {wanted[1]}",
+                f"{name}.__kwdefaults__",
+            )
+        for names, key, value in reads.names:
+            self.missed_if(f"{self.name(names)}[{key!r}] is not {self.name(value)}")
+        for cell, value in reads.cells:
+            self.missed_if(f"{self.name(cell)}.cell_contents is not {self.name(value)}")
+        for names, key in reads.missing:
+            self.missed_if(f"{key!r} in {self.name(names)}")
+        for array, copy in reads.arrays:
+            self.missed_if(f"not same_content({self.name(copy)}, {self.name(array)})")
+
+    def run(self, context: Context, generated: Generated, *arguments: str) -> str:
+        """The call of a generated function in a context."""
+        buffers, fresh = self.ready.work.of(generated)
+        named = (self.name(generated.function), *arguments, self.name(buffers), self.name(fresh))
+        return f"{self.name(context.run)}({', '.join(named)})"
+
+    def function(self, told: list[Any]) -> Caller:
+        """What the lines do."""
+        place: dict[str, Any] = {f"n{k}": value for k, value in enumerate(self.values.values())}
+        place |= {"missed": MISSED, "told": told, "idle": [None], "own": own}
+        place |= {"given_out": given_out, "same_content": same_content}
+        place |= {"bits_where_shared": bits_where_shared, "several": _count}
+        compile_function("caller", "\n".join(self.lines) + "\n", place)
+        return place.pop("caller")  # type: ignore[no-any-return]  # or it would keep itself

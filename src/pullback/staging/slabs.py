@@ -1,0 +1,52 @@
+"""Memory for what the reverse reads of many steps, got at once.
+
+Most of the time that a small array takes when it is new goes into its pages, which the system hands out one by one.
+NumPy asks for large pages where an array has 4 MB and more. So what steps in a row keep lies in one such array, step
+behind step; it goes when nobody has a part of it any more, and the reverse is done with the last steps first.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.staging.placing import Plan
+
+NBYTES = 31 << 20
+"""Bytes of a slab."""
+LEAST = 1 << 22
+"""Bytes from which the system is asked for large pages."""
+LINE = 64
+"""Bytes of a line of a cache, at which parts begin."""
+
+
+def n_in_slab(plan: Plan, n_left: int) -> int:
+    """The steps that a slab takes, where ``n_left`` come; 0 where arrays of their own are as good."""
+    nbytes = sum(_nbytes(kind) for kind, slot in zip(plan.fresh, plan.slots, strict=True) if slot)
+    if not nbytes or nbytes >= LEAST:
+        return 0
+    n_steps = min(NBYTES // nbytes, n_left)
+    return n_steps if n_steps * nbytes >= LEAST else 0
+
+
+def in_slab(plan: Plan, makers: Sequence[Callable[[], Any]], n_steps: int) -> tuple[Callable[[], Any], ...]:
+    """The makers of what leaves a function, for so many calls: those of slots hand out parts of one array."""
+    each = [_nbytes(kind) if slot else 0 for kind, slot in zip(plan.fresh, plan.slots, strict=True)]
+    memory, start = np.empty(n_steps * sum(each), np.uint8), 0
+    found: list[Callable[[], Any]] = []
+    for kind, maker, nbytes in zip(plan.fresh, makers, each, strict=True):
+        if nbytes:
+            shape, dtype = kind
+            inner = np.empty((1, *shape), dtype).strides[1:]
+            rows: Any = np.ndarray((n_steps, *shape), dtype, memory, start, (sum(each), *inner))
+            maker = iter(rows).__next__  # noqa: PLW2901
+        found.append(maker)
+        start += nbytes
+    return tuple(found)
+
+
+def _nbytes(kind: tuple[tuple[int, ...], Any]) -> int:
+    """Bytes of an array, in whole lines."""
+    shape, dtype = kind
+    return -(-prod(shape) * int(dtype.itemsize) // LINE) * LINE

@@ -1,0 +1,87 @@
+"""What would be computed twice: the same function on the same values."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from pullback.backends.plans import Ref
+from pullback.statements.symbols import Program, Statement, mapped, renamed
+from pullback.statements.ufuncs import ufunc_of
+
+_MAKES_ANOTHER = ".copy()"
+"""What is asked for an array of its own, although another one has the same elements."""
+
+
+def without_repeats(
+    program: Program, statements: list[Statement], kept: frozenset[int], told: frozenset[int]
+) -> list[Statement]:
+    """The statements without those that compute once more what one before them has computed. Who reads the second
+    reads the first; what is ``kept``, ``told`` or written to later is computed on its own."""
+    touched = changed(statements)
+    own = kept | told | touched
+    source: dict[int, int] = {}
+    first: dict[Any, int] = {}
+    found = []
+    for statement in statements:
+        if not source.keys().isdisjoint(statement.reads):
+            statement = _reading(source, statement)  # noqa: PLW2901
+        what = _function_of(program, statement)
+        if what is not None:
+            what = what, _told_apart(statement.args), _told_apart(tuple(statement.kwargs.items()))
+            if what in first and statement.makes not in own:
+                source[statement.makes] = first[what]
+                continue
+            if statement.makes not in touched:
+                first.setdefault(what, statement.makes)
+        found.append(statement)
+    return found
+
+
+def changed(statements: Iterable[Statement]) -> set[int]:
+    """The values that look at memory which is written to."""
+    roots: dict[int, frozenset[int]] = {}
+    written: set[int] = set()
+    for statement in statements:
+        sources = statement.reads[:1] if statement.writes else statement.aliases
+        seen = frozenset[int]().union(*(roots.get(n, frozenset((n,))) for n in sources))
+        if statement.writes:
+            written |= seen
+        roots[statement.makes] = seen | {statement.makes} if statement.writes else seen or frozenset((statement.makes,))
+    return {n for n, seen in roots.items() if seen & written}
+
+
+def _reading(source: dict[int, int], statement: Statement) -> Statement:
+    args, kwargs = mapped((statement.args, statement.kwargs), partial(renamed, source))
+    return evolve(statement, args=args, kwargs=kwargs, aliases=tuple(source.get(n, n) for n in statement.aliases))
+
+
+def _function_of(program: Program, statement: Statement) -> Any:
+    """What tells the function of a statement from others, where it gives the same whenever it is called; else None."""
+    if statement.writes or statement.symbol == _MAKES_ANOTHER:
+        return None
+    function = statement.function
+    if isinstance(program.samples[statement.makes], np.ndarray) and ufunc_of(statement) is not None:
+        return ufunc_of(statement)
+    ufunc = getattr(function, "__self__", None)
+    if isinstance(ufunc, np.ufunc):
+        return ufunc, function.__name__
+    if statement.symbol:
+        return statement.symbol
+    return function if statement.computes_into is not None or function is np.broadcast_to else None
+
+
+def _told_apart(leaf: Any) -> Any:
+    """What is equal for arguments that are the same: numbers by their bits, what is unknown by identity."""
+    kind = type(leaf)
+    if kind in (tuple, list):
+        return kind, tuple(map(_told_apart, leaf))
+    if kind is slice:
+        return kind, tuple(map(_told_apart, (leaf.start, leaf.stop, leaf.step)))
+    if kind is Ref or kind in (int, str, bool, type(None), type(Ellipsis)):
+        return kind, leaf
+    if kind in (float, complex) or isinstance(leaf, np.generic):
+        return kind, np.asarray(leaf).tobytes()
+    return (kind, leaf) if isinstance(leaf, np.dtype) else (kind, id(leaf))

@@ -1,0 +1,17 @@
+"""Other statements in the place of those of a function, which give the same bits and cost less."""
+
+from pullback.statements.chains import in_chains
+from pullback.statements.copies import without_broadcasts, without_copies
+from pullback.statements.repeats import without_repeats
+from pullback.statements.symbols import Program, Statement
+from pullback.statements.tiles import without_zeros
+
+
+def rewritten(
+    program: Program, statements: list[Statement], kept: frozenset[int], *, told: frozenset[int], large: int
+) -> list[Statement]:
+    """Statements that make the values ``kept`` with the same bits. Those that make values that are ``told`` stay, since
+    NumPy's warnings of them are heard; results of ``large`` bytes have arrays of their own."""
+    live = without_copies(program, statements, kept, large)
+    live = without_zeros(program, without_repeats(program, live, kept, told), kept)
+    return in_chains(program, without_broadcasts(program, live, kept, large), kept)

@@ -1,0 +1,37 @@
+"""Which function of NumPy's computes a statement, and which computes it into an array that is given."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.statements.symbols import Statement
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "%": np.remainder, "//": np.floor_divide,
+    "&": np.bitwise_and, "|": np.bitwise_or, "<": np.less, "<=": np.less_equal, ">": np.greater,
+    ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal, "@": np.matmul,
+}  # fmt: skip
+_UNARY: dict[str, np.ufunc] = {"-": np.negative, "~": np.invert}
+
+
+def ufunc_of(statement: Statement) -> Any:
+    """The ufunc by which a statement can be computed into an array; None where there is none."""
+    if statement.kwargs or statement.writes:
+        return None
+    if isinstance(statement.function, np.ufunc):
+        return statement.function if statement.function.nout == 1 else None
+    if statement.symbol in _UNARY and len(statement.args) == 1:
+        return _UNARY[statement.symbol]
+    return _UFUNCS.get(statement.symbol)
+
+
+def elementwise_ufunc_of(statement: Statement) -> Any:
+    """The same where it computes element by element: neither a product of matrices nor the like, which may not be
+    computed over an operand, and whose bits depend on how operands lie in memory."""
+    ufunc = ufunc_of(statement)
+    return None if ufunc is None or ufunc.signature else ufunc
+
+
+def into_of(statement: Statement) -> Any:
+    """What computes a statement into an array that it is given last; None where nothing does."""
+    return ufunc_of(statement) or statement.computes_into

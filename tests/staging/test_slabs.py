@@ -1,0 +1,89 @@
+"""What many steps keep lies in one array: the same bits, no two parts in one place, and nobody else's memory."""
+
+import numpy as np
+import pytest
+from tests.staging.both_ways import loop_over, require_same, the_stage
+
+import pullback as pb
+from pullback.loops import straight_steps
+from pullback.staging import slabs
+from pullback.staging.placing import SLOT, Plan
+from pullback.staging.slabs import LINE, in_slab, n_in_slab
+from pullback.testing.comparing.bits import same_bits
+
+X = np.linspace(0.5, 1.5, 200)
+WIDE, NARROW = ((3, 50), np.dtype(float)), ((7,), np.dtype(np.float32))
+
+
+def test_parts_are_arrays_beside_one_another_in_whole_lines():
+    plan = Plan(fresh=[WIDE, NARROW, WIDE, WIDE], slots=[True, True, False, True])
+    other = object()
+    makers = in_slab(plan, [None, None, other, None], 5)
+    assert makers[2] is other
+    parts = [maker() for _ in range(5) for maker in (makers[0], makers[1], makers[3])]
+    for k, part in enumerate(parts):
+        part.fill(k)
+    assert all((part == k).all() for k, part in enumerate(parts))
+    assert {(part.shape, part.dtype, part.flags.c_contiguous) for part in parts} == {(*WIDE, True), (*NARROW, True)}
+    assert len({id(part.base) for part in parts}) == 1
+    starts = [part.__array_interface__["data"][0] for part in parts]
+    assert {(start - starts[0]) % LINE for start in starts} == {0}
+    assert parts[0].base.nbytes == 5 * (2 * 1216 + 64)
+    with pytest.raises(StopIteration):
+        makers[0]()
+
+
+def test_a_slab_is_worth_its_while_from_the_bytes_of_large_pages_on(monkeypatch):
+    plan = Plan(fresh=[WIDE, NARROW], slots=[True, False])
+    monkeypatch.setattr(slabs, "LEAST", 2000)
+    monkeypatch.setattr(slabs, "NBYTES", 12160)
+    assert [n_in_slab(plan, left) for left in (1, 2, 9, 100)] == [0, 2, 9, 10]
+    monkeypatch.setattr(slabs, "LEAST", 1216)  # an array of its own is as good
+    assert n_in_slab(plan, 100) == 0
+    assert n_in_slab(Plan(fresh=[WIDE], slots=[False]), 100) == 0
+
+
+def body(k, u, x):
+    """What is kept of a step: a sine, a product, and the state itself."""
+    return np.sin(u * x) * np.cos(u)
+
+
+@pytest.fixture
+def small_slabs(monkeypatch):
+    """Slabs of six steps; the list of those that were made."""
+    made = []
+
+    def counted(plan, makers, n_steps):
+        found = in_slab(plan, makers, n_steps)
+        made.append(n_steps)
+        return found
+
+    monkeypatch.setattr(slabs, "LEAST", 8000)
+    monkeypatch.setattr(slabs, "NBYTES", 6 * 3 * 1600)
+    monkeypatch.setattr(straight_steps, "in_slab", counted)
+    return made
+
+
+def test_the_bits_are_those_of_recorded_steps(small_slabs):
+    f = loop_over(body, n=60)
+    require_same(f, X, -X, policies=(pb.SaveAll(),))
+    assert len(small_slabs) > 3 and 6 in small_slabs
+    assert the_stage().record.plan.slots.count(True) == 3
+
+
+def test_what_is_handed_out_lies_in_no_slab(small_slabs):
+    def run(x):
+        last = pb.fori_loop(0, 60, lambda k, u: body(k, u, x), x)
+        return np.sum(last), last
+
+    with pb.using(staging="numpy"):
+        found = [pb.value_and_grad(run, has_aux=True)(X) for _ in range(3)]
+    assert small_slabs
+    (_, last), ct = found[-1]
+    assert last.base is None and ct.base is None
+    assert same_bits(found[0], found[-1])  # nothing was computed into what had left
+
+
+def test_slots_of_less_than_a_kilobyte_and_states_are_left_to_numpy():
+    pb.grad(loop_over(body, n=60))(X[: SLOT // 8 - 1])
+    assert not the_stage().record.plan.fresh
