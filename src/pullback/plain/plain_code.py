@@ -304,7 +304,7 @@ class PlainCode(Governor):
             policy = policy.between
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
-            if self.marked and calls is None and self.seen is None:
+            if self.marked and name != "the program" and calls is None and self.seen is None:
                 entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
