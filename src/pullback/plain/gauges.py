@@ -1,17 +1,12 @@
-"""What recorded steps have held so far, for a policy that decides while they run; and what is live, for a program that
-is cut by itself."""
+"""What recorded steps have held so far, for a policy that decides while they run."""
 
-from collections import deque
 from typing import Any
-from weakref import ref
 
 from attrs import define, field
 
-from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
+from pullback.memory.ledger import Ledger, value_items
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_here, site_text
-
-_WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
@@ -81,50 +76,3 @@ def gauge_of(policy: Any, name: str, ledger: Ledger, tape: Tape) -> Gauge | None
     )
     ledger.heard = True
     return gauge
-
-
-@define(eq=False)
-class Cutter:
-    """Where a program without marks is cut: where few bytes are live and enough was produced since the last cut to
-    be worth a snapshot."""
-
-    live_bytes: int = 0
-    produced: int = 0
-    recent: deque[int] = field(factory=lambda: deque(maxlen=8))
-    watched: dict[int, Any] = field(factory=dict)
-
-    def watch(self, handle: Any) -> None:
-        """Count a handle's bytes while it lives."""
-        nbytes = nbytes_of(handle._value) or 8
-        self.live_bytes += nbytes
-        self.produced += nbytes
-        key = id(handle)
-
-        def gone(_: Any) -> None:
-            self.live_bytes -= nbytes
-            self.watched.pop(key, None)
-
-        self.watched[key] = ref(handle, gone)
-
-    def wants_cut(self, records: int) -> bool:
-        """Whether to cut now, ``records`` after the last cut."""
-        self.recent.append(self.live_bytes)
-        if records < 2:
-            self.recent.clear()
-        if records < 4 or self.produced < 2 * self.live_bytes or self.live_bytes > 1.1 * min(self.recent):
-            return False
-        self.produced = 0
-        return True
-
-
-def note_constants(governor: Any) -> None:
-    """Warn, when the trace ends, of plain arrays that steps read and that take more than the snapshots."""
-    constants = sum(constant.nbytes for constant in governor.constants.values())
-    snapshots = governor.ledger.now.get("snapshot", 0)
-    if constants > max(snapshots, _WARN_BYTES):
-        message = (
-            f"{governor.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
-            f"({mib(snapshots)}); the last was read at {site_text(governor.constant_site)}. Use pullback.fori_loop or "
-            "scan for the loop: they compute such arrays again and hold none"
-        )
-        governor.noted.append(message)

@@ -4,12 +4,14 @@ number of bytes is over all."""
 
 from typing import Any
 
+from pullback.exact.foreseen import WatchedRecords
 from pullback.machine.actions import MEMORY, EndForward, Save
 from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward
 from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
+from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
 from pullback.words.errors import BudgetError
 
@@ -122,3 +124,8 @@ def _least(chain: Any) -> int:
     make_room(ledger, chain.policy.room, records, needed)
     least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
     return least
+
+
+def left_alone(tape: Tape) -> bool:
+    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
+    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

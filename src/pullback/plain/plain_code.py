@@ -11,26 +11,29 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.exact.foreseen import Seen, WatchedRecords, seen
+from pullback.exact.foreseen import Seen, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
-from pullback.memory.ledger import Ledger, nbytes_of, value_items
+from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.gauges import Cutter, gauge_of, note_constants
+from pullback.plain.cutter import Cutter
+from pullback.plain.gauges import gauge_of
 from pullback.plain.other_ends import end_stretch, require_floor
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.results import COMPONENT
-from pullback.recording.tape import RECORDING, REPLAYABLE, Governor, Ident, Tape
+from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
-from pullback.words.call_sites import warn_user
+from pullback.words.call_sites import site_text, warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
+
+_WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
@@ -269,17 +272,9 @@ class PlainCode(Governor):
                 self._release_constants()
 
     def begin(
-        self,
-        n: int | None,
-        policy: Any,
-        verify: Any = None,
-        staging: Any = None,
-        threads: Any = None,
-        *,
-        calls: Calls | None = None,
-        name: str = "steps",
-        ledger: Any = None,
-    ) -> Any:
+        self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, threads: Any = None, *,
+        calls: Calls | None = None, name: str = "steps", ledger: Any = None,
+    ) -> Any:  # fmt: skip
         """A chain of steps begins at the next record; ``calls`` of a function where it is one of these, ``name`` for
         the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
@@ -304,7 +299,7 @@ class PlainCode(Governor):
             policy = policy.between
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
-            if self.marked and name != "the program" and calls is None and self.seen is None:
+            if self.marked and calls is None and self.seen is None and name != "the program":
                 entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
@@ -330,7 +325,7 @@ class PlainCode(Governor):
                 self.active.gauge.ended()
             replays, self.active, self.unmarked, self.following = self.active.replays, None, None, None
             if replays:
-                note_constants(self)
+                self._note_constants()
 
     def finish(self) -> None:
         """The trace has ended."""
@@ -386,7 +381,13 @@ class PlainCode(Governor):
             self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
 
-
-def left_alone(tape: Tape) -> bool:
-    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
-    return type(tape.records) is WatchedRecords and tape.mode == RECORDING
+    def _note_constants(self) -> None:
+        constants = sum(constant.nbytes for constant in self.constants.values())
+        snapshots = self.ledger.now.get("snapshot", 0)
+        if constants > max(snapshots, _WARN_BYTES):
+            message = (
+                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
+                f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
+                "scan for the loop: they compute such arrays again and hold none"
+            )
+            self.noted.append(message)

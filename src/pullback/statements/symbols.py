@@ -78,13 +78,13 @@ def mapped(tree: Any, function: Callable[[Any], Any]) -> Any:
     return function(tree)
 
 
-FELT = 1 << 16
-"""Bytes of an array from which its sample need not be felt in memory."""
-
-
 def renamed(source: dict[int, int], leaf: Any) -> Any:
     """A leaf of such a structure that refers to another value, where ``source`` names one."""
     return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
+
+
+FELT = 1 << 16
+"""Bytes of an array from which its sample need not be felt in memory."""
 
 
 @define(eq=False)

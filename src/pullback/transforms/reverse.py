@@ -230,8 +230,7 @@ def traced_under(
     before = None if session is None else session.n_loops
     governor = None
     if not saves_all or TRAPPED.get():
-        marked = saves_all or session is not None
-        governor = PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=marked)
+        governor = PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=saves_all or session is not None)
     try:
         with using(progress=progress) if progress is not None else NOTHING:
             traced = run_traced(

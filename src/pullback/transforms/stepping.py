@@ -20,8 +20,8 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain.other_ends import require_held
-from pullback.plain.plain_code import PlainCode, left_alone
+from pullback.plain.other_ends import left_alone, require_held
+from pullback.plain.plain_code import PlainCode
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
