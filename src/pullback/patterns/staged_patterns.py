@@ -151,6 +151,12 @@ class StagedPatterns:
         """The arrays that a stage works in."""
         return work_of(self.works, stage, self.threads)
 
+    def rest(self) -> None:
+        """A reverse pass is over, and another may come: until then nothing is held for it."""
+        self.works.clear()
+        self.alikes.clear()
+        self.lesson = self.learning = None
+
     # Forward.
     def advance(self, step: int, stop: int, env: dict[int, Any]) -> int:
         """The step that is reached, ``stop`` at most, by steps that functions have carried out: ``env`` then has what

@@ -36,3 +36,5 @@ def run_back(chain: Any) -> None:
     with quiet():
         run_reverse(chain.schedule, chain.machine, alike)
     alike.end()
+    if chain.repeatable:
+        chain.staged.rest()

@@ -301,7 +301,7 @@ class PlainCode(Governor):
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
             if self.marked and calls is None and self.seen is None and name != "the program":
-                entries = self.following = FollowedEntries(records=self.tape.records, reads=snapshots)
+                entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
                 staging=staging_in_force(staging), threads=threads_in_force(threads), works=self.works, gauge=gauge,

@@ -5,14 +5,14 @@ What is compared is what :meth:`Entry.says` compares. Where a record says someth
 is not followed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from attrs import define, field
 
 from pullback.recording.handles import Handle
-from pullback.recording.tape import Ident
+from pullback.recording.tape import Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_entries import AROUND, FAR, Entry, Operand, Pattern, StepEntries
 from pullback.rules.forms import Form
@@ -55,17 +55,12 @@ NOTHING: Final = (None,)
 class FollowedEntries(StepEntries):
     """The entries of steps of which many do what the last two did."""
 
-    records: list[Any] = field(factory=list, kw_only=True)
-    """All of the trace."""
+    tape: Tape = field(kw_only=True)
     reads: Reads = field(kw_only=True)
     told: Sequence[Told | None] = NOTHING
     """What the records of the step under way are compared with; None behind the last. Then nothing is ``open``."""
     at: int = 0
     """How many of them have come."""
-    saved_from: int = -1
-    """The cut of the newest snapshot that is being filled."""
-    taken: Mapping[int, Any] = field(factory=dict)
-    """What that one has."""
     differ: list[tuple[int, Any]] = field(factory=list)
     """The plain operands that are not those of the pattern: place and value."""
     tables: dict[Pattern, tuple[Sequence[Told | None], int] | None] = field(factory=dict)
@@ -83,8 +78,6 @@ class FollowedEntries(StepEntries):
         if found is None or self.start + found[1] < self.near:
             return
         self.told, self.at, self.differ = found[0], 0, []
-        newest = self.reads.newest
-        self.saved_from, self.taken = (-1, {}) if newest is None else (newest.cut, newest.values)
 
     def meets(self, record: tuple[Any, ...], operands: Any, values: Any, params: Any, governor: Any) -> bool:
         """Whether a record is the one that is expected. Else nothing has been done."""
@@ -95,7 +88,7 @@ class FollowedEntries(StepEntries):
         start = self.start
         if (
             record[0] != opcode
-            or len(self.records) != start + self.at
+            or len(self.tape.records) != start + self.at
             or (record[-1] != site if site is not None else not entry.says_the_rest(record))
             or (params and not (entry.rest_holds_params or same_content(entry.params, params)))
         ):
@@ -118,10 +111,12 @@ class FollowedEntries(StepEntries):
                     value = governor.constant(value, record[-1])
                 if value is not wanted and not same_content(wanted, value):
                     self.differ.append((place, value))
-        for place, _, _, k in before:
-            ident = record[place]
-            if k >= 0 and ident < self.saved_from and ident not in self.taken:
-                self.reads.read(ident, values[k], None if type(operands[k]) is Ident else operands[k])
+        newest = self.reads.newest if before else None
+        if newest is not None:
+            for place, _, _, k in before:
+                ident = record[place]
+                if k >= 0 and ident < newest.cut and ident not in newest.values:
+                    self.reads.read(ident, values[k], None if type(operands[k]) is Ident else operands[k])
         self.at += 1
         return True
 

@@ -54,7 +54,7 @@ def steps(
     depends on more than its operands makes them differ (:class:`ReplayError`).
 
     ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that do the same are executed again,
-    with the same bits: by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 2 MiB),
+    with the same bits: by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 64 MiB),
     from the second such step on (``"numpy"``), or one primitive after the other (``"off"``).
     ``threads`` (default: that of :func:`using`, else 1) says among how many threads these divide large arrays.
     ``progress=True`` (default: that of :func:`using`) shows how far the steps are, forward and back.
