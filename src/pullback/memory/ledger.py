@@ -7,7 +7,7 @@ summed from its records when somebody asks, never per operation.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from attrs import define, field, frozen
@@ -169,25 +169,8 @@ class Ledger:
         )
 
 
-L = TypeVar("L", bound=Ledger)
 LEDGERS: Final[ContextVar[Callable[..., Ledger]]] = ContextVar("pullback_ledgers", default=Ledger)
 """What makes the ledger of a ``vjp``: another one where a timeline is kept (``memory.timeline``)."""
-
-
-@contextmanager
-def booking_in(ledger: L) -> Iterator[L]:
-    """Within the block one ``vjp`` books what it holds in this ledger; a gradient within its function has its own."""
-
-    def the_one(*, heard: bool) -> Ledger:
-        LEDGERS.set(Ledger)
-        ledger.heard = heard
-        return ledger
-
-    token = LEDGERS.set(the_one)
-    try:
-        yield ledger
-    finally:
-        LEDGERS.reset(token)
 
 
 @frozen

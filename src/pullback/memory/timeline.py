@@ -8,19 +8,20 @@ recorded.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from itertools import accumulate
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import define, field, frozen
 
-from pullback.memory.ledger import REASONS, Item, Ledger, booking_in, mib, tape_holdings
+from pullback.memory.ledger import LEDGERS, REASONS, Item, Ledger, mib, tape_holdings
 from pullback.recording.handles import Handle
 from pullback.words.structures import flatten
 
 FORWARD, RECOMPUTE, REVERSE = "forward", "recompute", "reverse"
+L = TypeVar("L", bound=Ledger)
 MOST: Final = 4000
 """Events that are kept: of more, every other one goes, the larger of two stays."""
 BETWEEN: Final = 200
@@ -189,6 +190,22 @@ def _with_plain(events: list[Event], plain: list[tuple[int, str, int]]) -> Itera
 
 def _added(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
     return {reason: some.get(reason, 0) + more.get(reason, 0) for reason in {**some, **more}}
+
+
+@contextmanager
+def booking_in(ledger: L) -> Iterator[L]:
+    """Within the block one ``vjp`` books what it holds in this ledger; a gradient within its function has its own."""
+
+    def the_one(*, heard: bool) -> Ledger:
+        LEDGERS.set(Ledger)
+        ledger.heard = heard
+        return ledger
+
+    token = LEDGERS.set(the_one)
+    try:
+        yield ledger
+    finally:
+        LEDGERS.reset(token)
 
 
 def timed() -> AbstractContextManager[TimedLedger]:

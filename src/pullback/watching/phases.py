@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pullback.memory.ledger import Item, Ledger, booking_in
+from pullback.memory.ledger import Item, Ledger
+from pullback.memory.timeline import booking_in
 
 FORWARD: Final = "forward"
 RECOMPUTE: Final = "recompute"
