@@ -33,6 +33,7 @@ from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import traced_under
+from pullback.transforms.stepping import without_checkpoints
 from pullback.words.call_sites import public, site_line
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths
@@ -49,14 +50,16 @@ def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph
     It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
     save-all. A loop function is one node with its number of steps. With ``cotangents`` it is reversed, too, from a
     cotangent of ones, and the graph has the norm of each value's cotangent: which values influence the output, and by
-    how much. Raises what ``f`` raises; ``PullbackError`` for cotangents within a ``checkpoint``.
+    how much; for this a program with a ``checkpoint`` runs once more, without it. Raises what ``f`` raises.
     """
     with traced_once(f, args) as (traced, _):
         graph = graph_of(traced, f)
         if not cotangents:
             return graph
-        outs = [handle for _, handle in _outputs(traced) if handle is not None]
-        return evolve(graph, adjoints=adjoint_norms(traced, outs))
+        if traced.governor is None:
+            return evolve(graph, adjoints=adjoint_norms(traced))
+    with without_checkpoints(), traced_once(f, args) as (traced, _):
+        return evolve(graph, adjoints=adjoint_norms(traced))
 
 
 @contextmanager
@@ -119,9 +122,6 @@ def _outputs(traced: Traced) -> list[tuple[str, Any]]:
         for leaf in flatten(traced.out)[0]
     ]
     return list(zip(paths(traced.out), active, strict=True))
-
-
-# ---------------------------------------------------------------------------------------------------------------- specs
 
 
 class SpecSolver:
@@ -245,9 +245,6 @@ def _learn_from_loop(run: LoopRecord, solver: SpecSolver) -> Sequence[Any]:
     for i, spec in (run.chain.steps.captured_specs or {}).items():
         solver.learn(i, spec)
     return run.left_specs
-
-
-# ---------------------------------------------------------------------------------------------------------------- nodes
 
 
 class Slots:

@@ -2,6 +2,8 @@
 ``stop_gradient``."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import index
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -213,6 +215,7 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
         tape = innermost()
         if (
             tape is None
+            or _PLAINLY.get()
             or tape.mode not in (RECORDING, REPLAYABLE)
             or tape.captures is not None
             or recorded(tape.outer)
@@ -244,6 +247,20 @@ def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
         return out
 
     return public(checkpointed, like=f)
+
+
+_PLAINLY: ContextVar[bool] = ContextVar("pullback_plainly", default=False)
+"""Whether checkpointed functions are only called."""
+
+
+@contextmanager
+def without_checkpoints() -> Iterator[None]:
+    """Within the block what :func:`checkpoint` has made only calls its function: everything is held."""
+    token = _PLAINLY.set(True)
+    try:
+        yield
+    finally:
+        _PLAINLY.reset(token)
 
 
 _CALLS: WeakKeyDictionary[Any, Calls] = WeakKeyDictionary()
