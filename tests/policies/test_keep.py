@@ -142,6 +142,17 @@ def test_what_nobody_needs_is_not_kept():
     assert "nothing is saved" in str(told[1].message)
 
 
+def test_a_warning_names_what_made_values_that_are_read():
+    def f(x):
+        for _ in pb.steps(9):
+            x = x + 0.01 * np.sin(x)  # what sin makes is read by no pullback
+        return np.sum(x * x)
+
+    with pytest.warns(pb.PolicyWarning, match="fits 'sin'") as told:
+        pb.grad(f, policy=pb.Keep("sin"))(X)
+    assert "values made by none, and saved as" in str(told[0].message)
+
+
 def test_a_rule_that_fits_nothing_says_so_once():
     with pytest.warns(pb.PolicyWarning) as told:
         pb.grad(net, policy=pb.Keep(np.matmul, "potentail", {"exp.x": "recompute"}))(X)

@@ -168,7 +168,6 @@ class KeptChain:
             nbytes = getattr(buffer, "nbytes", 0)
             shape, dtype, site = np.shape(plain), getattr(plain, "dtype", None), entry.skeleton[-1] if entry else -1
             found = self.values[root] = Value(name, shape=shape, dtype=dtype, nbytes=nbytes, site=site)
-            self.decisions.makers |= {name} - {""}
         return found
 
     def _root(self, ident: int) -> int:
@@ -211,11 +210,12 @@ class KeptChain:
 
     def returned(self, name: str, handle: Any) -> None:
         """A function of several primitives has returned a value."""
-        self.decisions.makers.add(name)
         if handle._id >= self.entries.start:
             value = resolve(handle)._value
             known = self._known(handle._id, value)
             known.functions += (name,)
+            if known.saved_as:
+                self.decisions.makers.add(name)
             self._again(known, handle._id, value, handle)
 
     def _saved(self, ident: int, value: Any, told: str) -> None:
@@ -227,6 +227,7 @@ class KeptChain:
         if ident < self.entries.start:
             return
         known = self._known(ident, value)
+        self.decisions.makers |= {known.made_by, *known.functions} - {""}
         if told not in known.saved_as:
             known.saved_as += (told,)
             self._again(known, ident, value, None)
