@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))
 ERROR_PAGES = ROOT / "docs" / "errors"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def blocks(text, language):
@@ -59,14 +60,20 @@ def test_the_blocks_run(document, tmp_path, monkeypatch):
     threads.end()
 
 
+def anchors(page):
+    """How the headings of a page are named in links."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text("utf-8")))
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_the_links_lead_somewhere(document):
-    text = FENCE.sub("", (ROOT / document).read_text("utf-8"))
-    lost = [
-        target
-        for target in LINK.findall(text)
-        if "://" not in target and not (ROOT / document).parent.joinpath(target).exists()
-    ]
+    page = ROOT / document
+    lost = []
+    for target, anchor in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        there = page.parent / target if target else page
+        if "://" not in target and not (there.exists() and (not anchor or anchor in anchors(there))):
+            lost.append((target, anchor))
     assert not lost
 
 
