@@ -57,9 +57,9 @@ def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph
         if not cotangents:
             return graph
         if traced.governor is None:
-            return evolve(graph, adjoints=adjoint_norms(traced))
+            return evolve(graph, adjoints=adjoint_norms(traced, (handle for _, handle in _outputs(traced))))
     with without_checkpoints(), traced_once(f, args) as (traced, _):
-        return evolve(graph, adjoints=adjoint_norms(traced))
+        return evolve(graph, adjoints=adjoint_norms(traced, (handle for _, handle in _outputs(traced))))
 
 
 @contextmanager

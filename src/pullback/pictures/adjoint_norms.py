@@ -1,24 +1,23 @@
 """How large the cotangent of every value of a tape is: what influences the output, and by how much."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from pullback.memory.sweep import seeded, sweep
-from pullback.recording.handles import Handle
 from pullback.words.structures import flatten
 
 
-def adjoint_norms(traced: Any) -> tuple[float | None, ...]:
+def adjoint_norms(traced: Any, outputs: Iterable[Any]) -> tuple[float | None, ...]:
     """For each record the 2-norm of its cotangent, where every element of the outputs has the cotangent 1; None for a
-    value that no output depends on.
+    value that no output depends on. An output is a handle, or None where it is none of the trace.
 
     The sweep stops at each record, when its cotangent is complete; all records hold what they read. Raises
     ``ShapesOnlyError`` without values.
     """
     tape = traced.tape
-    leaves = [leaf for leaf in flatten(traced.out)[0] if isinstance(leaf, Handle)]
-    outs = [leaf for leaf in leaves if leaf._tape is tape and leaf._id is not None]
+    outs = [out for out in outputs if out is not None]
     for out in outs:
         if hasattr(out._value, "__pullback_hollow__"):
             out._value.item()  # without values there are no norms: it refuses
