@@ -21,6 +21,8 @@ PLUGINS = {
     "numba": ("pullback.backends", "numba"),
 }
 """The group and the name of each plugin's entry point."""
+BRIDGES = {"jax": "JAX", "torch": "PyTorch"}
+"""Plugins without one, which their hosts' programs import; the hosts are not installed by them."""
 
 # What `import pullback` may load: the four dependencies, what optree needs, and the name under which Cython keeps
 # numpy.random's state.
@@ -101,8 +103,18 @@ def test_a_plugin_is_found_through_its_entry_point(plugin: str) -> None:
 
 def test_every_plugin_of_the_repository_is_tested_here() -> None:
     assert sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")) == [
-        f"pullback-{plugin}" for plugin in PLUGINS
+        f"pullback-{plugin}" for plugin in sorted({*PLUGINS, *BRIDGES})
     ]
+
+
+@pytest.mark.parametrize(("host", "called"), BRIDGES.items())
+def test_a_bridge_says_which_host_is_missing(host: str, called: str) -> None:
+    project = tomllib.loads((ROOT / "plugins" / f"pullback-{host}" / "pyproject.toml").read_text("utf-8"))["project"]
+    assert version(f"pullback-{host}") == project["version"]
+    assert (ROOT / "plugins" / f"pullback-{host}" / "src" / f"pullback_{host}" / "py.typed").is_file()
+    code = f"import sys; sys.modules[{host!r}] = None; import pullback_{host}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"programs of {called}, which is not installed: python -m pip install {host}" in done.stderr
 
 
 def test_plugins_are_not_imported_before_one_is_needed() -> None:
