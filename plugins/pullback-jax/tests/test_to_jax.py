@@ -1,6 +1,9 @@
 """A NumPy function in JAX's programs: the gradients are JAX's own for the same program, under JAX's transforms."""
 
+import re
+import runpy
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,3 +160,9 @@ def test_large_arrays_pass():
 def test_forward_mode_is_refused_by_jax():
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(to_jax(lambda x: x * x), (jnp.ones(2),), (jnp.ones(2),))
+
+
+def test_the_example_of_the_readme_runs(tmp_path):
+    text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (tmp_path / "example.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1), "utf-8")
+    runpy.run_path(str(tmp_path / "example.py"))

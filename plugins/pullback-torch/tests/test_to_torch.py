@@ -1,8 +1,11 @@
 """A NumPy function in torch's graph: the gradients are torch's own for the same program, and what torch promises of a
 graph's nodes holds."""
 
+import re
+import runpy
 import weakref
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,3 +211,9 @@ def test_errors_of_the_program_name_its_line():
 
     with pytest.raises(pb.ConversionError, match=r"test_to_torch\.py"):
         to_torch(wrong)(double(3))
+
+
+def test_the_example_of_the_readme_runs(tmp_path):
+    text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (tmp_path / "example.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1), "utf-8")
+    runpy.run_path(str(tmp_path / "example.py"))
