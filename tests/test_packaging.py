@@ -72,7 +72,8 @@ def test_dependencies_are_the_three() -> None:
 
 def test_extras_are_installed_as_declared() -> None:
     declared = set(PROJECT["optional-dependencies"])
-    assert declared == {"cli", "plot", "fsspec", "blosc2", "zfp", "demo", "test", "bench", "dev"}
+    own = {"cli", "plot", "fsspec", "blosc2", "zfp", "demo", "test", "bench", "dev", "all"}
+    assert declared == own | set(PLUGINS)
     assert set(distribution("pullback").metadata.get_all("Provides-Extra")) == declared
 
 

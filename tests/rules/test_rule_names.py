@@ -86,3 +86,20 @@ def test_a_residual_that_the_forward_has_not_returned_is_named(again):
 
     with pytest.raises(pb.RuleError, match="did not return the residual 'lu'"):
         pb.grad(lambda x: np.sum(broken(x)), policy=again)(X)
+
+
+def test_several_outputs_are_a_named_tuple_wherever_they_are_computed():
+    parts = pb.primitive(lambda x: (x * 2.0, x * x), name="parts of", outputs=("class", "square"))
+    parts.vjp("x", fn=lambda ct, x: sum(c * d for c, d in zip(ct, (2.0, 2 * x), strict=True) if c is not None))
+    x = np.array([1.0, 2.0])
+    assert type(parts(x))._fields == ("_0", "square")  # a keyword cannot be read as an attribute
+
+    def body(k, x):
+        return 0.1 * parts(x).square + x
+
+    for staging in ("auto", "off"):
+        for policy in (None, pb.Binomial(2)):
+            got = pb.grad(lambda x, s=staging: np.sum(pb.fori_loop(0, 6, body, x, staging=s)), policy=policy)(x)
+            same = pb.grad(lambda x: np.sum(pb.fori_loop(0, 6, lambda k, x: 0.1 * (x * x) + x, x)))(x)
+            np.testing.assert_allclose(got, same, rtol=1e-14)
+    assert pb.jvp(lambda x: parts(x).square, (x,), (x,))[1].tolist() == [2.0, 8.0]

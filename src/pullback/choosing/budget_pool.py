@@ -18,15 +18,15 @@ UNLOOKED: Final = 16
 """Plain code may make this part of a pool before it takes a share."""
 
 
-def _as_max_bytes(value: Any) -> int:
+def _as_max_bytes(value: float | str) -> int:
     return as_bytes(value, "max_bytes")
 
 
-def _as_most(value: Any) -> int | None:
+def _as_most(value: float | str | None) -> int | None:
     return None if value is None else as_bytes(value, "max_bytes")
 
 
-def _as_timeout(value: Any) -> float | None:
+def _as_timeout(value: float | None) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
         return value
     raise PolicyError(f"timeout={value!r} is no number of seconds; pass one, at least 0, or None to wait for ever")

@@ -27,7 +27,7 @@ from pullback.inspect.profile_table import Profile, Row
 from pullback.inspect.saved_values import saved
 from pullback.inspect.seconds import Forecaster, phases_of, timeline_of
 from pullback.memory.in_force import policy_in_force
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
 from pullback.policies.keep import KEEP, RECOMPUTE, Keep
@@ -50,7 +50,7 @@ def profile() -> Watch: ...
 def profile(
     f: Callable[..., Any],
     *args: Any,
-    policies: MemoryPolicy | str | Sequence[MemoryPolicy | str] | None = None,
+    policies: PolicyOrAuto | Sequence[PolicyOrAuto] = None,
     budget: int | str | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,
@@ -66,7 +66,7 @@ def profile(
 def profile(
     f: Callable[..., Any] | None = None,
     *args: Any,
-    policies: MemoryPolicy | str | Sequence[MemoryPolicy | str] | None = None,
+    policies: PolicyOrAuto | Sequence[PolicyOrAuto] = None,
     budget: int | str | None = None,
     argnums: int | Sequence[int] = 0,
     repeat: int = 3,

@@ -13,7 +13,7 @@ from pullback.inspect.tables import Column, Table
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import mib
 from pullback.memory.timeline import Timeline
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.base import PolicyOrAuto
 from pullback.words.errors import CheckError, PolicyError
 
 
@@ -108,7 +108,7 @@ class Profile:
             elif row.without_line:
                 yield f"What {row.without_line} makes is needed at once: computing it again leaves no less at the peak."
 
-    def assert_peak(self, budget: int | str, policy: MemoryPolicy | str | None = None) -> None:
+    def assert_peak(self, budget: int | str, policy: PolicyOrAuto = None) -> None:
         """Nothing, if no row (none of ``policy``) held more than so many bytes (``"200 MB"``) at the peak; else raises
         :class:`CheckError`, an ``AssertionError``, with what held them. For a test of a program of yours.
 

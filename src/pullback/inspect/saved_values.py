@@ -20,6 +20,7 @@ from pullback.inspect.saved_table import Choice, Row, Saved
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.plain.plain_snapshots import PlainSnapshots
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.handles import plain_value
@@ -39,7 +40,7 @@ AGAIN = ("steps run again",)
 
 
 @public
-def saved(f: Callable[..., Any], *args: Any, policy: Any = None) -> Saved:
+def saved(f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = None) -> Saved:
     """The :class:`~pullback.inspect.saved_table.Saved` table of what ``vjp(f, *args)`` holds under a policy (default:
     the one in force) until it is pulled back.
 

@@ -36,6 +36,7 @@ from pullback.memory.in_force import (
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
@@ -56,7 +57,7 @@ def fori_loop(
     body: Callable[[Any, Any], Any],
     init: Any,
     *,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
@@ -97,7 +98,7 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     *,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
@@ -136,7 +137,7 @@ def while_loop(
     body: Callable[[Any], Any],
     init: Any,
     *,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     verify: Any = None,
     staging: Any = None,
     threads: Any = None,
@@ -364,9 +365,8 @@ class _Loop:
             frozen = (*self.made.handles, *self.bound_handles)
             # Those of others stay as they are, and what depends on no input: nobody gives it a value again.
             closure = [handle for handle in frozen if handle._tape is tape and active_id(handle, tape) is not None]
-            again = rerun_of(
-                record, partial(self._record, tape=tape), leaves, xs, closure, digests(results), self.verify
-            )
+            run = partial(self._record, tape=tape)
+            again = rerun_of(record, run, leaves, xs, closure, digests(results), self.verify)
             tape.governor.before_record(entry, [*handles, *map(Ident, record.known)], values, {}, again)
         ident = len(tape.records)
         tape.records.append(entry)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.words.errors import PolicyError
@@ -34,7 +34,7 @@ STAGINGS: Final = ("auto", "off", "numpy")
 
 
 def using(
-    policy: MemoryPolicy | str | None = None,
+    policy: PolicyOrAuto = None,
     *,
     verify: str | None = None,
     staging: str | None = None,
@@ -130,7 +130,7 @@ def progress_in_force(progress: Any = None) -> bool:
     return bool(progress)
 
 
-def policy_in_force(policy: Any = None) -> MemoryPolicy:
+def policy_in_force(policy: PolicyOrAuto = None) -> MemoryPolicy:
     """``policy`` itself, or for None the one of ``using``, else :class:`SaveAll`; raises :class:`PolicyError` for
     anything else."""
     if policy is not None:

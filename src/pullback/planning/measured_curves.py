@@ -11,7 +11,7 @@ from pullback.inspect.seconds import Forecaster
 from pullback.memory.in_force import policy_in_force
 from pullback.planning.breakpoints import breakpoints
 from pullback.planning.curves import Pareto, Point
-from pullback.policies.base import MemoryPolicy
+from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
@@ -36,7 +36,7 @@ def pareto(
     f: Callable[..., Any],
     *args: Any,
     budgets: str | Sequence[int | str] = "auto",
-    policies: Sequence[MemoryPolicy | str] | None = None,
+    policies: Sequence[PolicyOrAuto] | None = None,
     argnums: int | tuple[int, ...] = 0,
     repeat: int = 1,
     progress: Tell | bool | None = None,

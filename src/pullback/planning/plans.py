@@ -12,6 +12,7 @@ from pullback.planning.advice import advise, seconds_of
 from pullback.planning.advices import Advice
 from pullback.planning.runs import SHORT, save_all_within
 from pullback.planning.shapes import advice_of_shapes, plan_of_shapes
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
@@ -20,7 +21,7 @@ from pullback.words.errors import PolicyError
 
 @public
 def plan(
-    f: Callable[..., Any], *args: Any, policy: Any = None, budget: Any = None, directory: Any = None
+    f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = None, budget: Any = None, directory: Any = None
 ) -> Plan | Advice:
     """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force): bytes by reason and forward
     steps, equal to what the report says afterwards, and seconds, good to a factor of two on a machine that does

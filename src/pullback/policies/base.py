@@ -1,7 +1,7 @@
 """What a policy is: a frozen value that gives a schedule for a loop of n steps."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from attrs import NOTHING, define, fields
 
@@ -169,3 +169,7 @@ class MemoryPolicy:
             if part.default is NOTHING or value != part.default:
                 shown.append(f"{part.name}={value!r}" if part.kw_only else repr(value))
         return f"{cls.__name__}({', '.join(shown)})"
+
+
+PolicyOrAuto: TypeAlias = MemoryPolicy | Literal["auto"] | None
+"""What ``policy=`` takes: None is the policy of ``using``, else save-all."""

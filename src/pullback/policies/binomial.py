@@ -15,13 +15,13 @@ from pullback.words.errors import PolicyError
 _ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino, "wmi-beside": wang_moin_iaccarino_beside}
 
 
-def _as_snapshots(value: object) -> int:
+def _as_snapshots(value: int) -> int:
     return whole_number(
         value, "snapshots", 1, "Pass the number of snapshots to hold at once, at least 1: x_0 takes one"
     )
 
 
-def _as_rule(value: object) -> str:
+def _as_rule(value: str) -> str:
     if not isinstance(value, str) or value not in _ONLINE:
         raise PolicyError(
             f"online must be one of {', '.join(map(repr, _ONLINE))}, got {value!r}. 'greedy' recomputes least."

@@ -19,7 +19,7 @@ LITTLE: Final = 32
 """The share of the bytes that what only makes a loop faster may take."""
 
 
-def _as_max_bytes(value: object) -> int:
+def _as_max_bytes(value: float | str) -> int:
     return as_bytes(value, "max_bytes")
 
 

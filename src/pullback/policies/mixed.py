@@ -18,7 +18,7 @@ Choice: TypeAlias = Callable[[int, int], int]
 """(steps left, units of room free) -> ``TAPE``, or how far to advance from a state that is kept."""
 
 
-def _as_snapshots(value: object) -> int:
+def _as_snapshots(value: int) -> int:
     return whole_number(
         value, "snapshots", 1, "Pass the number of slots to fill, at least 1: each holds a state or a tape"
     )

@@ -15,11 +15,11 @@ from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
 
 
-def _as_period(value: object) -> int:
+def _as_period(value: int) -> int:
     return whole_number(value, "period", 1, "Pass the number of steps from one snapshot to the next, at least 1")
 
 
-def _as_snapshots(value: object) -> int | None:
+def _as_snapshots(value: int | None) -> int | None:
     if value is None:
         return None
     return whole_number(

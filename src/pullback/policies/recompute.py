@@ -28,7 +28,7 @@ from pullback.words.errors import PolicyError
 _REMEDY = 'Pass the number of segments, at least 1, or "sqrt"'
 
 
-def _as_segments(value: object) -> int | str:
+def _as_segments(value: int | str) -> int | str:
     if isinstance(value, str):
         if value != "sqrt":
             raise PolicyError(f"segments must be a whole number or 'sqrt', got {value!r}. {_REMEDY}.")

@@ -19,11 +19,11 @@ LATE_ROWS = 2_000
 """Of the tables where the length is told late."""
 
 
-def _as_ram(value: object) -> int:
+def _as_ram(value: int) -> int:
     return whole_number(value, "ram_snapshots", 0, "Pass how many snapshots the memory may hold at once")
 
 
-def _as_disk(value: object) -> int | None:
+def _as_disk(value: int | None) -> int | None:
     if value is None:
         return None
     return whole_number(
@@ -44,15 +44,15 @@ def _as_cost(value: Any, name: str) -> float:
     return cost
 
 
-def _as_write_cost(value: object) -> float:
+def _as_write_cost(value: float) -> float:
     return _as_cost(value, "write_cost")
 
 
-def _as_read_cost(value: object) -> float:
+def _as_read_cost(value: float) -> float:
     return _as_cost(value, "read_cost")
 
 
-def _as_directory(value: Any) -> str | None:
+def _as_directory(value: str | os.PathLike[str] | None) -> str | None:
     if value is None:
         return None
     try:

@@ -46,9 +46,9 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     or a plain value."""
     if type(out) in (float, complex, tape.kinds.weak):
         return make(tape.kinds.weak, out, None, tape)  # a trace around this one asks it for shape and dtype
-    if type(out) is tuple and prim.outputs:
+    if isinstance(out, tuple) and prim.outputs:
         buffers = (isinstance(part, np.ndarray) and part.dtype.kind in INEXACT for part in out)
-        return tuple(
+        return getattr(type(out), "_make", tuple)(
             make(tape.kinds.buffer, part, None, tape) if is_buffer else part
             for part, is_buffer in zip(out, buffers, strict=True)
         )

@@ -1,23 +1,93 @@
 """``pullback.primitive``: how whoever stands outside the library declares a primitive."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack, overload
 
 from pullback.rules import declaration
+from pullback.rules.declaration import Primitive
+from pullback.words.errors import DeclarationError
 
 
-def primitive(forward: Callable[..., Any] | None = None, **options: Any) -> Any:
+class Options(TypedDict, total=False):
+    """What :func:`primitive` takes by name."""
+
+    name: str
+    """What messages and tables call it; else the name of the forward."""
+    operands: Sequence[str]
+    """Where the signature cannot be read: the positional arrays."""
+    family: str
+    """Where the signature cannot be read: the name of any number of further arrays."""
+    params: Sequence[str]
+    """Where the signature cannot be read: the static parameters."""
+    residuals: Sequence[str]
+    """What the forward computes for its rules: it then returns ``(out, {"lu": lu})``."""
+    outputs: Sequence[str]
+    """The parts of a forward that returns a tuple; the result is a named tuple of them."""
+    nondiff: Sequence[str]
+    """Operands without derivative, such as an index."""
+    serves: Sequence[Callable[..., Any]]
+    """The NumPy functions that mean this primitive."""
+    view: bool
+    """The output may share memory with an operand."""
+    linear: Sequence[str]
+    """The operands in which it is linear together, the others held fixed."""
+    bilinear: Sequence[str]
+    """The operands in each of which it is linear, all others held fixed."""
+    elementwise: bool
+    """An element of the output depends on the elements at its own place alone."""
+    reach: str
+    """On which elements of the operands an element of the output depends, for sparse Jacobians: see the class."""
+    opaque: Mapping[str, Callable[[Any], int]]
+    """How many bytes residuals, operands or an ``out`` hold that are no arrays."""
+    masks: bool
+    """Its rules send exact zeros to what was not taken, as those of ``where`` do."""
+    ordered: bool
+    """Its calls have an effect: each is made once, in its order, in generated functions, too."""
+    guarded: bool
+    """False: its calls are not looked at, for one that ``check_primitive`` has found right."""
+    symbol: str
+    """The Python operator with the same meaning, which NumPy evaluates faster on numbers."""
+    vjps: Mapping[str, Any]
+    """Rules by operand, in the place of ``@made.vjp(operand)``."""
+    jvps: Mapping[str, Callable[..., Any]]
+    """Rules for tangents by operand, in the place of ``@made.jvp(operand)``."""
+    trusted: bool
+    """The results of its rules are not checked at run time."""
+
+
+@overload
+def primitive(forward: Callable[..., Any], /, **options: Unpack[Options]) -> Primitive: ...
+
+
+@overload
+def primitive(forward: None = None, /, **options: Unpack[Options]) -> Callable[[Callable[..., Any]], Primitive]: ...
+
+
+def primitive(forward: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
     """A :class:`Primitive` from a forward function; decorator with or without options.
 
     Positional parameters of ``forward`` are operands, ``*arrays`` is a family, keyword-only parameters are static.
     Options: ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward``
-    then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple), ``nondiff`` (operands without
-    derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may share memory with an operand),
-    ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse Jacobians; the class explains them),
-    ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that are no arrays), ``masks`` (its rules
-    send exact zeros to what was not taken, as those of ``where`` do), ``ordered`` (its calls have an effect: each is
-    made once, in its order, in generated functions, too), ``guarded`` (False: its calls are not looked at,
-    for one that ``check_primitive`` has found right on operands of each kind). Raises :class:`DeclarationError` naming
-    what is wrong.
+    then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple; the result is a named tuple),
+    ``nondiff`` (operands without derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may
+    share memory with an operand), ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse
+    Jacobians; the class explains them), ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that
+    are no arrays), ``masks`` (its rules send exact zeros to what was not taken, as those of ``where`` do), ``ordered``
+    (its calls have an effect: each is made once, in its order, in generated functions, too), ``guarded`` (False: its
+    calls are not looked at, for one that ``check_primitive`` has found right on operands of each kind). Raises
+    :class:`DeclarationError` naming what is wrong.
+
+    Example::
+
+        @primitive
+        def softplus(x):
+            return np.logaddexp(0.0, x)
+
+        @softplus.vjp("x")
+        def _(ct, x):
+            return ct / (1.0 + np.exp(-x))
     """
+    unknown = [name for name in options if name not in Options.__annotations__]
+    if unknown:
+        raise DeclarationError(f"primitive has no option {unknown[0]!r}; it has {', '.join(Options.__annotations__)}")
     return declaration.primitive(forward, **{"guarded": True, **options})

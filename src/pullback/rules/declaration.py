@@ -4,7 +4,7 @@ The names of a rule's parameters after ``ct`` *are* the declaration of what it r
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from attrs import define, field, frozen
@@ -14,6 +14,8 @@ from pullback.rules.guarded_calls import called_guarded, refuse_tracers
 from pullback.rules.rule_names import Names, Rule
 from pullback.words.errors import DeclarationError
 from pullback.words.ordered_calls import ordered_forward
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 REACHES = {"": (), "place": (), "moved": (), "reduced": ("axis", "keepdims"), "before": ("axis",), "line": ("axis",)}
 """What ``Primitive.reach`` may say, and the parameters that it needs."""
@@ -91,7 +93,13 @@ class Primitive(Names):
             result = self.forward(*operands, **params)
         return result[0] if self.residuals else result
 
-    def vjp(self, *operands: str, saves: tuple[str, ...] | None = None, fn: Callable[..., Any] | None = None) -> Any:
+    @overload
+    def vjp(self, *operands: str, saves: tuple[str, ...] | None = None) -> Callable[[Function], Function]: ...
+
+    @overload
+    def vjp(self, *operands: str, saves: tuple[str, ...] | None = None, fn: Function) -> Function: ...
+
+    def vjp(self, *operands: str, saves: tuple[str, ...] | None = None, fn: Any = None) -> Any:
         """Declare the rule for one operand, or a joint rule for several (it returns one cotangent each).
 
         Use as a decorator, ``@softplus.vjp("x")``, or hand the function over with ``fn=``. ``saves`` names what the
@@ -117,7 +125,13 @@ class Primitive(Names):
                 raise DeclarationError(f"{self.name} has no operand {operand!r}; its operands are {self.operand_names}")
         return declare if fn is None else declare(fn)
 
-    def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None, fn: Callable[..., Any] | None = None) -> Any:
+    @overload
+    def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None) -> Callable[[Function], Function]: ...
+
+    @overload
+    def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None, fn: Function) -> Function: ...
+
+    def jvp(self, operand: str, *, saves: tuple[str, ...] | None = None, fn: Any = None) -> Any:
         """Declare the JVP rule for one operand: it takes its tangent, then what it reads, and returns its part of the
         output's tangent.
 

@@ -49,7 +49,7 @@ def called_guarded(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]
     if type(out) is np.ndarray and not (prim.residuals or prim.outputs) and _fresh(getrefcount(out), out):
         return out
     parts, residuals = parts_of(prim, out, values)
-    remake = getattr(type(out[0] if prim.residuals else out), "_make", tuple)
+    remake = getattr(type(out[0] if prim.residuals else out), "_make", prim.named_outputs)
     keys, count = list(residuals), len(parts)
     parts.extend(residuals.values())
     del out, residuals  # only what somebody else has is counted

@@ -15,8 +15,10 @@
 Values are saved; specs and parameters are no arrays and cost nothing.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from attrs import define, field, frozen
@@ -57,6 +59,13 @@ class Names:
     nondiff: tuple[str, ...] = ()
     opaque: Mapping[str, Callable[[Any], int]] = field(factory=dict, repr=False)
     elementwise: bool = False
+
+    @cached_property
+    def named_outputs(self) -> Callable[[Iterable[Any]], Any]:
+        """What makes the several outputs one result: a named tuple of the primitive's name."""
+        make: Any = namedtuple  # its fields are known when it is called  # noqa: PYI024
+        kind = make(self.name if self.name.isidentifier() else "Outputs", self.outputs, rename=True)
+        return cast("Callable[[Iterable[Any]], Any]", kind._make)
 
     @property
     def operand_names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from pullback.loops.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
+from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import Handle, plain_value, twin_of
 from pullback.solving.implicit_derivative import paused
 from pullback.words.call_sites import public
@@ -72,7 +73,7 @@ def odeint(
     atol: float = 1.4e-8,
     steps_per_interval: int | None = None,
     max_steps: int = 10_000,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
 ) -> Any:
     """The solution of dy/dt = ``f(y, t, *args)`` with y(t[0]) = ``y0``, at the times ``t``: the structure of ``y0``,
     each leaf with a first axis of ``len(t)``.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import field, frozen
 
+from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import Handle
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import grad, value_and_grad
@@ -170,7 +171,7 @@ def ravel(tree: Any) -> Ravelled:
     return Ravelled(layout.ravel(tree), layout)
 
 
-def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: Any = None) -> "Objective":
+def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: PolicyOrAuto = None) -> "Objective":
     """The function of a vector that ``scipy.optimize.minimize(fun, fun.x0, jac=True)`` takes: ``fun(x)`` is
     ``(value, gradient)``.
 

@@ -10,6 +10,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from pullback.memory.in_force import policy_in_force
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.sparsity.kept_groups import Grouped, KeptGroups, count
@@ -36,7 +37,7 @@ def sparse_jacobian(
     argnames: str | Sequence[str] | None = None,
     structure: Any = None,
     mode: str = "auto",
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     check: bool = True,
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f`` as a ``scipy.sparse.csr_array``.

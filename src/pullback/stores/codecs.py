@@ -68,7 +68,7 @@ class AsType:
         return stored.reshape(shape).astype(dtype, copy=False)
 
 
-def _as_level(value: Any) -> int:
+def _as_level(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
         raise PolicyError(f"Zlib takes a level from 0 to 9, got {value!r}; 1 is the fastest that compresses")
     return value

@@ -23,13 +23,13 @@ from pullback.stores.part_files import PartFile
 from pullback.words.errors import PolicyError
 
 
-def _as_queue(value: Any) -> int:
+def _as_queue(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PolicyError(f"queue= takes how many entries may be in memory on their way, at least 1, got {value!r}")
     return value
 
 
-def _as_directory(value: Any) -> str | None:
+def _as_directory(value: str | os.PathLike[str] | None) -> str | None:
     if value is not None and not isinstance(value, str | os.PathLike):
         raise PolicyError(f"directory= takes a path or a URL, got {value!r}; leave it out for a temporary folder")
     return None if value is None else os.fspath(value)

@@ -35,7 +35,7 @@ class Blosc2:
         return optional_library("blosc2", "the codec Blosc2 needs the library blosc2", extra="blosc2")
 
 
-def _as_tolerance(value: Any) -> float | None:
+def _as_tolerance(value: float | None) -> float | None:
     if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
         raise PolicyError(f"Zfp takes a positive tolerance, got {value!r}; None stores the same bits")
     return value

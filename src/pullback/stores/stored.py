@@ -10,7 +10,7 @@ from pullback.policies.wrapping import Wrapping
 from pullback.words.errors import PolicyError
 
 
-def _as_policy(value: Any) -> MemoryPolicy:
+def _as_policy(value: MemoryPolicy) -> MemoryPolicy:
     if not isinstance(value, MemoryPolicy):
         raise PolicyError(f"Stored takes a policy first, got {value!r}: as in Stored(Binomial(20), memory=Disk())")
     return value

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import value
 from pullback.transforms.argnums import chosen, function_of_chosen, name_of
 from pullback.transforms.reverse import vjp
@@ -21,7 +22,7 @@ def elementwise_grad(
     argnums: int | Sequence[int] = 0,
     *,
     argnames: str | Sequence[str] | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
 ) -> Callable[..., Any]:
     """A function that returns the derivative of each element of the output of ``f`` in the element of the argument that
     it is made of.

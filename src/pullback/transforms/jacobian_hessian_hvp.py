@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.policies.base import PolicyOrAuto
 from pullback.transforms.argnums import chosen, name_of
 from pullback.transforms.forward import jvp, one_for_each
 from pullback.transforms.jacobian_rows_and_columns import KnownColumns, Task, same_again
@@ -23,7 +24,7 @@ def jacobian(
     argnames: str | Sequence[str] | None = None,
     mode: str = "auto",
     chunk: int | str | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
@@ -62,7 +63,7 @@ def hessian(
     argnums: int | Sequence[int] = 0,
     *,
     argnames: str | Sequence[str] | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     chunk: int | str | None = None,
     has_aux: bool = False,
 ) -> Callable[..., Any]:
@@ -100,7 +101,12 @@ def hessian(
 
 @public
 def hvp(
-    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, policy: Any = None, has_aux: bool = False
+    f: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    policy: PolicyOrAuto = None,
+    has_aux: bool = False,
 ) -> Any:
     """H t: the derivative of the gradient of the real scalar ``f`` at ``primals`` along ``tangents``.
 
@@ -123,7 +129,7 @@ def gauss_newton_product(
     tangents: Sequence[Any],
     *,
     loss: Callable[[Any], Any] | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
 ) -> Any:
     """J' H J t, where J is the Jacobian of ``f`` at ``primals`` and H the Hessian of the real scalar ``loss`` at
     ``f(*primals)``.

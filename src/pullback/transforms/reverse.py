@@ -14,6 +14,7 @@ from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, p
 from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.sweep import Releasing, given_out, seeded, sweep
 from pullback.plain.plain_code import PlainCode
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED
@@ -35,7 +36,7 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     *,
     argnames: str | Sequence[str] | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
@@ -66,7 +67,7 @@ def grad(
     argnums: int | Sequence[int] = 0,
     *,
     argnames: str | Sequence[str] | None = None,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
@@ -159,7 +160,7 @@ def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
 def vjp(
     f: Callable[..., Any],
     *primals: Any,
-    policy: Any = None,
+    policy: PolicyOrAuto = None,
     has_aux: bool = False,
     conj: bool = False,
     progress: bool | None = None,

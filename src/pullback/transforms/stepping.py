@@ -24,6 +24,7 @@ from pullback.memory.in_force import (
 from pullback.memory.ledger import Ledger
 from pullback.plain.other_ends import left_alone, require_held
 from pullback.plain.plain_code import PlainCode
+from pullback.policies.base import PolicyOrAuto
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
@@ -198,7 +199,7 @@ def _counted(items: Iterable[Any], tape: Tape, telling: Any) -> Iterator[Any]:
             telling.rests()
 
 
-def checkpoint(f: Callable[..., Any], policy: Any = None) -> Callable[..., Any]:
+def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[..., Any]:
     """``f``, holding nothing of its inside between forward and reverse: its records are executed again when its
     cotangent arrives.
 

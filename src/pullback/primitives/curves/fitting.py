@@ -69,14 +69,14 @@ def _to_points(ct_a: Any, x: Any, w: Any, deg: int) -> Any:
     return np.sum(ct_v[:, :-1] * np.arange(deg, 0, -1) * np.vander(x, deg), axis=1)
 
 
-@fit.vjp("x", "y")  # type: ignore[untyped-decorator]
+@fit.vjp("x", "y")
 def _fit_rule(
     ct: Any, x: Any, y: Any, c: Any, rank: Any, deg: int, rcond: Any, needed: frozenset[str]
 ) -> tuple[Any, Any]:
     return _cotangents(ct, x, y, None, c, rank, deg, rcond, needed)[:2]
 
 
-@weighted_fit.vjp("x", "y", "w")  # type: ignore[untyped-decorator]
+@weighted_fit.vjp("x", "y", "w")
 def _weighted_rule(
     ct: Any, x: Any, y: Any, w: Any, c: Any, rank: Any, deg: int, rcond: Any, needed: frozenset[str]
 ) -> tuple[Any, Any, Any]:
@@ -121,13 +121,13 @@ def _squares_adjoint(ct: Any, x: Any, w: Any, out: Any, deg: int) -> Any:
     return _design(x, w, deg) @ (of_squares + of_squares.T)
 
 
-@inverse_of_squares.vjp("x")  # type: ignore[untyped-decorator]
+@inverse_of_squares.vjp("x")
 def _squares_x_rule(ct: Any, x: Any, weights: tuple[Any, ...], out: Any, deg: int) -> Any:
     w = weights[0] if weights else None
     return _to_points(_squares_adjoint(ct, x, w, out, deg), x, w, deg)
 
 
-@inverse_of_squares.vjp("weights")  # type: ignore[untyped-decorator]
+@inverse_of_squares.vjp("weights")
 def _squares_weights_rule(ct: Any, x: Any, weights: tuple[Any, ...], out: Any, deg: int) -> Any:
     return np.sum(_squares_adjoint(ct, x, weights[0], out, deg) * np.vander(x, deg + 1), axis=1)
 

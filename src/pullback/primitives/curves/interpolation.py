@@ -106,7 +106,7 @@ interp_to_ends: Primitive = primitive(
 )
 
 
-@interp_to_ends.vjp("x", "xp", "fp")  # type: ignore[untyped-decorator]
+@interp_to_ends.vjp("x", "xp", "fp")
 def _to_ends_rule(ct: Any, x: Any, xp: Any, fp: Any, needed: frozenset[str]) -> tuple[Any, Any, Any]:
     return _cotangents(ct, x, xp, fp, needed, beyond=True)
 
@@ -128,7 +128,7 @@ interp_between: Primitive = primitive(
 )
 
 
-@interp_between.vjp("x", "xp", "fp")  # type: ignore[untyped-decorator]
+@interp_between.vjp("x", "xp", "fp")
 def _between_rule(ct: Any, x: Any, xp: Any, fp: Any, needed: frozenset[str]) -> tuple[Any, Any, Any]:
     return _cotangents(ct, x, xp, fp, needed, beyond=False)
 

@@ -73,7 +73,7 @@ def _in_blocks(line: Any, blocks: int) -> Any:
 recurrence: Primitive = primitive(_scanned, name="scan_recurrence", operands=("b", "a"))
 
 
-@recurrence.vjp("b", "a")  # type: ignore[untyped-decorator]
+@recurrence.vjp("b", "a")
 def _recurrence_rule(ct: Any, a: Any, out: Any) -> Any:
     """The transposed recurrence runs the other way. The cotangent of a[k] is s[k + 1] times that of b[k]."""
     ct_b = recurrence(ct[::-1], a[::-1])[::-1]

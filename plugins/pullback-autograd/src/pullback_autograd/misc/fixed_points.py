@@ -34,7 +34,7 @@ def _iterate(a: Any, x0: Any, *, of_vector: Any, distance: Any, tol: float) -> A
 _solution = pb.primitive(_iterate, name="fixed_point", nondiff=("x0",))
 
 
-@_solution.vjp("a")  # type: ignore[untyped-decorator]
+@_solution.vjp("a")
 def _pull_solution(ct: Any, a: Any, out: Any, of_vector: Any, distance: Any, tol: float) -> Any:
     """With x = F(a, x): w = ct + (dF/dx)^T w, itself a fixed point; the cotangent of a is (dF/da)^T w."""
 

@@ -34,7 +34,7 @@ def _forward(y0: Any, t: Any, theta: Any, *, of_vector: Any, options: Any) -> An
 _odeint = pb.primitive(_forward, name="odeint")
 
 
-@_odeint.vjp("y0", "t", "theta")  # type: ignore[untyped-decorator]
+@_odeint.vjp("y0", "t", "theta")
 def _pull_odeint(ct: Any, t: Any, theta: Any, out: Any, of_vector: Any, options: Any) -> tuple[Any, Any, Any]:
     """The state y, the adjoint a and the integral of a df/dtheta, from each time to the one before; ct enters where it
     belongs.

@@ -27,12 +27,12 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
 _triangular = primitive(_solve_triangular, name="solve_triangular")
 
 
-@_triangular.vjp("b")  # type: ignore[untyped-decorator]
+@_triangular.vjp("b")
 def _pull_right_side(ct: Any, a: Any, trans: int, lower: bool, unit_diagonal: bool) -> Any:
     return _triangular(a, ct, trans=1 - trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
-@_triangular.vjp("a")  # type: ignore[untyped-decorator]
+@_triangular.vjp("a")
 def _pull_matrix(ct: Any, a: Any, out: Any, trans: int, lower: bool, unit_diagonal: bool) -> Any:
     """-A^-T ct x^T, transposed for trans=1, of the triangle that is read."""
     n = a.shape[0]

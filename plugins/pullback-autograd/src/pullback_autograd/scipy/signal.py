@@ -68,12 +68,12 @@ def _reversed(x: Any) -> Any:
     return np.flip(np.swapaxes(x, 0, 1), tuple(range(2, x.ndim)))
 
 
-@_convolve.vjp("a")  # type: ignore[untyped-decorator]
+@_convolve.vjp("a")
 def _pull_a(ct: Any, b: Any, mode: str) -> Any:
     return _convolve(ct, _reversed(b), mode="valid" if mode == "full" else "full")
 
 
-@_convolve.vjp("b")  # type: ignore[untyped-decorator]
+@_convolve.vjp("b")
 def _pull_b(ct: Any, a: Any, mode: str) -> Any:
     """The correlation of ct with a; a is the kernel where the convolution was full, and ct where it was valid."""
     if mode == "full":
