@@ -1,5 +1,7 @@
 """Where results lie: large ones in buffers that are used again, never in what somebody else has."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from tests.staging.both_ways import POLICIES, loop_over, require_same, the_stage
@@ -42,6 +44,19 @@ def test_a_chain_of_large_results_lies_in_one_array_which_is_no_buffer_if_it_lea
     assert plan.buffers == [(A.shape, A.dtype)]
     assert not plan.fresh
     assert plan.nbytes == A.nbytes
+
+
+def test_only_the_memory_that_leaves_is_made_anew():
+    """Where two operands die in the result that leaves, it lies in the memory of the first: the other's is a buffer."""
+    plan = planned(lambda x: (x[1:] + x[:-1]) - 4.0 * x[1:], A)
+    made = [line.into for line in plan.lines if not line.statement.aliases]
+    assert made == ["fresh 0", "buffer 0", "value 3"]
+    assert len(plan.fresh) == 1
+    plan = planned(lambda x: np.sin(x) * np.cos(x) - np.tan(x) * np.exp(x), A)
+    assert [line.into for line in plan.lines] == [
+        "fresh 0", "buffer 0", "value 1", "buffer 0", "buffer 1", "value 4", "value 3"
+    ]  # fmt: skip
+    assert len(plan.fresh) == 1
 
 
 def test_small_results_are_left_to_numpy_unless_an_operand_dies():
@@ -165,3 +180,29 @@ def test_a_number_that_is_sent_to_a_whole_array_is_multiplied_as_it_is():
 
     require_same(f, A[:3] + 0.5, A[5:8] - 0.25)
     assert "broadcast_to" not in the_stage().reverse_own.text
+
+
+def test_steps_hold_what_is_booked_and_no_more():
+    """A sum of neighbours less a multiple, as in stencils: one array of each step is kept, and one is allocated."""
+    x, n = np.linspace(0.5, 1.5, 20_000), 40
+
+    def f(c):
+        def body(k, u):
+            return u * 0.5 + c[1:-1].sum() + 1e-3 * np.pad(c[1:-1] * ((u[2:] + u[:-2]) - 2.0 * u[1:-1]), 1)
+
+        return np.sum(pb.fori_loop(0, n, body, x))
+
+    gradient = pb.grad(f)
+    with pb.using(staging="numpy"):
+        _, pull = pb.vjp(f, x)
+        peak = pull.report.peak_bytes
+        pull.close()
+        gradient(x)
+        tracemalloc.start()
+        try:
+            gradient(x)
+            seen = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak >= n * 8 * 19_998
+    assert seen < 1.02 * peak + 12 * x.nbytes

@@ -80,7 +80,13 @@ def plan_of(
     first = needed(statements, read, all_of=all_of)
     told = frozenset(statement.makes for statement in first if all_of)
     live = rewritten(program, [*first, *then], kept, told=told, large=LARGE)
-    made = _Planner(program, live, kept, ours=set(given), given=set(given), slots=frozenset(slots)).plan()
+    stays: frozenset[int] = frozenset()
+    while True:
+        planner = _Planner(program, live, kept, set(given), set(given), frozenset(slots), stays)
+        made, left = planner.plan(), planner.left_behind()
+        if not left:
+            break
+        stays |= left  # which is known now: the memory of another operand was taken in the place of theirs
     made.warns = all_of
     return made
 
@@ -100,20 +106,24 @@ class _Planner:
     program: Program
     statements: list[Statement]
     kept: frozenset[int]
+    ours: set[int]
+    """Roots that were made here, or are given to be written to."""
+    given: set[int]
+    """The second of these, and what was computed into their memory."""
+    slots: frozenset[int]
+    """Values that leave, and that nobody has but the reverse."""
+    stays: frozenset[int]
+    """Values whose memory is known not to leave."""
     roots: dict[int, frozenset[int]] = field(factory=dict)
     """For each value the values whose memory it may look at."""
-    ours: set[int] = field(factory=set)
-    """Roots that were made here, or are given to be written to."""
-    given: set[int] = field(factory=set)
-    """The second of these, and what was computed into their memory."""
+    fresh_of: dict[int, int] = field(factory=dict)
+    """Root to the value for which its memory was made anew."""
     whole: dict[int, int] = field(factory=dict)
     """The values that are all of the memory of a root, as it is or after writes to it."""
     last: dict[int, int] = field(factory=dict)
     """When a value is read last; of one that leaves, never."""
     until: dict[int, int] = field(factory=dict)
     """When the memory of a value is read last."""
-    slots: frozenset[int] = frozenset()
-    """Values that leave, and that nobody has but the reverse."""
     had: frozenset[int] = frozenset()
     """The values whose memory somebody else may look at."""
     buffer_of: dict[int, int] = field(factory=dict)
@@ -140,6 +150,11 @@ class _Planner:
             self.made.lines.append(line)
             self._release(at)
         return self.made
+
+    def left_behind(self) -> frozenset[int]:
+        """The values for which memory was made anew that does not leave: a buffer serves as well."""
+        leaving = {self.fresh_of.get(root) for number in self.kept for root in self._roots_of(number)}
+        return frozenset(self.fresh_of.values()) - leaving
 
     def _roots_of(self, number: int) -> frozenset[int]:
         return self.roots.get(number, frozenset((number,)))
@@ -229,6 +244,8 @@ class _Planner:
         root = self.whole.get(over, over)
         if root in self.buffer_of:
             self.buffer_of[makes] = self.buffer_of.pop(root)
+        if root in self.fresh_of:
+            self.fresh_of[makes] = self.fresh_of.pop(root)
         if root in self.given:
             self.given.add(makes)
         self.ours.discard(root)
@@ -236,6 +253,8 @@ class _Planner:
     def _becomes(self, number: int, sample: Any) -> int | None:
         """The result that leaves whose memory that of a value can become; None where there is none."""
         until = self.until.get(number, -1)
+        if number in self.stays:
+            return None
         if until >= len(self.statements) or until < 0:
             return number if until >= 0 else None
         reader = self.statements[until]
@@ -247,6 +266,7 @@ class _Planner:
         return self._becomes(reader.makes, made)
 
     def _fresh(self, makes: int, sample: Any) -> str:
+        self.fresh_of[makes] = makes
         self.made.fresh.append((sample.shape, sample.dtype))
         self.made.slots.append(self._becomes(makes, sample) in self.slots - self.had)
         return f"fresh {len(self.made.fresh) - 1}"
