@@ -255,3 +255,19 @@ def test_a_hundred_thousand_nodes_need_no_recursion() -> None:
     assert lines[41] == "... 99920 more; listing(None) shows all"
     assert all(a < b for a, b in pairwise(int(line.split()[0][1:]) for line in lines[1:-1] if line.startswith("%")))
     assert len(graph.listing(None).splitlines()) == n + 2
+
+
+def test_a_step_with_a_counter_that_has_no_derivative_is_shown():
+    def f(x):
+        return np.sum(pb.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * x), (0, 1.0 * x))[1])
+
+    (body,) = (node.body for node in pb.record(f, np.ones(3)) if node.body is not None)
+    assert [str(node.text).split("(")[0] for node in body.graph] == ["input state[1]", "captured %0", "multiply"]
+
+
+def test_of_a_step_of_which_a_policy_keeps_some_values_all_operations_are_shown():
+    def f(x):
+        return np.sum(pb.fori_loop(0, 3, lambda k, u: np.cos(np.sin(u * x)), 1.0 * x, policy=pb.Keep("sin")))
+
+    (body,) = (node.body for node in pb.record(f, np.ones(3)) if node.body is not None)
+    assert [node.name for node in body.graph] == ["input", "captured", "multiply", "sin", "cos"]

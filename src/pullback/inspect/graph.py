@@ -244,7 +244,7 @@ class Graph:
         found["saved"] = [asdict(s) | {"spec": None if s.spec is None else str(s.spec)} for s in node.saved]
         found |= {"file": node.file, "line": node.line}
         found["steps"] = None if node.steps is None else asdict(node.steps)
-        found["body"] = None if body is None else body.graph.to_dict() | {"carried": body.carried}
+        found["body"] = None if body is None else body.to_dict()
         if self.adjoints is not None:
             found["cotangent_norm"] = self.adjoints[node.ident]
         return found
@@ -326,6 +326,21 @@ class Body:
 
     graph: Graph
     carried: tuple[tuple[int, int], ...]
+    steps: tuple[Any, ...] = ()
+    """With ``record(..., cotangents=True)``: the numbers of the steps, in nested loops tuples, the outermost first."""
+    by_step: tuple[tuple[float | None, ...], ...] = ()
+    """For each value its cotangent's norm in each of these steps; ``adjoints`` of the graph has the largest."""
+    n_others: int = 0
+    """How many steps did something else than the one that is drawn; of those the operations in common are told."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        found = self.graph.to_dict() | {"carried": self.carried}
+        if self.graph.adjoints is not None:
+            found |= {"steps": self.steps, "n_other_steps": self.n_others}
+            for node, sizes in zip(found["nodes"], self.by_step, strict=True):
+                node["cotangent_norm_by_step"] = sizes
+        return found
 
 
 def place_text(file: str, line: int) -> str:

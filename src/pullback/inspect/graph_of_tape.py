@@ -13,14 +13,14 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
+from pullback.hollow.equal_specs import SpecSolver
 from pullback.hollow.hollow_arrays import has_spec, shapes_alone
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_functions import LOOP
 from pullback.loops.loop_record import LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
-from pullback.pictures.adjoint_norms import adjoint_norms
+from pullback.pictures.adjoint_norms import with_adjoints
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.handles import Handle
@@ -54,12 +54,15 @@ def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph
     """
     with traced_once(f, args) as (traced, _):
         graph = graph_of(traced, f)
-        if not cotangents:
-            return graph
-        if traced.governor is None:
-            return evolve(graph, adjoints=adjoint_norms(traced, (handle for _, handle in _outputs(traced))))
+        if not cotangents or traced.governor is None:
+            return _with_cotangents(graph, traced) if cotangents else graph
     with without_checkpoints(), traced_once(f, args) as (traced, _):
-        return evolve(graph, adjoints=adjoint_norms(traced, (handle for _, handle in _outputs(traced))))
+        return _with_cotangents(graph, traced)
+
+
+def _with_cotangents(graph: Graph, traced: Traced) -> Graph:
+    found: Graph = with_adjoints(graph, traced, (handle for _, handle in _outputs(traced)))
+    return found
 
 
 @contextmanager
@@ -76,7 +79,7 @@ def traced_once(f: Callable[..., Any], args: tuple[Any, ...], policy: Any = None
 def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
     """The graph of a finished trace."""
     tape = traced.tape
-    records = whole_records(traced)
+    records = whole_records(tape, traced.governor)
     outputs = _outputs(traced)
     known = [(handle._id, spec_of(handle._value)) for _, handle in outputs if handle is not None]
     specs = specs_of(records, [*enumerate(leaf.spec for leaf in traced.inputs), *known])
@@ -87,10 +90,10 @@ def graph_of(traced: Traced, f: Callable[..., Any]) -> Graph:
     return graph_from(name_of(f), nodes, specs, tape.n_inputs, ends)
 
 
-def whole_records(traced: Traced) -> list[Record | None]:
-    """The records; one whose values a ``checkpoint`` has let go stands there without them."""
-    chains = traced.governor.chains if traced.governor is not None else ()
-    records = list(traced.tape.records)
+def whole_records(tape: Tape, governor: Any) -> list[Record | None]:
+    """The records; one whose values a ``checkpoint`` or a policy has let go stands there without them."""
+    chains = governor.chains if governor is not None else ()
+    records = list(tape.records)
     for chain in chains:
         for k in chain.entries:
             if records[k] is None:
@@ -122,41 +125,6 @@ def _outputs(traced: Traced) -> list[tuple[str, Any]]:
         for leaf in flatten(traced.out)[0]
     ]
     return list(zip(paths(traced.out), active, strict=True))
-
-
-class SpecSolver:
-    """Values known to have the same spec, as classes (union-find). A class has a spec as soon as one of its values
-    does."""
-
-    def __init__(self, n: int) -> None:
-        self.parent = list(range(n))
-        self.known: dict[int, ArraySpec] = {}
-
-    def find(self, i: int) -> int:
-        """The representative of the class of value ``i``."""
-        parent = self.parent
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    def learn(self, i: int, spec: Any) -> None:
-        """Value ``i`` has this spec; anything but a spec is ignored."""
-        if isinstance(spec, ArraySpec):
-            self.known.setdefault(self.find(i), spec)
-
-    def same(self, i: int, j: int) -> None:
-        """Two values have one spec."""
-        a, b = self.find(i), self.find(j)
-        if a != b:
-            self.parent[b] = a
-            spec = self.known.pop(b, None)
-            if spec is not None:
-                self.known.setdefault(a, spec)
-
-    def spec(self, i: int) -> ArraySpec | None:
-        """The spec of value ``i`` as far as it is known."""
-        return self.known.get(self.find(i))
 
 
 def specs_of(records: Sequence[Record | None], known: Iterable[tuple[int, Any]]) -> list[ArraySpec | None]:
@@ -349,10 +317,12 @@ def _body(run: LoopRecord) -> Body | None:
     tapes = list(step_tapes(run).values())[:2]
     if not tapes:
         return None
-    step, records = tapes[-1], tapes[-1].tape.records
+    step = tapes[-1]
+    records = whole_records(step.tape, getattr(step, "governor", None))
     carried = [(left[0], i) for left, i in zip(step.left, step.entered, strict=True) if left and i is not None]
     outside = run.chain.steps.captured_specs or {}
-    known = [part for part in step.left if part] + [(i, dict(step.left)[k]) for k, i in carried]
+    known = [part for part in step.left if part]
+    known += [(i, dict(known)[k]) for k, i in carried]
     known += [(k, outside.get(r[1])) for k, r in enumerate(records) if r and r[0] == CAPTURE.opcode]
     labels = [f"state[{step.entered.index(i)}]" if i in step.entered else "xs" for i in range(step.tape.n_inputs)]
     slots = Slots(step.tape)

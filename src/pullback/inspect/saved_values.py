@@ -171,7 +171,7 @@ class _Reader:
     def _snapshot_rows(self) -> Iterator[Row]:
         """The snapshots of marked steps and of what checkpoints hold at their entry, the plain arrays that steps read,
         then what the ledger books and no record names."""
-        records = whole_records(self.traced)
+        records = whole_records(self.traced.tape, self.traced.governor)
         governor = self.traced.governor
         rows: dict[tuple[Any, ...], Row] = {}
         for chain in governor.chains if governor is not None else ():

@@ -83,9 +83,8 @@ def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
     forward line.
     """
     if len(sweeps) > 1:
-        records = tape.records
         for i in range(stop - 1, start - 1, -1):
-            record = records[i]
+            record = tape.records[i]
             if record is not None and record[0] in TOGETHER:
                 _sweep_each(tape, i + 1, stop, sweeps)
                 _meet(tape, i, sweeps)
@@ -102,10 +101,9 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
     records = tape.records
     lift = one.outer
     cts = one.cts
-    kinds = TRAPPED.get()
     pulls: Any = MASKED_PULLS if one.masks or tape.masks else PULLS
-    if kinds:
-        pulls = Watched(kinds, tape, one.place, pulls)
+    if TRAPPED.get():
+        pulls = Watched(tape, one, pulls)
     i = stop
     try:
         with quiet():
@@ -121,6 +119,8 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
                     release_records(records[i : i + 1])
                 if free:
                     records[i] = None
+        if type(pulls) is Watched:
+            pulls.ends(start, cts)
     except Exception as error:
         if records[i] is not None:
             _locate(error, records[i], one.place)

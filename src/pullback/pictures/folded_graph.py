@@ -3,7 +3,7 @@ the operations of a function of the source onto one box."""
 
 import ast
 import linecache
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import PurePath
 from typing import Any, Final
@@ -16,6 +16,7 @@ from pullback.words.errors import PullbackError
 
 MOST: Final = 60
 """Boxes that are read at a glance; a graph of more is folded."""
+SIZE: Final = "|ct| "
 NO_INFLUENCE: Final = "no influence"
 """What is said of a value on which no output depends."""
 FOLDS: Final = ("auto", "off", "steps", "functions")
@@ -78,20 +79,58 @@ def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
     for number, members in enumerate(groups.values()):
         node = graph.nodes[members[0]]
         if len(members) == 1 and node.body is not None and len(node.body.graph) <= MOST:
-            texts.append(f"one of {node.steps.n} steps of {boxes[number].title} at {node.where}, "
-                         f"at a cut {mib(node.steps.state_bytes)} live")  # fmt: skip
-            _add_body(node.body, number, len(texts) - 1, boxes, arrows)
+            texts.append(_body_text(node, boxes[number].title, adjoints))
+            _add_body(node.body, number, len(texts) - 1, boxes, arrows, told=adjoints is not None)
     return Picture(graph.title, tuple(boxes), tuple(arrows), tuple(texts), tuple(notes))
 
 
-def _add_body(body: Any, loop: int, step: int, boxes: list[Box], arrows: list[Arrow]) -> None:
-    """The operations of a step of a loop function, below the box of the loop."""
+def _body_text(node: Any, title: str, adjoints: Any) -> str:
+    """``one of 40 steps of fori_loop at wave.py:9, at a cut 256 KiB live``, and how many steps differ from it."""
+    text = f"one of {node.steps.n} steps of {title} at {node.where}, at a cut {mib(node.steps.state_bytes)} live"
+    n = node.body.n_others if adjoints is not None else 0
+    return text + f"; of {n} other{'' if n == 1 else 's'} the operations in common" * bool(n)
+
+
+def _add_body(body: Any, loop: int, step: int, boxes: list[Box], arrows: list[Arrow], *, told: bool) -> None:
+    """The operations of a step of a loop function, below the box of the loop; with the cotangents of all steps where
+    these are ``told``."""
     first, graph = len(boxes), body.graph
-    boxes += [evolve(_box(graph, first + k, (k, [k]), [], None), step=step) for k in range(len(graph))]
+    sizes = graph.adjoints if told else None
+    added = [evolve(_box(graph, first + k, (k, [k]), [], sizes), step=step) for k in range(len(graph))]
+    if told:
+        for box, each in zip(added, body.by_step, strict=True):
+            boxes.append(evolve(box, lines=_with_sizes(box.lines, steps_text(each, body.steps))))
+    else:
+        boxes += added
     for node in graph:
         arrows += [Arrow(loop, first + node.ident, False)] * (not node.reads)
         arrows += [Arrow(first + k, first + node.ident, False) for k in dict.fromkeys(node.reads)]
     arrows += [Arrow(first + last, first + entered, True) for last, entered in body.carried]
+
+
+def _with_sizes(lines: tuple[str, ...], text: str) -> tuple[str, ...]:
+    return tuple(text if line == NO_INFLUENCE or line.startswith(SIZE) else line for line in lines)
+
+
+def steps_text(sizes: Sequence[float | None], steps: Sequence[Any]) -> str:
+    """How the norm of a cotangent goes over the steps: ``|ct| 0.2 at step 0, 3 at step 7, 1 at step 39``, which are
+    the first, that where it is largest, and the last."""
+    known = [(size, step) for size, step in zip(sizes, steps, strict=True) if size is not None]
+    if not known:
+        return NO_INFLUENCE
+    largest = max(known, key=lambda each: (each[0] == each[0], each[0]))  # a NaN is the largest of none
+    if all(size == largest[0] for size, _ in known) and len(known) > 1:
+        told = f"{largest[0]:.3g} at {len(known)} steps"
+    else:
+        shown = sorted({known.index(each): each for each in (known[0], largest, known[-1])}.items())
+        told = ", ".join(f"{size:.3g} at step {_number(step)}" for _, (size, step) in shown)
+    n_without = len(sizes) - len(known)
+    return f"{SIZE}{told}" + f", none at {n_without} step{'' if n_without == 1 else 's'}" * bool(n_without)
+
+
+def _number(step: Any) -> str:
+    """``7``; in nested loops ``3.7``, the outer step first."""
+    return ".".join(map(str, step)) if isinstance(step, tuple) else str(step)
 
 
 def steps_of(graph: Any) -> list[Stretch]:
@@ -146,10 +185,12 @@ def _box(graph: Any, number: int, group: tuple[Any, list[int]], stretches: list[
         lines = [graph.spec_text(last) if n > 1 else f"%{last} {graph.spec_text(last)}"]
     if held:
         lines.append(f"saves {mib(held)}")
-    if adjoints is not None:
-        lines.append(f"|ct| {max(known):.3g}" if known else NO_INFLUENCE)
-    lines += [first.where] if first.where else []
     step = next((k for k, each in enumerate(stretches) if each.start <= members[0] < each.stop), None)
+    if adjoints is not None and step is not None:
+        lines.append(steps_text([adjoints[k] for k in members], range(n)))
+    elif adjoints is not None:
+        lines.append(f"{SIZE}{max(known):.3g}" if known else NO_INFLUENCE)
+    lines += [first.where] if first.where else []
     is_output = any(graph.values[k].is_output for k in members)
     return Box(number, title, tuple(lines), kind, held, max(known, default=None), is_output, step)
 

@@ -1,13 +1,13 @@
 """``graph.draw()``: the picture of a graph as text, SVG, Mermaid and DOT."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import define
 
-from pullback.pictures.folded_graph import MOST, NO_INFLUENCE, Picture, folded, steps_of
+from pullback.pictures.folded_graph import MOST, NO_INFLUENCE, SIZE, Picture, folded, steps_of, steps_text
 from pullback.pictures.graph_languages import dot_of, mermaid_of, svg_of
 from pullback.words.errors import InputFileError, PullbackError
 
@@ -83,17 +83,18 @@ def _text(graph: Any, picture: Picture, adjoints: Any) -> str:
     if not picture.notes:
         lines = graph.listing(None).split("\n")
         if adjoints is not None:
-            width = max(map(len, lines[1:-1]), default=0)
-            sizes = [NO_INFLUENCE if size is None else f"|ct| {size:.3g}" for size in adjoints]
-            lines[1:-1] = [f"{line.ljust(width)}  {size}" for line, size in zip(lines[1:-1], sizes, strict=True)]
+            lines[1:-1] = _beside(lines[1:-1], [NO_INFLUENCE if x is None else f"{SIZE}{x:.3g}" for x in adjoints])
         live = graph.live_bytes()
         for stretch in reversed(steps_of(graph)):
             for step in range(stretch.n_steps - 1, 0, -1):
                 at = stretch.start + step * stretch.period
                 lines.insert(1 + at, f"--- cut before step {step}: {live[at - 1]:,} B live ---")
-        bodies = [node.body.graph for node in graph if node.body is not None and len(node.body.graph) <= MOST]
+        bodies = [node.body for node in graph if node.body is not None and len(node.body.graph) <= MOST]
         for text, body in zip(picture.steps, bodies, strict=True):
-            lines += [f"--- {text} ---", *body.listing(None).split("\n")[1:-1]]
+            listed = body.graph.listing(None).split("\n")[1:-1]
+            if adjoints is not None:
+                listed = _beside(listed, [steps_text(sizes, body.steps) for sizes in body.by_step])
+            lines += [f"--- {text} ---", *listed]
         return "\n".join(lines)
     reads: dict[int, list[str]] = {}
     for arrow in picture.arrows:
@@ -104,3 +105,9 @@ def _text(graph: Any, picture: Picture, adjoints: Any) -> str:
             rows.append(f"--- {picture.steps[box.step]} ---")
         rows.append(f"#{box.key} {box.title}({', '.join(reads.get(box.key, ()))})  {'  '.join(box.lines)}")
     return "\n".join([*rows, *picture.notes])
+
+
+def _beside(lines: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The texts in a column behind the lines."""
+    width = max(map(len, lines), default=0)
+    return [f"{line.ljust(width)}  {text}" for line, text in zip(lines, texts, strict=True)]

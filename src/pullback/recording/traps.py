@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -25,8 +25,8 @@ from pullback.words.specs import spec_of
 
 FAULTS: Mapping[str, Callable[[Any], Any]] = {"nan": np.isnan, "inf": np.isinf}
 WORDS = {"nan": "NaN", "inf": "inf"}
-TRAPPED: ContextVar[tuple[str, ...]] = ContextVar("pullback_trap", default=())
-"""What the traps in force in this context look for; empty where none is."""
+TRAPPED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_trap", default=())
+"""What the traps in force in this context look for, and who hears of every cotangent; empty where there is nobody."""
 
 
 @contextmanager
@@ -44,17 +44,51 @@ def trap(*kinds: str) -> Iterator[None]:
     if wrong or not kinds:
         given = ", ".join(map(repr, wrong)) or "nothing"
         raise PolicyError(f"trap takes 'nan', 'inf' or both, got {given}; write trap('nan') or trap('nan', 'inf')")
-    token = TRAPPED.set(tuple(kind for kind in FAULTS if kind in kinds or kind in TRAPPED.get()))
+    around = TRAPPED.get()
+    token = TRAPPED.set((*(kind for kind in FAULTS if kind in kinds or kind in around), *_hearers(around)))
     try:
         yield
     finally:
         TRAPPED.reset(token)
 
 
+class Hearer(Protocol):
+    """Who hears of the cotangents of every sweep, also of those within it: of the steps of a loop function."""
+
+    def begins(self, tape: Tape, step: Any) -> None:
+        """A sweep of records begins; ``step`` is the number of the step of a loop function, a tuple of them in nested
+        ones, None where it is none."""
+
+    def hears(self, ident: int, ct: Any) -> None:
+        """The cotangent of a record is complete; it is not to be kept, since the pull that follows may write to it."""
+
+    def ends(self) -> None:
+        """The sweep that began last is over."""
+
+
+@contextmanager
+def hearing(hearer: Hearer) -> Iterator[None]:
+    """Within the block ``hearer`` hears of the cotangents of every record that is pulled, and of every input. As with a
+    trap, nothing goes the fast way, and the bits are the same."""
+    token = TRAPPED.set((*TRAPPED.get(), hearer))
+    try:
+        yield
+    finally:
+        TRAPPED.reset(token)
+
+
+def _hearers(watched: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(each for each in watched if not isinstance(each, str))
+
+
+def _kinds(watched: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(each for each in watched if isinstance(each, str))
+
+
 def sentinel(place: str = "", around: "Sentinel | None" = None) -> "Sentinel":
     """What looks at the values of a trace that begins while a trap is in force. ``place`` says which step it is."""
     outer = around.where_now() if around is not None else ""
-    return Sentinel(TRAPPED.get(), ", ".join(filter(None, (outer, place))))
+    return Sentinel(_kinds(TRAPPED.get()), ", ".join(filter(None, (outer, place))))
 
 
 def unsound(value: Any, kind: str) -> Any:
@@ -204,15 +238,30 @@ def described(name: str, value: Any, found: Any) -> str:
 
 
 class Watched:
-    """The table of pulls while a trap is in force: each is run, and the cotangents it has sent are looked at."""
+    """The table of pulls while a trap is in force: each is run, and the cotangents it has sent are looked at. Hearers
+    are told of the cotangent that comes."""
 
-    def __init__(self, kinds: tuple[str, ...], tape: Tape, place: str, pulls: Any) -> None:
-        self._kinds, self._tape, self._place, self._pulls = kinds, tape, place, pulls
+    def __init__(self, tape: Tape, one: Any, pulls: Any) -> None:
+        watched = TRAPPED.get()
+        self._kinds, self._hearers = _kinds(watched), _hearers(watched)
+        self._tape, self._place, self._pulls = tape, one.place, pulls
+        self._idents = {id(record): k for k, record in enumerate(tape.records)} if self._hearers else {}
+        for hearer in self._hearers:
+            hearer.begins(tape, one.step)
+
+    def ends(self, start: int, cts: list[Any]) -> None:
+        """The sweep is over: what enters has its cotangents where it went to the first record."""
+        for hearer in self._hearers:
+            for k in range(start if start <= self._tape.n_inputs else 0):
+                hearer.hears(k, cts[k])
+            hearer.ends()
 
     def __getitem__(self, opcode: int) -> Callable[..., None]:
         return self._pull
 
     def _pull(self, record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+        for hearer in self._hearers:
+            hearer.hears(self._idents[id(record)], ct)
         form = FORMS[record[0]]
         ids = dict.fromkeys(form.ids(record))
         got = [_parts_unsound(ct, kind) for kind in self._kinds]  # now: the pull may write into the cotangent
