@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
-    from pullback.loops.stage_texts import explain_stage
+    from pullback.patterns.stage_texts import explain_stage
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -103,7 +103,7 @@ else:
         "dependencies": "pullback.inspect.dependency_table",
         "effect": "pullback.bodies.effects",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
-        "explain_stage": "pullback.loops.stage_texts",
+        "explain_stage": "pullback.patterns.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
         "fun_and_grad": "pullback.solving.structures_as_vectors",

@@ -8,12 +8,15 @@ import pytest
 import pullback as pb
 from pullback.bodies import proofs
 from pullback.bodies.proofs import Proof
-from pullback.loops import at_once, straight_steps
-from pullback.loops.at_once import ProvedPass
+from pullback.loops import proved_pass, straight_steps
+from pullback.loops.proved_pass import ProvedPass
 
 N = 150
 U, C = np.linspace(0.1, 0.9, 7), np.linspace(-0.5, 0.5, 7)
-POLICIES = [pb.SaveAll(), pb.Binomial(6)]
+POLICIES = [pb.SaveAll(), pb.Binomial(6), pb.Budget("1 MB"), "auto"]
+OF_ROWS = [
+    pb.Mixed(40), pb.Mixed(7), pb.Recompute(), pb.Recompute(2), pb.Periodic(50), pb.Budget("60 kB"),
+]  # fmt: skip
 DT = 0.01
 
 
@@ -55,7 +58,7 @@ def rested(monkeypatch):
 
     def noted(*args, recorded_on=straight_steps.recorded_on):
         k, state = recorded_on(*args)
-        seen.append(k - args[4])
+        seen.append(k - args[2])
         return k, state
 
     def carried(self, numbers, at, carry_out=ProvedPass.carry_out):
@@ -73,6 +76,20 @@ def rested(monkeypatch):
 def test_the_body_rests_and_the_bits_are_those_of_recorded_steps(rested, make, policy):
     assert gradients(make, policy) == gradients(make, policy, "off")
     assert max(rested) > N - 10
+
+
+@pytest.mark.parametrize("policy", OF_ROWS, ids=repr)
+@pytest.mark.parametrize("make", [plain, in_place])
+def test_the_body_rests_while_rows_of_tapes_are_kept_and_taken_back(monkeypatch, rested, make, policy):
+    taken = []
+
+    def back(self, k, first, seeds, taken_back=ProvedPass._back):
+        taken.append(k - first + 1)
+        return taken_back(self, k, first, seeds)
+
+    monkeypatch.setattr(ProvedPass, "_back", back)
+    assert gradients(make, policy) == gradients(make, policy, "off")
+    assert sum(taken) > 3 * 30
 
 
 def counting(c):
@@ -112,7 +129,7 @@ def test_what_is_read_is_looked_at_again_and_the_body_goes_on_where_it_differs(r
         kept.append(hold(reads))
         return kept[-1] and len(kept) % 7 != 4
 
-    monkeypatch.setattr(at_once, "CHECKED", 10)
+    monkeypatch.setattr(proved_pass, "CHECKED", 10)
     monkeypatch.setattr(straight_steps, "CHECKED", 10)
     monkeypatch.setattr(proofs.Reads, "hold", hold)
     wanted = gradients(plain, policy, "off")

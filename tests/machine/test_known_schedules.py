@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.machine.actions import EndForward, EndReverse, Save, Transfer
+from pullback.machine.known_schedules import BACK, KEEP, RECORD, REVERSE, Numbers
 from pullback.machine.machine import Machine
 from pullback.machine.schedule import SEEN
+from pullback.memory.executor import carry_out, carry_out_known
 
 N, X = 23, np.array([0.3, -0.7, 1.1])
 
@@ -116,3 +119,52 @@ def test_a_loop_that_ends_sooner_is_another_schedule():
     for stop in (7, N, 7, N, 7, N, 9):
         found = pb.grad(lambda x: f(x, stop), policy=pb.Binomial(3))(X)  # noqa: B023
         assert found.tobytes() == pb.grad(lambda x: f(x, stop))(X).tobytes()  # noqa: B023
+
+
+class Noting:
+    """A chain that notes what it is asked for."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __getattr__(self, name):
+        return lambda *given: self.seen.append((name, *given)) or given[-1]
+
+
+POLICIES = [
+    pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Mixed(5), pb.Periodic(7), pb.Budget(900), pb.Budget(10**6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_rows_are_the_actions_that_they_stand_for(policy):
+    sizes = {"state_bytes": 100, "tape_bytes": 100}
+    actions = [a for a in policy.schedule(N, **sizes) if type(a) not in (EndForward, EndReverse)]
+    one_by_one, together, numbers = Noting(), Noting(), Numbers()
+    machine = Machine(N)
+    for action in policy.schedule(N, **sizes):
+        carry_out(action, machine, one_by_one)
+    assert all(map(numbers.take, actions))
+    each = numbers.taken()
+    together.record_and_reverse = lambda k: together.seen.extend((("record", k), ("reverse", k)))
+    carry_out_known(together, each)
+    assert together.seen == one_by_one.seen
+    assert not numbers.taken()
+    assert len(each) <= 3 * len(actions)
+
+
+def test_a_leaf_is_two_rows():
+    numbers, found = Numbers(), []
+    for action in pb.SaveAll().schedule(1000):
+        if type(action) in (EndForward, EndReverse):
+            found.append(list(numbers.taken()))
+        else:
+            assert numbers.take(action)
+    assert found == [[KEEP, 0, 999, RECORD, 999, 0], [REVERSE, 999, 0, BACK, 998, 0]]
+
+
+def test_actions_of_other_tiers_are_no_numbers():
+    numbers = Numbers()
+    assert not numbers.take(Save("state", 0, "disk"))
+    assert not numbers.take(Transfer("state", 0, "memory", "disk"))
+    assert not numbers.taken()

@@ -17,8 +17,8 @@ PROGRAMS = {
     "save all": ("pb.grad(lambda x: np.sum(np.sin(x) * y))", 16, 2_470),
     "a loop under binomial": (
         "pb.grad(lambda x: np.sum(pb.fori_loop(0, 10, lambda k, u: np.sin(u) * y, x)), policy=pb.Binomial(3))",
-        38,
-        6_270,
+        39,
+        6_420,
     ),
 }
 TRACED = """

@@ -55,6 +55,11 @@ class Proof:
         """Whether the next step is to be followed."""
         return self.reads is not None and self.told is None and not self.why
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether nothing speaks against it: who traces or profiles the program sees each step."""
+        return not self.why and sys.gettrace() is None and sys.getprofile() is None
+
     def follow(self, number: int, carry: Any, constants: Sequence[Any]) -> tuple[Any, Any] | None:
         """What the body returns from a step, with its output, carried out instruction by instruction; ``constants`` are
         the plain operands that are met. None where that cannot be done: then nothing has been changed."""
@@ -79,7 +84,7 @@ class Proof:
     def repeats(self, number: int, values: list[Any], constants: list[Any]) -> bool:
         """Whether the step that has just been run, with these captured values and plain operands, has done what the one
         before did, so that every other step will."""
-        if self.why or sys.gettrace() is not None or sys.getprofile() is not None:  # those see each step
+        if not self.may_rest:
             return False
         before, self.values = self.values, values
         if self.reads is None or before is None:

@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.proofs import CHECKED, Proof
+from pullback.loops.proved_pass import ProvedPass, both_of
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StepKind
 from pullback.loops.staged_steps import StagedSteps
-from pullback.loops.straight_steps import Going, are, followed
-from pullback.machine.actions import MEMORY
-from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, SAVE
+from pullback.loops.straight_steps import Going, Proved, are, begun, followed, telling
 from pullback.memory.turning import Turning
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as
-from pullback.staging.generated import say_line, usable, warn
-from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
+from pullback.staging.generated import say_line
+from pullback.words.sniffs import error_state
 from pullback.words.structures import LEAF
 
 
@@ -83,7 +81,7 @@ class AtOnce:
         ]
         self.generated, (self.function, self.places) = kind.stage.at_once or kind.stage.record, both_of(kind)
         self.computes = partial(staged.begun, self.pair[0], keeps=True)
-        self.told = None if is_quiet(self.going.errors) else under_error_state(warn)
+        self.told = telling()
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
         self.starting, self.ending = run.pool.starting, run.pool.ending
@@ -143,7 +141,7 @@ class AtOnce:
         chain.state, chain.owned = state, True
         return True
 
-    def proved(self, step: int, chain: Any, snapshot: Callable[[list[Any]], Any]) -> "ProvedPass | None":
+    def proved(self, step: int, chain: Any, snapshot: Callable[[list[Any]], Any]) -> ProvedPass | None:
         """What carries out the actions of the chain without the body, where the last steps prove that it may rest."""
         proof, run = self.staged.proof, self.pair[0]
         if (
@@ -155,7 +153,8 @@ class AtOnce:
             return None
         if not proof.repeats(step + self.staged.steps.lower, run.values, run.constants):
             return None
-        return ProvedPass(self, chain, proof, run.values, snapshot)
+        proved = self.staged.proved = Proved(self.kind, run.values, proof, self.going)
+        return ProvedPass(chain, proved, self.one, self.sums, snapshot)
 
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
@@ -207,147 +206,6 @@ class AtOnce:
         return after
 
 
-def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
-    """Whether the state that has been reached is left: another one is loaded, or there is no action any more."""
-    while at < n and numbers[at] == DELETE:
-        at += 3
-    return at >= n or numbers[at] == LOAD
-
-
-@define(eq=False)
-class ProvedPass:
-    """What carries out the actions of a schedule on a reverse pass, from where ``once`` has reversed a step of a body
-    that is proved to do the same again (``bodies.proofs``)."""
-
-    once: AtOnce
-    chain: Any
-    proof: Proof
-    values: list[Any]
-    """The captured ones."""
-    snapshot: Callable[[list[Any]], Any]
-    """Of a state that nobody writes to."""
-    advance: tuple[Any, Any] = field(init=False)
-    """The function that computes a step, and the arrays that it works in."""
-    both: tuple[Any, Any] = field(init=False)
-    """The same of the one that reverses it, too."""
-    leaf: tuple[Any, Any] = field(init=False)
-    """The same where the state is left."""
-
-    def __attrs_post_init__(self) -> None:
-        kind = self.once.kind
-        stage, work = kind.stage, kind.work
-        self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
-        leaf = stage.leaf
-        self.leaf = (partial(_without_state, self.both[0]), ()) if leaf is None else (leaf.function, work.of(leaf))
-
-    def carry_out(self, numbers: Sequence[int], at: int) -> int:
-        """The actions from place ``at`` among the numbers on, as far as they are of states in memory and of steps that
-        are reversed at once; the place reached."""
-        once, stage = self.once, self.once.kind.stage
-        try:
-            if once.told is None:
-                return self._carry_out(numbers, at)
-            with once.told:
-                return self._carry_out(numbers, at)
-        except Exception as error:
-            for generated in (stage.at_once, stage.leaf, stage.record, stage.advance):
-                if generated is not None:
-                    say_line(error, generated)
-            raise
-
-    def _carry_out(self, numbers: Sequence[int], at: int) -> int:
-        chain, once, proof, lower = self.chain, self.once, self.proof, self.once.staged.steps.lower
-        entries, verifier, state, n = chain.store.entries, chain.verifier, chain.state, len(numbers)
-        reads: Any = self.proof.reads
-        seeds, left, looked = (once.one.cts, once.sums), once.told is None and verifier.stride == 1, 0
-        leaf, of_leaf = self.leaf
-        try:
-            while at < n:
-                code, step = numbers[at], numbers[at + 1]
-                looked += 1
-                if looked == CHECKED:
-                    looked = 0
-                    if not reads.hold():
-                        break
-                if code == AT_ONCE:
-                    constants = proof.constants(step + lower)
-                    if constants is None:
-                        break
-                    if left and _leaves(numbers, at + 3, n):
-                        seeds = leaf(state, self.values, constants, *seeds, *of_leaf)
-                    else:
-                        state, seeds = self._both(step, state, constants, seeds)
-                    chain.store.ledger.n_forward += 1
-                elif code == ADVANCE:
-                    state = self._advanced(step, numbers[at + 2], state)
-                elif code == LOAD:
-                    state = entries["state", step, MEMORY].leaves
-                elif code == SAVE:
-                    entries["state", step, MEMORY] = self.snapshot(list(state))
-                elif code == DELETE:
-                    del entries["state", step, MEMORY]
-                else:
-                    break
-                at += 3
-        finally:
-            chain.state, chain.owned = list(state), False
-            once.one.cts, once.sums = seeds
-            once.one.gathered.update(zip(once.kind.ids, once.sums, strict=True))
-        return at
-
-    def _both(self, step: int, state: Sequence[Any], constants: list[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
-        verifier, (function, places) = self.chain.verifier, self.both
-        verifier.starts(step, list(state))
-        returned, *seeds = function(state, self.values, constants, *seeds, *places)
-        state = returned if self.once.kind.stage.closed else as_before(list(state), returned)
-        if verifier.compares:
-            verifier.after(step, list(state), [])
-        return state, seeds
-
-    def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
-        chain, verifier, (function, places) = self.chain, self.chain.verifier, self.advance
-        closed, proof, lower = self.once.kind.stage.closed, self.proof, self.once.staged.steps.lower
-        each = verifier.compares and verifier.stride > 1
-        for k in range(start, stop):
-            constants = proof.constants(k + lower)
-            if constants is None:
-                chain.store.ledger.n_forward += k - start
-                chain.state, chain.owned = list(state), False
-                self.once.rest()
-                chain.advance(k, stop)
-                return chain.state  # type: ignore[no-any-return]  # a list
-            (returned,) = function(state, self.values, constants, *places)
-            state = returned if closed else as_before(list(state), returned)
-            if each:
-                verifier.after(k, list(state), [])
-        if verifier.compares and not each:
-            verifier.after(stop - 1, list(state), [])
-        chain.store.ledger.n_forward += stop - start
-        return state
-
-
-def both_of(kind: StepKind) -> tuple[Any, Any]:
-    """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
-    the parts of it, these one after the other."""
-    at_once = kind.stage.at_once
-    return (partial(_in_parts, kind), ()) if at_once is None else (at_once.function, kind.work.of(at_once))
-
-
-def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: Any, sums: Any) -> tuple[Any, Any, Any]:
-    record, own, work = kind.stage.record, kind.stage.reverse_own, kind.work
-    returned, slots = usable(record).function(state, values, constants, *work.of(record))
-    with quiet():
-        cts, gathered = usable(own).function(slots, seeds, *work.of(own))
-    for total, ct in zip(sums, gathered, strict=True):
-        np.add(total, ct, total)
-    return returned, cts, sums
-
-
-def _without_state(both: Any, *given: Any) -> tuple[Any, Any]:
-    _, cts, sums = both(*given)
-    return cts, sums
-
-
 def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
     they cannot be."""
@@ -367,6 +225,5 @@ def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     sums = one.sums.totals(kind.ids)
     if sums is None:
         return None
-    if staged.proof is not None:
-        staged.proof.begins()
+    begun(staged)
     return AtOnce(staged, kind, one, sums)

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
-from pullback.bodies.proofs import FEWEST
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
+from pullback.loops.proved_pass import pays, proved_pass_of
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
 from pullback.loops.staged_step import StagedStep, StepTape, pull_back, same_tape
-from pullback.loops.straight_steps import straight, straight_back
+from pullback.loops.straight_steps import back, keep, straight
 from pullback.machine.actions import MEMORY
-from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, RECORD, SAVE
+from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.machine.machine import Machine
 from pullback.memory.entry_parts import Taken, put_in
-from pullback.memory.executor import carry_out_known, run_forward, run_reverse
+from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import ByReference, Storing
@@ -25,7 +25,6 @@ from pullback.memory.sweep import Sweep
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
-from pullback.words.sniffs import quiet
 
 
 class Snapshot(NamedTuple):
@@ -140,28 +139,19 @@ class LoopChain(Storing):
     def go_forward_saving(self, n: int | None) -> int:
         """The forward part of save-all, in which every step is recorded and kept: what its schedule says, without the
         bookkeeping of its actions. The length."""
-        k, store = 0, self.store
-        while k < n if n is not None else k == 0 or self.goes_on(k):  # the first step has been asked for
-            store.put("tape", k, MEMORY, self._on_tracers(k))
+        if n is not None:
+            keep(self, 0, n)
+            return n
+        k = 0
+        while k == 0 or self.goes_on(k):  # the first step has been asked for
+            self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
             k += 1
-            if n is not None and self.steps.staging is not None:
-                first, kept = k, list[Any]()
-                k, self.state = straight(self.steps.staging, k, n, self.state, kept.append)
-                store.put_tapes(first, MEMORY, kept)
-                store.ledger.n_forward += k - first
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
-        self.passes, store = passes, self.store
-        with quiet():  # as every sweep is
-            k = n - 1
-            while k >= 0:
-                self.work = store.take_out("tape", k, MEMORY)
-                self.reverse(k)
-                k -= 1
-                if len(passes) == 1 and passes[0].after is not None and not store.ledger.separates:
-                    k = straight_back(store, k, passes[0])
+        self.passes = passes
+        back(self, n - 1, 0)
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
@@ -198,20 +188,26 @@ class LoopChain(Storing):
             carry_out_known(self, numbers)
             return
         entries, at, n = self.store.entries, 0, len(numbers)
+        rests = self.steps.staging is not None and pays(numbers)
         snapshot = partial(Snapshot, random=self._random_now(), items=[])  # a proved body draws no numbers
         try:
             while at < n:
                 code, step, stop = numbers[at : at + 3]
+                if rests and code in (BACK, LOAD) and (proved := proved_pass_of(self, snapshot)) is not None:
+                    reached, at = at, proved.carry_out(numbers, at)
+                    if reached < at:
+                        continue
                 at += 3
                 if code == ADVANCE:
                     if self.at_once is None or not self.at_once.advance(self, step, stop):
-                        self._rest()
+                        self.rest()
                         self.advance(step, stop)
                 elif code == AT_ONCE:
                     if not self._at_once(step):
                         self._each_for_itself(step)
-                    elif n - at >= 3 * FEWEST and (proved := self.at_once.proved(step, self, snapshot)) is not None:
-                        at = proved.carry_out(numbers, at)
+                    elif rests and (proved := self.at_once.proved(step, self, snapshot)) is not None:
+                        once, at = self.at_once, proved.carry_out(numbers, at)
+                        once.sums = proved.sums
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)
                 elif code == SAVE:
@@ -219,12 +215,18 @@ class LoopChain(Storing):
                 elif code == DELETE:
                     del entries["state", step, MEMORY]
                 else:
-                    self._rest()
-                    (self.record if code == RECORD else self.reverse)(step)
+                    self.rest()
+                    if code == KEEP:
+                        keep(self, step, stop)
+                    elif code == BACK:
+                        back(self, step, stop)
+                    else:
+                        carry_out_one(self, code, step)
         finally:
-            self._rest()
+            self.rest()
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """The blocks in which steps run are left."""
         if self.at_once is not None:
             self.at_once.rest()
 
@@ -237,7 +239,7 @@ class LoopChain(Storing):
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
             self._look_back(first)
-            self._on_tracers(first).release()
+            self.on_tracers(first).release()
             first += 1
         staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
@@ -276,7 +278,7 @@ class LoopChain(Storing):
         """The random states before the step that runs next; the first has run as the probe already."""
         return self.randomness.save() if self.probe is None else self.start_random
 
-    def _on_tracers(self, k: int) -> StepTape:
+    def on_tracers(self, k: int) -> StepTape:
         """The tape of a step from the live state: that of the probe, or one made now. The bits are those of a plain
         run."""
         if self.probe is not None:
@@ -294,13 +296,13 @@ class LoopChain(Storing):
             self.randomness.restore(random)
         self.lookback = None
         self.verifier.starts(step, self.state)
-        self.work = self._on_tracers(step)
+        self.work = self.on_tracers(step)
         self.store.ledger.hold(self.work.items)
 
     def record_and_reverse(self, step: int) -> None:
         """Both at once, where nobody asks for the tape in between."""
         done = self._at_once(step)
-        self._rest()
+        self.rest()
         if not done:
             self._each_for_itself(step)
 
@@ -316,7 +318,7 @@ class LoopChain(Storing):
         self.state, self.owned = after, False
         self.store.ledger.n_forward += 1
         if once.left is not None:
-            self._rest()
+            self.rest()
             self._to_work(once.left)
             once.left = None
             self.reverse(step)
@@ -324,7 +326,7 @@ class LoopChain(Storing):
 
     def _each_for_itself(self, step: int) -> None:
         """The same by one after the other."""
-        self._rest()
+        self.rest()
         staging, self.store.ledger.step = self.steps.staging, step
         if staging is None or self.probe is not None or self.lookback is not None:
             self.record(step)
@@ -336,7 +338,7 @@ class LoopChain(Storing):
         if reached > step:
             self.store.ledger.n_forward += 1
         else:
-            self._to_work(self._on_tracers(step))
+            self._to_work(self.on_tracers(step))
         self.reverse(step)
         if len(self.passes) == 1 and not self.store.ledger.separates:
             masks = self.steps.enclosing is not None and bool(self.steps.enclosing.masks)

@@ -60,6 +60,8 @@ class StagedSteps:
 
     going: Any = field(default=None, init=False)
     """What is known of steps that go straight on (``straight_steps.Going``)."""
+    proved: Any = field(default=None, init=False)
+    """What the body is proved to do again (``straight_steps.Proved``)."""
     step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
     """By list of operations: what the staged steps that do it share."""
 

@@ -5,7 +5,8 @@ could change. A step that does anything else is finished as a single one, and en
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -25,8 +26,12 @@ from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.slabs import in_slab, n_in_slab
-from pullback.words.sniffs import error_state, under_error_state
+from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 from pullback.words.structures import LEAF
+
+_QUIET: Any = nullcontext()
+FEW = 6
+"""Steps in a row that prove it."""
 
 
 @define(eq=False)
@@ -60,6 +65,38 @@ class Going:
             if not enters_as(result, leaf):
                 return False
         return True
+
+
+@define(eq=False)
+class Proved:
+    """Steps that a body is proved to do again: what they share."""
+
+    kind: StepKind
+    values: list[Any]
+    """The captured ones."""
+    proof: Proof
+    going: Going
+    """What must hold of the steps."""
+
+    def holds(self, one: Any, *, masks: bool) -> bool:
+        """Whether the body may rest still, on the way of one seed that has come from such a step."""
+        kind = self.kind
+        if one.after is not kind or one.outer is not None or not kind.goes_on or kind.stage.masks != masks:
+            return False
+        return self.stands()
+
+    def stands(self) -> bool:
+        """Whether the body may rest still. Where nobody hears of what NumPy warns of, it may in any case."""
+        if TRAPPED.get() or not self.proof.may_rest:
+            return False
+        if (state := error_state()) is not self.going.errors and not is_quiet(state):
+            return False
+        reads = self.proof.reads
+        return reads is not None and self.proof.told is not None and reads.hold()
+
+    def enters(self, leaves: Sequence[Any]) -> bool:
+        """Whether a state is of the kind that enters these steps."""
+        return all(map(enters_as, self.going.results, leaves))
 
 
 def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
@@ -150,19 +187,16 @@ def _while_alike(
     call, lower, compares = steps.call, steps.lower, steps.verifier.compares
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
-    alone, proof = steps.definition is LEAF, _begun(staged.proof) if stop - k >= FEWEST else None
+    alone, proof = steps.definition is LEAF, begun(staged) if _pays(staged, stop - k) else None
     starting, kind = pool.starting, None  # one more who holds a handle would be seen
     run.inputs = state
     while True:
         carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
             k + lower, starting[0] if alone else starting, steps.row(k)
         )
-        if (
-            run.at != last
-            or y is not None
-            or (carry is not ending[0] if alone else not are(carry, ending))
-            or run.following is not stage.known
-        ):
+        if run.at != last or y is not None or run.following is not stage.known:
+            return k, state, (carry, y)
+        if carry is not ending[0] if alone else not are(carry, ending):
             return k, state, (carry, y)
         carry = None
         run.at += 1
@@ -185,7 +219,8 @@ def _while_alike(
         take(StagedStep(kind, slots, k))
         k += 1
         if proof is not None and k < stop and proof.repeats(k - 1 + lower, run.values, run.constants):
-            k, state = recorded_on(kind, (run.values, told), proof, steps, k, stop, state, take)
+            staged.proved = Proved(kind, run.values, proof, staged.going)
+            k, state = recorded_on(staged.proved, steps, k, stop, state, take, told)
             staged.state = state
         if k == stop or not _begins_again(run, state):
             return k, state, None
@@ -204,23 +239,35 @@ def followed(proof: Proof | None, run: Any, number: int, carry: Any) -> tuple[An
     return found
 
 
-def _begun(proof: Proof | None) -> Proof | None:
-    if proof is not None:
-        proof.begins()
-    return proof
+def telling() -> Any:
+    """The block in which generated functions run, where anybody hears of what NumPy warns of; else None."""
+    return None if is_quiet(error_state()) else under_error_state(warn)
+
+
+def _pays(staged: StagedSteps, n_steps: int) -> bool:
+    """Whether to prove that the body may rest: it serves the rows that follow a short one, too."""
+    if n_steps >= FEWEST:
+        return True
+    return n_steps >= FEW and staged.proved is None and (staged.steps.outputs.n or 0) >= FEWEST
+
+
+def begun(staged: StagedSteps) -> Proof | None:
+    """What may prove that the body rests. Steps of another kind may have been run since, but where a proof stands."""
+    if staged.proof is not None and (staged.proved is None or not staged.proved.stands()):
+        staged.proof.begins()
+    return staged.proof
 
 
 def recorded_on(
-    kind: StepKind, given: tuple[list[Any], Any], proof: Proof, steps: Any, k: int, stop: int, state: list[Any],
-    take: Callable[[Any], None],
-) -> tuple[int, list[Any]]:  # fmt: skip
-    """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there. ``given`` are
-    captured values, and the block that hears of what NumPy warns of."""
-    values, told = given
+    proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any
+) -> tuple[int, list[Any]]:
+    """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there; ``state`` is
+    emptied. ``told`` is the block that hears of what NumPy warns of."""
+    kind, values, proof = proved.kind, proved.values, proved.proof
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads: Any = proof.reads
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
-    (buffers, makers), plan, left = places, stage.record.plan, 0
+    (buffers, makers), plan, left, before = places, stage.record.plan, 0, state
     try:
         while k < stop and reads.hold():
             if not left:
@@ -235,6 +282,7 @@ def recorded_on(
                         return step, list(state)
                     returned, slots = function(state, values, proof.kept(constants), *places)
                     state = returned if closed else as_before(state, returned)
+                    before.clear()  # of what nobody else has, nothing stays
                     if compares:
                         verifier.after(step, list(state), [])
                     take(StagedStep(kind, slots, step))
@@ -245,9 +293,42 @@ def recorded_on(
     return k, list(state)
 
 
-def straight_back(store: Store, k: int, one: Any) -> int:
-    """Reverse steps from ``k`` down, as far as they are of the kind that the pass has reversed last, whose cotangents
-    are seeds as they are. The next step to reverse."""
+def keep(chain: Any, k: int, stop: int) -> None:
+    """Record the steps of a chain from ``k`` up to ``stop``, and put their tapes in memory."""
+    store, staging = chain.store, chain.steps.staging
+    chain.verifier.starts(k, chain.state)
+    while k < stop:
+        if staging is not None and chain.probe is None:
+            first, kept, proved = k, list[Any](), staging.proved
+            if proved is not None and not store.ledger.heard and proved.stands() and proved.enters(chain.state):
+                k, chain.state = recorded_on(
+                    proved, chain.steps, k, stop, chain.state, kept.append, telling() or _QUIET
+                )
+            else:
+                k, chain.state = straight(staging, k, stop, chain.state, kept.append)
+            chain.owned = chain.owned and not kept
+            store.put_tapes(first, MEMORY, kept)
+            store.ledger.n_forward += k - first
+        if k < stop:
+            store.put_tapes(k, MEMORY, [chain.on_tracers(k)])
+            k += 1
+
+
+def back(chain: Any, k: int, first: int) -> None:
+    """Reverse the steps of a chain from ``k`` down to ``first``, whose tapes are in memory."""
+    store, passes = chain.store, chain.passes
+    with quiet():  # as every sweep is
+        while k >= first:
+            chain.work = store.take_out("tape", k, MEMORY)
+            chain.reverse(k)
+            k -= 1
+            if len(passes) == 1 and passes[0].after is not None and not store.ledger.separates:
+                k = straight_back(store, k, first, passes[0])
+
+
+def straight_back(store: Store, k: int, first: int, one: Any) -> int:
+    """Reverse steps from ``k`` down to ``first``, as far as they are of the kind that the pass has reversed last,
+    whose cotangents are seeds as they are. The next step to reverse."""
     entries, booked, kind = store.entries, store.booked, one.after
     if one.outer is not None or not kind.goes_on:
         return k
@@ -255,7 +336,7 @@ def straight_back(store: Store, k: int, one: Any) -> int:
     function, places = kind.own
     buffers, fresh = places
     totals: list[Any] | None = None
-    while k >= 0:
+    while k >= first:
         key = "tape", k, MEMORY
         step = entries.pop(key, None)
         if type(step) is not StagedStep or step.kind is not kind:

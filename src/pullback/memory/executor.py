@@ -22,9 +22,25 @@ from pullback.machine.actions import (
     Save,
     Transfer,
 )
-from pullback.machine.known_schedules import ADVANCE, AT_ONCE, DELETE, LOAD, RECORD, SAVE, Noted
+from pullback.machine.known_schedules import (
+    ADVANCE,
+    AT_ONCE,
+    BACK,
+    DELETE,
+    DELETE_TAPE,
+    KEEP,
+    LOAD,
+    LOAD_TAPE,
+    RECORD,
+    REVERSE,
+    SAVE,
+    SAVE_TAPE,
+    TAKE,
+    Noted,
+    Numbers,
+)
 from pullback.machine.machine import Machine
-from pullback.machine.schedule import known
+from pullback.machine.schedule import Schedule, known
 from pullback.words.errors import ScheduleError
 
 
@@ -56,6 +72,9 @@ class Chain(Protocol):
 
 def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
     """Carry out the actions of the initial sweep, up to and including EndForward."""
+    if machine.n is not None and _takes_numbers(schedule, chain):
+        _by_numbers(schedule, machine, chain, EndForward)
+        return
     if chain_end(chain, machine) is not None:  # a loop of unknown length that ends before its first step
         schedule.finalize(0)
         machine.finalize(0)
@@ -76,13 +95,24 @@ def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
         getattr(chain, "carry_out_known", partial(carry_out_known, chain))(numbers)
         machine.end()
         return
+    if _takes_numbers(schedule, chain):
+        ended = _by_numbers(schedule, machine, chain, EndReverse)
+    else:
+        ended = _one_by_one(schedule, machine, chain)
+    if not ended:
+        raise ScheduleError(
+            f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last"
+        )
+
+
+def _one_by_one(schedule: Any, machine: Machine, chain: Any) -> bool:
     at_once = getattr(chain, "record_and_reverse", None)
     noted = Noted(schedule)
     for action in schedule:
         if type(action) is EndReverse:
             machine.apply(action)
             noted.end()
-            return
+            return True
         noted.take(action)
         if at_once is None or type(action) is not Record:
             carry_out(action, machine, chain)
@@ -99,33 +129,78 @@ def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
             break
         noted.take(following)
         carry_out(following, machine, chain)
-    raise ScheduleError(f"{schedule!r} ended before EndReverse; yield Reverse(k) for every step and EndReverse() last")
+    return False
+
+
+def _takes_numbers(schedule: Any, chain: Any) -> bool:
+    """Whether a chain carries out many actions together: not where somebody looks at each of them."""
+    return hasattr(chain, "carry_out_known") and type(schedule) is Schedule
+
+
+def _by_numbers(schedule: Any, machine: Machine, chain: Any, last: type) -> bool:
+    """Carry out the actions up to and including one of the type ``last``, many together; each is checked before, and
+    before what precedes it among these has been done. Whether there was such a one."""
+    numbers, noted = Numbers(), Noted(schedule) if last is EndReverse else None
+    for action in schedule:
+        machine.apply(action)
+        if noted is not None and type(action) is not last:
+            noted.take(action)
+        if type(action) is not last and numbers.take(action):
+            if numbers.full:
+                chain.carry_out_known(numbers.taken())
+            continue
+        chain.carry_out_known(numbers.taken())
+        if type(action) is last:
+            if noted is not None:
+                noted.end()
+            return True
+        _done(action, chain)
+    return False
 
 
 def carry_out_known(chain: Any, numbers: Iterable[int]) -> None:
-    """Actions that the machine has checked when they were carried out before. A chain with a method of this name does
-    it by itself."""
-    advance, load, save, delete = chain.advance, chain.load, chain.save, chain.delete
-    at_once = getattr(chain, "record_and_reverse", None) or partial(_one_by_one, chain)
+    """Actions that the machine has checked. A chain with a method of this name does it by itself."""
+    at_once = getattr(chain, "record_and_reverse", None) or partial(_both, chain)
     each = iter(numbers)
     for code, step, stop in zip(each, each, each, strict=True):
         if code == ADVANCE:
-            advance(step, stop)
+            chain.advance(step, stop)
         elif code == AT_ONCE:
             at_once(step)
-        elif code == LOAD:
-            load("state", step, MEMORY)
-        elif code == SAVE:
-            save("state", step, MEMORY)
-        elif code == DELETE:
-            delete("state", step, MEMORY)
-        elif code == RECORD:
-            chain.record(step)
+        elif code == KEEP:
+            for k in range(step, stop):
+                chain.record(k)
+                chain.save("tape", k, MEMORY)
+        elif code == BACK:
+            for k in range(step, stop - 1, -1):
+                carry_out_one(chain, TAKE, k)
+                chain.reverse(k)
         else:
-            chain.reverse(step)
+            carry_out_one(chain, code, step)
 
 
-def _one_by_one(chain: Chain, step: int) -> None:
+def carry_out_one(chain: Any, code: int, step: int) -> None:
+    """An action of a single step, by its number."""
+    if code == RECORD:
+        chain.record(step)
+    elif code == REVERSE:
+        chain.reverse(step)
+    elif code == SAVE:
+        chain.save("state", step, MEMORY)
+    elif code == LOAD:
+        chain.load("state", step, MEMORY)
+    elif code == DELETE:
+        chain.delete("state", step, MEMORY)
+    elif code == SAVE_TAPE:
+        chain.save("tape", step, MEMORY)
+    else:
+        if code != DELETE_TAPE:
+            chain.load("tape", step, MEMORY)
+        if code != LOAD_TAPE:
+            chain.delete("tape", step, MEMORY)
+
+
+def _both(chain: Chain, step: int) -> None:
     chain.record(step)
     chain.reverse(step)
 
@@ -142,10 +217,16 @@ def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
         machine.apply(action)
         return chain_end(chain, machine)
     machine.apply(action)
+    _done(action, chain)
+    return chain_end(chain, machine) if kind is Record else None
+
+
+def _done(action: Action, chain: Chain) -> None:
+    """The chain carries out an action that is no Advance."""
+    kind = type(action)
     if kind is Record:
         chain.record(action.step)  # type: ignore[union-attr]
-        return chain_end(chain, machine)
-    if kind is Reverse:
+    elif kind is Reverse:
         chain.reverse(action.step)  # type: ignore[union-attr]
     elif kind is Save:
         chain.save(action.kind, action.step, action.tier)  # type: ignore[union-attr]
@@ -155,7 +236,6 @@ def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
         chain.delete(action.kind, action.step, action.tier)  # type: ignore[union-attr]
     elif kind is Transfer:
         chain.transfer(action.kind, action.step, action.source, action.target)  # type: ignore[union-attr]
-    return None
 
 
 def chain_end(chain: Any, machine: Machine) -> int | None:

@@ -64,11 +64,18 @@ class Ledger:
     heard: bool = True
     """Whether anybody can ask for the report: of ``grad`` nobody can unless he watches, and its loops' steps need
     not be booked."""
+    counted: bool = False
+    """Whether a policy that counts bytes has to know what plain code holds, though nobody asks for the report."""
     step: int | None = None
     """The step of a loop that was run or reversed last: for the timeline (``memory.timeline``)."""
 
     separates: ClassVar[bool] = False
     """Whether a step is recorded and reversed each for itself where one function could do both: who times it asks."""
+
+    @property
+    def books(self) -> bool:
+        """Whether it is booked what plain code holds. Loops book what they hold as one item where nobody hears."""
+        return self.heard or self.counted
 
     @property
     def behind(self) -> "Ledger":

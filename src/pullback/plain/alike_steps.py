@@ -100,7 +100,7 @@ class AlikeSteps:
         if chain.entered:
             chain.entered.pop(step + 1, None)
         items: list[Item] = []
-        if ledger.heard:
+        if ledger.books:
             items, ledger.step = alike.items(slots), step
             ledger.hold(items)
         handed, self.handed = self.handed, None
@@ -139,7 +139,7 @@ class AlikeSteps:
             chain.save(kind, step, tier)
             return
         snapshot = PlainSnapshot(chain.cuts[step], alike.values(step, self.state))
-        if chain.ledger.heard:
+        if chain.ledger.books:
             snapshot.book()
         chain.store.put(kind, step, tier, snapshot)
         self.states[step] = alike, self.state

@@ -96,7 +96,7 @@ def will_draw(chain: Any) -> None:
     if policy.room is None:
         return
     ledger = chain.ledger
-    ledger.heard = True  # loops that follow have to know what this one holds
+    ledger.counted = True  # loops that follow have to know what this one holds
     governor = chain.tape.governor
     if governor.between_marks:
         governor.lifetimes.asks = partial(_room_for, chain, policy.room)

@@ -18,8 +18,8 @@ class Gauge:
     ledger: Ledger
     before: int
     """Bytes that the program saved before the chain."""
-    heard: bool
-    """Whether the ledger was heard before: now it is, for the bytes are needed."""
+    counted: bool
+    """Whether the ledger counted before: now it does, for the bytes are needed."""
     chain: Any = None
     share: Any = None
     """What a pool has given; None where it is no pool."""
@@ -72,7 +72,7 @@ def gauge_of(policy: Any, name: str, ledger: Ledger, tape: Tape) -> Gauge | None
         return None
     site = site_here()
     gauge = Gauge(
-        f"{name} at {site_text(site)}", site, ledger, sum(ledger.plain_bytes(tape.records).values()), ledger.heard
+        f"{name} at {site_text(site)}", site, ledger, sum(ledger.plain_bytes(tape.records).values()), ledger.counted
     )
-    ledger.heard = True
+    ledger.counted = True
     return gauge

@@ -345,7 +345,7 @@ class KeptChain:
             while passing and passing[-1][0] <= (-low, 1, 0):
                 self._let_go(passing.pop()[1])
             items = []
-            if self.ledger.heard:
+            if self.ledger.books:
                 items = record_items(records[ident] for ident in made) + value_items(replayer.env.values(), "saved")
             with self.ledger.holding(items):
                 sweep(self.tape, low, at + 1, sweeps)

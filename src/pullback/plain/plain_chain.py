@@ -101,7 +101,7 @@ class PlainChain:
             and type(pending) is Advance
             and k < pending.stop
             and self.n is not None
-            and not (ledger.heard or self.snapshots.due or self.schedule.larger)
+            and not (ledger.books or self.snapshots.due or self.schedule.larger)
         ):  # nothing is to be done at this cut, and nobody asks what the step holds
             start, stop = entries.cuts[k - 1], entries.cuts[k]
             records[start:stop] = [None] * (stop - start)
@@ -322,7 +322,7 @@ class PlainChain:
         return snapshot
 
     def book(self, step: int) -> None:
-        if not self.ledger.heard:
+        if not self.ledger.books:
             self.work_items[step] = []
             return
         if self.staged is not None and step in self.staged.slots:

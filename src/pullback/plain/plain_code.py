@@ -263,7 +263,7 @@ class PlainCode(Governor):
         self.active, self.unmarked, self.following, self.marked = None, None, None, True
         if chain is not None:
             if chain.gauge is not None:
-                self.ledger.heard, chain.gauge.saves_all = chain.gauge.heard, True
+                self.ledger.counted, chain.gauge.saves_all = chain.gauge.counted, True
                 chain.gauge.keep(chain.gauge.held())
             chain.hold_all()
             if chain is unmarked and not self.keeps:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.loops.stage_texts import StageTexts
+from pullback.patterns.stage_texts import StageTexts
 from pullback.staging.shelf import forget
 
 

@@ -1,0 +1,243 @@
+"""A reverse pass without the body: the generated functions of a step that is proved to do the same again carry out the
+actions of a schedule by themselves."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.proofs import CHECKED, FEWEST
+from pullback.loops.rerun import as_before
+from pullback.loops.staged_step import StagedStep, StepKind
+from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telling
+from pullback.machine.actions import MEMORY
+from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
+from pullback.staging.generated import say_line, usable
+from pullback.words.sniffs import quiet
+
+_INSIDE: Any = nullcontext()
+
+
+@define(eq=False)
+class ProvedPass:
+    """What carries out the actions of a schedule on a reverse pass, from where steps of a body that is ``proved`` to do
+    the same again (``bodies.proofs``) have been reversed."""
+
+    chain: Any
+    proved: Proved
+    one: Any
+    """The pass, whose cotangents are seeds of the functions."""
+    sums: Sequence[Any]
+    """Of the cotangents of captured values."""
+    snapshot: Callable[[list[Any]], Any]
+    """Of a state that nobody writes to."""
+    left: Callable[[], Any] | None = field(default=None, init=False)
+    """What is left of the last action, for which the body is needed."""
+    told: Any = field(factory=telling, init=False)
+    """The block in which the functions run, where anybody hears of what NumPy warns of."""
+    advance: tuple[Any, Any] = field(init=False)
+    """The function that computes a step, and the arrays that it works in."""
+    both: tuple[Any, Any] = field(init=False)
+    """The same of the one that reverses it, too."""
+    leaf: tuple[Any, Any] = field(init=False)
+    """The same where the state is left."""
+
+    def __attrs_post_init__(self) -> None:
+        kind = self.proved.kind
+        stage, work = kind.stage, kind.work
+        self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
+        leaf = stage.leaf
+        self.leaf = (partial(_without_state, self.both[0]), ()) if leaf is None else (leaf.function, work.of(leaf))
+
+    def carry_out(self, numbers: Sequence[int], at: int) -> int:
+        """The actions from place ``at`` among the numbers on, as far as they are of states and of rows of tapes in
+        memory and of steps that are reversed at once; the place reached."""
+        stage = self.proved.kind.stage
+        try:
+            with self.told or _INSIDE:
+                at = self._carry_out(numbers, at)
+        except Exception as error:
+            for generated in (stage.at_once, stage.leaf, stage.record, stage.reverse_own, stage.advance):
+                if generated is not None:
+                    say_line(error, generated)
+            raise
+        if self.left is not None:
+            self.chain.rest()
+            self.chain.at_once = None  # whose sums are others by then
+            self.left()
+        return at
+
+    def _carry_out(self, numbers: Sequence[int], at: int) -> int:
+        chain, proof, lower = self.chain, self.proved.proof, self.chain.steps.lower
+        verifier, n = chain.verifier, len(numbers)
+        state, chain.state = chain.state, []
+        reads: Any = proof.reads
+        seeds, left, looked = (self.one.cts, self.sums), self.told is None and verifier.stride == 1, 0
+        leaf, of_leaf = self.leaf
+        try:
+            while at < n:
+                code, step = numbers[at], numbers[at + 1]
+                looked += 1
+                if looked == CHECKED:
+                    looked = 0
+                    if not reads.hold():
+                        break
+                if code == AT_ONCE:
+                    constants = proof.constants(step + lower)
+                    if constants is None:
+                        break
+                    if left and _leaves(numbers, at + 3, n):
+                        seeds = leaf(state, self.proved.values, constants, *seeds, *of_leaf)
+                    else:
+                        state, seeds = self._both(step, state, constants, seeds)
+                    chain.store.ledger.n_forward += 1
+                elif code == ADVANCE:
+                    state = self._advanced(step, numbers[at + 2], state)
+                elif code == BACK:
+                    seeds = self._back(step, numbers[at + 2], seeds)
+                elif code == KEEP:
+                    state = list(state)  # which is emptied
+                    state = self._kept(step, numbers[at + 2], state)
+                elif (found := self._of_state(code, step, state)) is not None:
+                    state = found
+                else:
+                    break
+                at += 3
+                if self.left is not None:
+                    break
+        finally:
+            self._hand_over(state, seeds)
+        return at
+
+    def _of_state(self, code: int, step: int, state: Sequence[Any]) -> Sequence[Any] | None:
+        """The live state after an action of a snapshot; None where it is another action, or the state is of a kind that
+        does not enter."""
+        entries = self.chain.store.entries
+        if code == LOAD:
+            leaves: list[Any] = entries["state", step, MEMORY].leaves
+            return leaves if self.proved.enters(leaves) else None
+        if code == SAVE:
+            entries["state", step, MEMORY] = self.snapshot(list(state))
+        elif code == DELETE:
+            del entries["state", step, MEMORY]
+        else:
+            return None
+        return state
+
+    def _hand_over(self, state: Sequence[Any], seeds: Any) -> None:
+        """The chain and the pass go on from here."""
+        self.chain.state, self.chain.owned = list(state), False
+        self.one.cts, self.sums = seeds
+        self.one.gathered.update(zip(self.proved.kind.ids, self.sums, strict=True))
+
+    def _both(self, step: int, state: Sequence[Any], constants: list[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
+        verifier, (function, places) = self.chain.verifier, self.both
+        verifier.starts(step, list(state))
+        returned, *seeds = function(state, self.proved.values, constants, *seeds, *places)
+        state = returned if self.proved.kind.stage.closed else as_before(list(state), returned)
+        if verifier.compares:
+            verifier.after(step, list(state), [])
+        return state, seeds
+
+    def _back(self, k: int, first: int, seeds: Any) -> Any:
+        """Take the cotangents through the tapes of steps k down to ``first``."""
+        kind, entries, (cts, sums) = self.proved.kind, self.chain.store.entries, seeds
+        function, (buffers, fresh) = kind.own
+        while k >= first:
+            step = entries["tape", k, MEMORY]
+            if type(step) is not StagedStep or step.kind is not kind:
+                self.left = partial(back, self.chain, k, first)
+                break
+            del entries["tape", k, MEMORY]
+            with quiet():
+                cts, gathered = function(step.slots, cts, buffers, fresh)
+                for total, ct in zip(sums, gathered, strict=True):
+                    np.add(total, ct, total)
+            k -= 1
+        return cts, sums
+
+    def _kept(self, start: int, stop: int, state: list[Any]) -> Sequence[Any]:
+        """Record steps and keep their tapes; ``state`` is emptied."""
+        chain, kept = self.chain, list[Any]()
+        chain.verifier.starts(start, state)
+        k, state = recorded_on(self.proved, chain.steps, start, stop, state, kept.append, _INSIDE)
+        chain.store.put_tapes(start, MEMORY, kept)
+        chain.store.ledger.n_forward += k - start
+        if k < stop:
+            self.left = partial(keep, chain, k, stop)
+        return state
+
+    def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
+        chain, verifier, (function, places) = self.chain, self.chain.verifier, self.advance
+        closed, proof, lower = self.proved.kind.stage.closed, self.proved.proof, self.chain.steps.lower
+        each = verifier.compares and verifier.stride > 1
+        for k in range(start, stop):
+            constants = proof.constants(k + lower)
+            if constants is None:
+                chain.store.ledger.n_forward += k - start
+                self.left = partial(chain.advance, k, stop)
+                return state
+            (returned,) = function(state, self.proved.values, constants, *places)
+            state = returned if closed else as_before(list(state), returned)
+            if each:
+                verifier.after(k, list(state), [])
+        if verifier.compares and not each:
+            verifier.after(stop - 1, list(state), [])
+        chain.store.ledger.n_forward += stop - start
+        return state
+
+
+def proved_pass_of(chain: Any, snapshot: Callable[[list[Any]], Any]) -> ProvedPass | None:
+    """What carries out actions of a chain on its reverse pass without the body, where steps that the loop has recorded
+    before prove that it may rest."""
+    steps, passes = chain.steps, chain.passes
+    proved = None if steps.staging is None else steps.staging.proved
+    if proved is None or len(passes) != 1 or chain.probe is not None or chain.lookback is not None:
+        return None
+    masks = steps.enclosing is not None and bool(steps.enclosing.masks)
+    sums = passes[0].sums.totals(proved.kind.ids)
+    if sums is None or not proved.holds(passes[0], masks=masks):
+        return None
+    chain.rest()
+    chain.at_once = None  # whose sums are others by then
+    return ProvedPass(chain, proved, passes[0], sums, snapshot)
+
+
+def pays(numbers: Sequence[int]) -> bool:
+    """Whether there are so many steps among the actions that a proof pays."""
+    if len(numbers) >= 3 * FEWEST:
+        return True
+    rows = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+    return sum(abs(last - first) if code in (KEEP, BACK) else 1 for code, first, last in rows) >= FEWEST
+
+
+def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
+    """Whether the state that has been reached is left: another one is loaded or there is no action any more."""
+    while at < n and numbers[at] in (DELETE, BACK):
+        at += 3
+    return at >= n or numbers[at] == LOAD
+
+
+def both_of(kind: StepKind) -> tuple[Any, Any]:
+    """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
+    the parts of it, these one after the other."""
+    at_once = kind.stage.at_once
+    return (partial(_in_parts, kind), ()) if at_once is None else (at_once.function, kind.work.of(at_once))
+
+
+def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: Any, sums: Any) -> tuple[Any, Any, Any]:
+    record, own, work = kind.stage.record, kind.stage.reverse_own, kind.work
+    returned, slots = usable(record).function(state, values, constants, *work.of(record))
+    with quiet():
+        cts, gathered = usable(own).function(slots, seeds, *work.of(own))
+    for total, ct in zip(sums, gathered, strict=True):
+        np.add(total, ct, total)
+    return returned, cts, sums
+
+
+def _without_state(both: Any, *given: Any) -> tuple[Any, Any]:
+    _, cts, sums = both(*given)
+    return cts, sums
