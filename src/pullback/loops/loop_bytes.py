@@ -118,6 +118,8 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
     if policy.room is not None and (ledger is not None or _follows(record)):
         besides -= _lent(record, policy, n, ledger, besides)
         policy = policy.lending((ledger or record.chain.store.ledger).total)
+        if steps.staging is not None:
+            steps.staging.lends = True
     return policy.reserving(besides, start_held=start_held).schedule(n, **sizes)
 
 

@@ -62,6 +62,8 @@ class StagedSteps:
     """What is known of steps that go straight on (``straight_steps.Going``)."""
     proved: Any = field(default=None, init=False)
     """What the body is proved to do again (``straight_steps.Proved``)."""
+    lends: bool = field(default=False, init=False)
+    """Whether loops that follow may take the tapes of this one, from the first on."""
     step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
     """By list of operations: what the staged steps that do it share."""
 

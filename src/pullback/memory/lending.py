@@ -23,6 +23,12 @@ SPARE: Final = 4_096
 """Is told beyond what was found to be too little: a run with more bytes does not hold quite the same."""
 
 
+def ends_of_parts(first: int, n: int) -> list[int]:
+    """The steps at which what is left may begin, where the tapes from ``first`` on are held. What lies in one array is
+    let go of together."""
+    return sorted({first - (first - n) * k // PARTS for k in range(PARTS + 1)})
+
+
 class Level(NamedTuple):
     """What may be left of what a loop holds."""
 
@@ -63,7 +69,7 @@ class Lender:
             (step for kind, step in stored if kind == "tape"), default=n if machine.tape is None else machine.tape
         )
         self.splits = policy.splits(n, **self.sizes)
-        tapes = sorted({first - (first - n) * k // PARTS for k in range(PARTS + 1)})
+        tapes = ends_of_parts(first, n)
         count = len(self.snapshots)
         most = max(1, len(self.splits.leaves) - 1)  # of a loop of unknown length there may be more
         wanted = [(tapes[0], count), *((stop, min(count, most)) for stop in tapes[1:])]
