@@ -1,7 +1,7 @@
 """The functions for the steps of a pattern: they advance a step, record it, and take cotangents back through it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -24,6 +24,26 @@ from pullback.words.sniffs import quiet
 
 Seeded = tuple[tuple[int, ...], tuple[int, ...], bool]
 """Which values of a step have a cotangent when its turn comes, and which of those that entered it; whether it masks."""
+
+
+class Reversible(Protocol):
+    """Steps of one kind, as their reverse is made."""
+
+    @property
+    def entering(self) -> tuple[int, ...]:
+        """All that enters, as it stands in the entries."""
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The numbers of the values that the reverse reads."""
+
+    @property
+    def length(self) -> int | None:
+        """The records of a step, where another of the kind may follow it at once."""
+
+    @property
+    def reverses(self) -> dict[Seeded, "PatternReverse"]:
+        """Those that there are."""
 
 
 @define(eq=False)
@@ -59,6 +79,11 @@ class PatternStage:
 
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)
+
+    @property
+    def length(self) -> int | None:
+        """The records of a step, where one of the same kind may follow."""
+        return None if self.route is None else self.route.length
 
     def take_kernels(self, drafts: Sequence[Draft], backend: Backend, given: tuple[Any, ...]) -> None:
         """The functions become those of a backend where these give the same bytes."""
@@ -105,7 +130,7 @@ class PatternReverse:
 
 
 def reverse_of_pattern(
-    stage: PatternStage, made: PatternStatements, key: Seeded, seeds_given: list[Any]
+    stage: Reversible, made: PatternStatements, key: Seeded, seeds_given: list[Any]
 ) -> tuple[PatternReverse, list[Draft]]:
     """The reverse for cotangents of these kinds, and what its functions are generated from."""
     program, (places, before, masks) = made.program, key
@@ -116,7 +141,7 @@ def reverse_of_pattern(
     found = [(k, ct) for k, ct in zip(made.inputs, swept.cts[:n_inputs], strict=True) if ct is not None]
     leaving, gives = [ct.number for _, ct in found], tuple(k for k, _ in found)
     given = [seed.number for seed in seeds.values()]
-    way = None if stage.route is None else way_back(key, stage.entering, gives, stage.route.length)
+    way = None if stage.length is None else way_back(key, stage.entering, gives, stage.length)
     own = [] if way is None else _own(program, [leaving[k] for k in way], given, stage.slots)
     name = f"reverse_{len(stage.reverses) + 1}" if stage.reverses else "reverse"
     arguments = [("slots", list(stage.slots)), ("seeds", given)]

@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 from pullback.memory.ledger import mib
 from pullback.patterns.pattern_shelf import patterns_in
+from pullback.patterns.row_reverses import rows_in
 from pullback.staging.generated import Generated
 from pullback.staging.shelf import shelves_of
 from pullback.words.errors import StructureError
@@ -53,13 +54,14 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
             "live as long as their loop"
         )
     known = [each for shelf in shelves_of(body) for each in shelf.variants]
-    patterns = patterns_in(body.__code__)
+    patterns, rows = patterns_in(body.__code__), rows_in(body.__code__)
     texts = [_text((stage.record, stage.reverse), stage.notes) for each in known for stage in each.stages]
     texts += [
         _text((stage.advance, stage.record, *(each.generated for each in stage.reverses.values())), stage.notes)
         for pattern in patterns
         for stage in pattern.stages
     ]
+    texts += [_text((reverse.generated,), row.notes) for row in rows for reverse in row.reverses.values()]
     derived = [] if staged is None else list(staged.derivatives.values())
     texts += [
         _text((one.exits.stage.record, one.exits.stage.reverse), [])
@@ -67,6 +69,7 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     ]  # fmt: skip
     why = [f"a derivative within another cannot be, since {each.why}" for each in derived if each.why]
     why += [*(why for each in known for why in each.why), *(each.why for each in patterns if each.why)]
+    why += [row.why for row in rows if row.why]
     return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why)))
 
 

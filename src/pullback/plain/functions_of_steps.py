@@ -1,9 +1,14 @@
-"""Whether the steps of a chain are executed again by generated functions, and taken back by them in a row."""
+"""Whether the steps of a chain are executed again by generated functions, and taken back by them in a row; so are
+marked steps that a trace holds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.memory.executor import run_reverse
+from pullback.memory.sweep import Sweep, sweep
+from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
+from pullback.replay.marked_steps import MarkedSteps
 from pullback.words.sniffs import quiet
 
 FEWEST = 24
@@ -38,3 +43,22 @@ def run_back(chain: Any) -> None:
     alike.end()
     if chain.repeatable:
         chain.staged.rest()
+
+
+def sweep_held(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
+    """As :func:`pullback.memory.sweep.sweep`, through a trace that holds everything: many marked steps go back by
+    generated functions where they do the same. Where there are several seeds, or somebody hears of cotangents, all are
+    swept."""
+    one, heard = sweeps[0], tape.marks is not None or tape.telling is not None or TRAPPED.get()
+    alone = len(sweeps) == 1 and one.outer is None and one.told is None
+    if heard or not alone or not any(map(_may_repeat, tape.marked)):
+        sweep(tape, start, stop, sweeps)
+        return
+    from pullback.patterns.row_reverses import sweep_marked  # noqa: PLC0415 - as above
+
+    sweep_marked(tape, start, stop, one)
+
+
+def _may_repeat(marked: MarkedSteps) -> bool:
+    """Whether there are so many that functions for them may pay."""
+    return marked.staging != "off" and len(marked.cuts) > (FEWEST if marked.staging == "auto" else 2)

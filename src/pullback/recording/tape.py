@@ -162,7 +162,7 @@ class Tape:
 
     __slots__ = (
         "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
-        "ledger", "level", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
+        "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
         "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
     )  # fmt: skip
 
@@ -181,6 +181,7 @@ class Tape:
         stay 0."""
         self.marks: Any = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""
+        self.marked: list[Any] = []  # where everything is held: the MarkedSteps of each marked loop
         self.constants: dict[Any, Any] = {}
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, tuple[int, Any]] | None = None
@@ -263,9 +264,7 @@ class Tape:
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""
-        self.mode = CLOSED
-        self.constants = {}
-        self.kept = NOTHING_KEPT
+        self.mode, self.constants, self.kept = CLOSED, {}, NOTHING_KEPT
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"

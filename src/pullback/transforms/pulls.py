@@ -9,7 +9,8 @@ from typing import Any
 
 from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report, mib
-from pullback.memory.sweep import Releasing, Sweep, given_out, release_records, seeded, sweep
+from pullback.memory.sweep import Releasing, Sweep, given_out, release_records, seeded
+from pullback.plain.functions_of_steps import sweep_held
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
@@ -141,7 +142,7 @@ class Pull:
                     left = self._left(runs) if generated and not free and self._adjoints is None else runs
                     if left:
                         for start, stop in self._stretches(tape):
-                            sweep(tape, start, stop, left)
+                            sweep_held(tape, start, stop, left)
         finally:
             (tape.telling or self.ledger).rests()
         self.ledger.elapsed_seconds += time.perf_counter() - began

@@ -13,6 +13,7 @@ from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, progress_in_force, using, watchers
 from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.sweep import Releasing, given_out, seeded, sweep
+from pullback.plain.functions_of_steps import sweep_held
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
@@ -147,7 +148,7 @@ def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
     try:
         with Releasing(tape):
             if governor is None:
-                sweep(tape, tape.n_inputs, len(tape.records), (one,))
+                (sweep_held if tape.marked else sweep)(tape, tape.n_inputs, len(tape.records), (one,))
             else:
                 governor.reverse([one])
     finally:

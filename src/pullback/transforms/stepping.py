@@ -30,6 +30,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.handles import Handle
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
+from pullback.replay.marked_steps import MarkedSteps
 from pullback.replay.step_entries import Calls
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, StructureError, say_where
@@ -70,7 +71,7 @@ def steps(
         items = tape.trap.numbered(items, tape)
     if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
         if tape is not None and _counts(tape, governor):
-            items = _counted(items, tape, _telling(tape, counted, progress))
+            items = _counted(items, tape, _telling(tape, counted, progress), how)
         for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
             yield item
         return
@@ -183,13 +184,16 @@ def _counts(tape: Tape, governor: Any) -> bool:
     return tape.mode == RECORDING and tape.outer is None and not within and not tape.ledger.within_steps
 
 
-def _counted(items: Iterable[Any], tape: Tape, telling: Any) -> Iterator[Any]:
-    """The items, each of which begins a step; ``telling`` hears of each that is over."""
+def _counted(items: Iterable[Any], tape: Tape, telling: Any, how: tuple[str, str, int]) -> Iterator[Any]:
+    """The items, each of which begins a step, as the tape is told; ``telling`` hears of each that is over."""
     ledger: Any = tape.ledger
+    cuts: list[int] = []
+    tape.marked.append(MarkedSteps(cuts, *how[1:]))
     ledger.within_steps = True
     try:
         for item in items:
             (telling or ledger).n_forward += 1
+            cuts.append(len(tape.records))
             if telling is not None:
                 telling.marked(len(tape.records))
             yield item
@@ -197,6 +201,8 @@ def _counted(items: Iterable[Any], tape: Tape, telling: Any) -> Iterator[Any]:
         ledger.within_steps = False
         if telling is not None:
             telling.rests()
+        if tape.mode == RECORDING:
+            cuts.append(len(tape.records))
 
 
 def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[..., Any]:
