@@ -50,37 +50,59 @@ class Recorded:
 
 def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     """Run the functions on what the recorded step was run on: all that leaves must have the same bytes. The slots, and
-    the seeds that were drawn."""
+    the seeds that were drawn.
+
+    One function after the other: what it has given is let go of before the next one runs.
+    """
     work = Workspace()
-    captured = [value for _, value in step.captured]
-    with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
-        read, (returned, slots) = stage.record.whole(step.inputs, captured, step.constants, *work.of(stage.record))
-    with quiet(), fed(step.ordered):
-        seen, (advanced,) = stage.advance.whole(step.inputs, captured, step.constants, *work.of(stage.advance))
-    for values, on_the_way in ((returned, read), (advanced, seen)):
-        require_equal(on_the_way, step.read, "what is read")
-        require_equal(values, step.returned, "what the step returns")
+    _forward(stage.advance, step, work)
+    slots = _forward(stage.record, step, work)
     random = np.random.default_rng(0)
     seeds = [draw(random, spec) for spec in stage.specs]
+    entered, gathered = _swept(step, seeds)
+    for function in (stage.reverse, stage.reverse_own):
+        _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
+    if stage.at_once is not None:
+        _require_at_once(stage, step, seeds, (step.returned, entered, gathered), random, work)
+    return slots, seeds
+
+
+def _forward(function: Any, step: Recorded, work: Workspace) -> Any:
+    """The slots, where a function of a step gives what the recorded one has given; the last of its results."""
+    captured = [value for _, value in step.captured]
+    with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
+        read, found = function.whole(step.inputs, captured, step.constants, *work.of(function))
+    require_equal(read, step.read, "what is read")
+    require_equal(found[0], step.returned, "what the step returns")
+    return found[-1]
+
+
+def _swept(step: Recorded, seeds: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The cotangents of what entered a step, and of what it captured, by a sweep of its records."""
     cts: list[Any] = [None] * len(step.tape.records)
     one = Sweep(cts, masks=step.masks)
     for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
         cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
     sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
-    for function in (stage.reverse, stage.reverse_own):
-        with quiet():
-            entered, gathered = function.function(slots, [seed.copy() for seed in seeds], *work.of(function))
-        wanted = [cts[ident] for ident in step.entered]
-        require_equal(entered, [ct for ct in wanted if ct is not None], "the cotangents")
-        wanted = [one.gathered.get(ident) for ident, _ in step.captured]
-        require_equal(gathered, [ct for ct in wanted if ct is not None], "the cotangents of captured values")
-    if stage.at_once is not None:
-        _require_at_once(stage, step, seeds, (returned, entered, gathered), random)
-    return slots, seeds
+    gathered = [one.gathered.get(ident) for ident, _ in step.captured]
+    entered = [cts[ident] for ident in step.entered]
+    return [ct for ct in entered if ct is not None], [ct for ct in gathered if ct is not None]
+
+
+def _backward(function: Any, given: tuple[Any, Any], wanted: tuple[Sequence[Any], ...], work: Workspace) -> None:
+    with quiet():
+        found = function.function(*given, *work.of(function))
+    for values, expected, what in zip(found, wanted, ("", " of captured values"), strict=True):
+        require_equal(values, expected, f"the cotangents{what}")
 
 
 def _require_at_once(
-    stage: Any, step: Recorded, seeds: list[Any], wanted: tuple[Sequence[Any], ...], random: np.random.Generator
+    stage: Any,
+    step: Recorded,
+    seeds: list[Any],
+    wanted: tuple[Sequence[Any], ...],
+    random: np.random.Generator,
+    work: Workspace,
 ) -> None:
     """``at_once`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn."""
     returned, entered, gathered = wanted
@@ -88,13 +110,12 @@ def _require_at_once(
     added = [np.add(total, ct) for total, ct in zip(sums, gathered, strict=True)]
     captured = [value for _, value in step.captured]
     for generated, expected in ((stage.at_once, (returned, entered, added)), (stage.leaf, (entered, added))):
-        given = [seed.copy() for seed in seeds]
+        given = [seed.copy() for seed in seeds], [x.copy() for x in sums]
         with quiet():
-            found = generated.function(
-                step.inputs, captured, step.constants, given, [x.copy() for x in sums], *Workspace().of(generated)
-            )
+            found = generated.function(step.inputs, captured, step.constants, *given, *work.of(generated))
         for values, wanted_here in zip(found, expected, strict=True):
             require_equal(values, wanted_here, "a step that is reversed at once")
+        del found, given
 
 
 def draw(random: np.random.Generator, spec: Any) -> Any:
