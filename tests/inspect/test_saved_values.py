@@ -238,7 +238,7 @@ def test_the_steps_of_a_loop_are_one_row_for_each_slot() -> None:
         return np.sum(pb.fori_loop(0, 7, body, x * 1.0))
 
     table = saved(f, X)
-    assert table.total_bytes == pb.vjp(f, X)[1].report.peak_bytes == 7 * 1600
+    assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes == 7 * 1600
     assert [(row.primitive, row.name, row.origin, row.steps, row.bytes_per_step) for row in table] == [
         ("sin", "x", "state", 7, 800), ("multiply", "x", "sin of the step", 7, 800),
     ]  # fmt: skip

@@ -160,6 +160,7 @@ def test_the_report_is_what_the_allocator_says(name, policy, allocator):
         out, pull = pb.vjp(program.f, x, policy=policy)
     held, forward_peak = (n - start for n in allocator())
     own = x.nbytes if id(x) in pull.ledger.held else 0  # made before the measurement
+    at_peak = x.nbytes if isinstance(policy, pb.Keep) and not own else own  # these take it for a while
     live = pull.report.live_bytes - own
     assert live <= held <= live + objects, (
         f"after the forward {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
@@ -171,7 +172,7 @@ def test_the_report_is_what_the_allocator_says(name, policy, allocator):
     assert live <= held <= live + objects, (
         f"after the reverse {held / ARRAY:.2f} arrays are held, the ledger says {live / ARRAY:.2f}"
     )
-    peak, booked = max(forward_peak, reverse_peak), report.peak_bytes - own
+    peak, booked = max(forward_peak, reverse_peak), report.peak_bytes - at_peak
     assert booked <= peak, f"the ledger says {booked / ARRAY:.2f} arrays at the peak, the allocator {peak / ARRAY:.2f}"
     assert peak <= 1.02 * booked + program.working * ARRAY + objects, (
         f"peak {peak / ARRAY:.2f} arrays in the {'forward' if forward_peak == peak else 'reverse'}, ledger "
@@ -231,7 +232,7 @@ def test_unmarked_code_is_cut_early():
     plain = Stage("plain", "nonlinear", 30)
     _, pull = pb.vjp(Program((plain,), 100, "float64"), np.linspace(0.1, 1.0, 100), policy=pb.Binomial(1))
     pull(1.0)
-    assert pull.report.peak_bytes <= 16 * 800
+    assert pull.report.peak_bytes - pull.report.bytes_by_reason["bookkeeping"] <= 16 * 800
 
 
 def test_what_a_step_takes_while_it_runs():

@@ -46,8 +46,7 @@ class Plan:
     choices: tuple[Any, ...] = ()
     """What a policy has decided within the run."""
     working_bytes: int | None = None
-    """What a step of a loop takes at most while it runs, beside what is held: the running state, cotangents,
-    temporaries."""
+    """What a step of a loop takes at most while it runs, beside what is booked: its result, cotangents, temporaries."""
     stores: tuple[Any, ...] = ()
     """What tiers other than plain memory will do: a :class:`~pullback.stores.figures.StoreReport` each, with the parts
     written and read, and the bytes given."""

@@ -21,6 +21,7 @@ from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
 from pullback.memory.store import Store, Storing
 from pullback.memory.sweep import release_records
+from pullback.policies.save_all import SaveAll
 from pullback.recording.recorder import INPUT
 from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
@@ -115,6 +116,13 @@ class NameChain(Storing):
         """Whether the loop has steps left."""
         return step < self.n
 
+    def go_forward(self, schedule: Any, machine: Machine) -> None:
+        """Carry out the forward part, as the loop itself does."""
+        saves_all = type(getattr(schedule, "policy", None)) is SaveAll
+        self.runs(1 + (machine.n is None and not saves_all))
+        run_forward(schedule, machine, self)
+        self.rests()
+
     def advance(self, start: int, stop: int) -> int:
         """The state becomes what the last step makes of it."""
         before, stop = self.state, min(stop, self.n)
@@ -190,6 +198,7 @@ class Forecast:
     def reverse(self) -> None:
         """Carry out the rest."""
         run_reverse(self.schedule, self.machine, self.chain)
+        self.chain.rests()
 
     def under(self, record: Any, policy: Any, ledger: Any) -> "Forecast":
         """The same loop, of which ``record`` knows the sizes, carried forward under another policy; under its own where
@@ -199,9 +208,9 @@ class Forecast:
         schedule, machine = scheduled_by(record, policy, n, ledger, ledger.total - self.before), Machine(n)
         names = NameChain(
             Store(ledger, policy).planned(), mine.first, mine.later, mine.n, mine.unknown, mine.shared, mine.alive,
-            mine.initial, mine.kept,
+            mine.initial, mine.kept, state_bytes=mine.state_bytes,
         )  # fmt: skip
-        run_forward(schedule, machine, names)
+        names.go_forward(schedule, machine)
         found = Forecast(names, schedule, machine, self.n, self.uneven, operations=self.operations)
         may_lend(record, found, names)
         return found
@@ -244,9 +253,10 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
         alive=captured,
         initial=[id(buffer_of(leaf)) if isinstance(leaf, np.ndarray) else None for leaf in start],
         kept=bool(chain.start),
+        state_bytes=chain.state_bytes,
     )
     schedule, machine, counted = schedule_for(n), Machine(n), -store.ledger.n_forward
-    run_forward(schedule, machine, names)
+    names.go_forward(schedule, machine)
     counted += store.ledger.n_forward
     return Forecast(names, schedule, machine, length, uneven, elapsed, before, counted, operations=operations)
 

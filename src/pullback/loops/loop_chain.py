@@ -133,19 +133,24 @@ class LoopChain(Storing):
     def go_forward(self, schedule: Any, machine: Machine) -> None:
         """Carry out the forward part of a schedule."""
         self.looks_back = machine.n is None
+        self.runs(1 + self.looks_back)
         run_forward(schedule, machine, self)
         self.looks_back, self.lookback = False, None
+        self.rests()
 
     def go_forward_saving(self, n: int | None) -> int:
         """The forward part of save-all, in which every step is recorded and kept: what its schedule says, without the
         bookkeeping of its actions. The length."""
+        self.runs()
         if n is not None:
             keep(self, 0, n)
+            self.rests()
             return n
         k = 0
         while k == 0 or self.goes_on(k):  # the first step has been asked for
             self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
             k += 1
+        self.rests()
         return k
 
     def go_back_saving(self, n: int, passes: Any) -> None:
@@ -170,6 +175,7 @@ class LoopChain(Storing):
     def release(self) -> None:
         """Drop everything stored and in WORK, and settle the ledger."""
         tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,))]
+        self.rests()
         self.store.clear()
         if self.work is not None:
             self.store.ledger.release(self.work.items)
@@ -178,8 +184,7 @@ class LoopChain(Storing):
         for step in tapes:
             step.release()
         self.verifier.expected.clear()
-        self.work, self.probe, self.lookback, self.passes, self.plainly = None, None, None, (), None
-        self.at_once = None
+        self.work, self.probe, self.lookback, self.passes, self.plainly, self.at_once = None, None, None, (), None, None
 
     def carry_out_known(self, numbers: Sequence[int]) -> None:
         """Actions that have been checked before. States in memory are put there and taken from there at once, where

@@ -242,9 +242,8 @@ class LoopRecord:
     def _run_first(self) -> None:
         """Step 0 runs on tracers."""
         chain, ledger = self.chain, self.chain.store.ledger
-        entering: dict[Any, int] = {
-            id(buffer_of(leaf)): leaf.nbytes for leaf in chain.state if isinstance(leaf, np.ndarray)
-        }
+        arrays = (leaf for leaf in chain.state if isinstance(leaf, np.ndarray))
+        entering: dict[Any, int] = {id(buffer_of(leaf)): leaf.nbytes for leaf in arrays}
         counts = self.policy.counts_bytes or planned() is not None or MEASURED.get()
         chain.steps.lifetimes = Lifetimes() if counts else None
         inner = -ledger.total - ledger.lent_bytes
@@ -260,8 +259,9 @@ class LoopRecord:
             # Of a view that the loop begins with the whole array is held, but by step 0 alone.
             "tape_bytes": sum(min(n, entering.get(key, n)) for key, n, _ in step.items if key not in shared) + inner,
         }
+        chain.state_bytes = self.sizes["state_bytes"]
         if self.needed is not None:
-            ledger.works(self.needed.beside(self.sizes["state_bytes"]))
+            ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)
         del step, after
         staging = chain.steps.staging
         if staging is not None and sum(self.sizes.values()) > staging.most_bytes:

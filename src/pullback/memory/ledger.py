@@ -16,7 +16,7 @@ from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS, Form
 from pullback.words.specs import buffer_of
 
-REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "transient", "queue", "bookkeeping")
+REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "state", "transient", "queue", "bookkeeping")
 
 
 class Held(NamedTuple):
@@ -47,6 +47,15 @@ class Ledger:
     n_forward: int = 0
     elapsed_seconds: float = 0.0
     total: int = 0
+    states: dict[Hashable, int] = field(factory=dict, repr=False)
+    """The bytes of running states by whose they are. They count at the peak, and are no part of ``total``: policies
+    that share out bytes leave room for them by themselves."""
+    state_bytes: int = 0
+    """The sum of these."""
+    books: dict[Hashable, int] = field(factory=dict, repr=False)
+    """What Python takes for the books of steps, by chain; reported on top of what arrays take at their peak."""
+    most_books: int = 0
+    """The most that these were together when a reverse pass began."""
     stores: list[Any] = field(factory=list)
     """The figures of tiers that do more than hold a reference (``stores.figures``)."""
     decided: dict[Any, Any] = field(factory=dict)
@@ -109,9 +118,30 @@ class Ledger:
             self.held[key] = [1, nbytes, reason]
             self.now[reason] = self.now.get(reason, 0) + nbytes
             self.total += nbytes
-        if self.total > self.peak_bytes:
-            self.peak_bytes = self.total
-            self.at_peak = {name: n for name, n in self.now.items() if n}
+        if self.total + self.state_bytes >= self.peak_bytes:
+            self._rises()
+
+    def _rises(self) -> None:
+        """As much is held as ever: of moments that are alike the last one is told."""
+        self.peak_bytes = self.total + self.state_bytes
+        self.at_peak = {name: n for name, n in self.now.items() if n}
+
+    def runs(self, who: Hashable, nbytes: int) -> None:
+        """The running state of ``who`` is so large now; 0: nothing runs."""
+        before = self.states.get(who, 0)
+        if nbytes != before:
+            self.states[who] = nbytes
+            if not nbytes:
+                del self.states[who]
+            self.now["state"] = self.now.get("state", 0) + nbytes - before
+            self.state_bytes += nbytes - before
+            if self.total + self.state_bytes >= self.peak_bytes:
+                self._rises()
+
+    @property
+    def book_bytes(self) -> int:
+        """What the books of steps take at most."""
+        return max(self.most_books, sum(self.books.values()))
 
     def release(self, items: Iterable[Item]) -> None:
         """One holder fewer for each buffer; the last one takes its bytes off. What is not held is passed over: an
@@ -164,9 +194,10 @@ class Ledger:
 
             stores = reports(self.stores)
         by_reason = {r: self.at_peak.get(r, 0) + plain.get(r, 0) for r in REASONS}
+        by_reason["bookkeeping"] += self.book_bytes
         return Report(
             n_forward=self.n_forward,
-            peak_bytes=self.peak_bytes + sum(plain.values()),
+            peak_bytes=self.peak_bytes + self.book_bytes + sum(plain.values()),
             bytes_by_reason={r: n for r, n in by_reason.items() if n},
             live_bytes=self.total + sum(plain.values()),
             seconds=self.elapsed_seconds,
@@ -196,8 +227,8 @@ class Report:
     """What ``policy="auto"`` or a pool has taken for each loop, and why: a :class:`~pullback.choosing.auto.Choice`
     each."""
     working_bytes: int | None = None
-    """What a step of a loop takes at most while it runs, beside what is held: the running state, cotangents,
-    temporaries. Known where the policy counts bytes (``Budget``, ``"auto"``)."""
+    """What a step of a loop takes at most while it runs, beside what is booked: its result, cotangents, temporaries.
+    Known where the policy counts bytes (``Budget``, ``"auto"``)."""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())

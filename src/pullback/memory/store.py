@@ -289,6 +289,8 @@ class Storing(ABC):
 
     store: Store
     work: Any = field(default=None, init=False)
+    state_bytes: int = field(default=0, kw_only=True)
+    """Of the running state: it is booked from the first one that is loaded until :meth:`rests`."""
 
     @abstractmethod
     def snapshot(self, step: int) -> Entry:
@@ -319,7 +321,16 @@ class Storing(ABC):
             self.work = entry
             self.store.ledger.hold(entry.items)
         else:
+            self.runs()
             self.restore(entry, step)
+
+    def runs(self, n_states: int = 1) -> None:
+        """Steps are run from a live state, with so many of them at once."""
+        self.store.ledger.runs(id(self), n_states * self.state_bytes)
+
+    def rests(self) -> None:
+        """No step is run for now."""
+        self.store.ledger.runs(id(self), 0)
 
     def transfer(self, kind: str, step: int, source: str, target: str) -> None:
         """Copy an entry from one tier to another."""

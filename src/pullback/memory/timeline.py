@@ -7,7 +7,7 @@ recorded.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from itertools import accumulate
@@ -57,8 +57,8 @@ class Timeline:
 
     @property
     def peak(self) -> Event:
-        """The first event after which most was held."""
-        return max(self.events, key=lambda event: event.nbytes)
+        """The last event after which most was held."""
+        return max(reversed(self.events), key=lambda event: event.nbytes)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -108,6 +108,13 @@ class TimedLedger(Ledger):
         if self.total != before:
             self.note(made=False)
 
+    def runs(self, who: Hashable, nbytes: int) -> None:
+        """As the ledger does."""
+        before = self.state_bytes
+        super().runs(who, nbytes)
+        if self.state_bytes != before:
+            self.note(made=self.state_bytes > before)
+
     def note(self, *, made: bool) -> None:
         """What is held now. In the reverse pass, what ended in something to hold or in forward steps was to compute
         again."""
@@ -152,6 +159,9 @@ class TimedLedger(Ledger):
         while len(events) > MOST:
             events = _thinned(events)
         self.tape = None
+        if self.book_bytes:
+            books = {"bookkeeping": self.book_bytes}
+            events = [event._replace(held=event.held and {**event.held, **books}) for event in events]
         turned = self.turned if self.turned is not None else events[-1].seconds
         return Timeline(tuple(_with_plain(events, self.plain)), turned)
 

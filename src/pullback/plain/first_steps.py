@@ -194,7 +194,7 @@ def draw(chain: Any) -> None:
     besides += sum(nbytes for key, nbytes, _ in shared if key not in ledger.held)
     needed = lifetimes.needed(records, first)
     working = needed.beside(chain.sizes["state_bytes"])
-    ledger.works(working)
+    ledger.works(working - chain.sizes["state_bytes"])
     besides += working + sum(nbytes for _, nbytes, _ in shared)
     besides += _constants_to_come(chain, newest)
     if chain.policy.counts_bytes:

@@ -205,6 +205,7 @@ class PlainChain:
             self.drop(last)
         self.snapshots.finish()
         self.n = n
+        self.ledger.books[id(self)] = self.entries.nbytes
         lend(self)
 
     def _tell_length(self, n: int) -> None:
@@ -293,6 +294,7 @@ class PlainChain:
             self.work = self.ledger.step = step
         else:
             entry = self.store.get(kind, step, tier)
+            self.snapshots.runs(entry.values.values())
             self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
@@ -354,7 +356,7 @@ class PlainChain:
             return
         if not self.fresh:
             self._restart()
-        self.fresh = False
+        self.fresh, self.ledger.most_books = False, self.ledger.book_bytes
         self.ledger.lends_no_more(self)
         self.sweeps = [
             Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
@@ -366,6 +368,7 @@ class PlainChain:
             say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
             raise
         finally:
+            self.snapshots.rests()
             self.ledger.rests()
         self.sweeps, self.replayer = [], None
 
@@ -386,6 +389,7 @@ class PlainChain:
         if not held:
             release_tapes(self)
         self.ledger.lends_no_more(self)
+        self.ledger.books.pop(id(self), None)
         self.snapshots.close()
         for step, items in self.work_items.items():
             self.ledger.release(items)

@@ -4,7 +4,7 @@ the snapshot takes that value by reference.
 So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
@@ -69,6 +69,16 @@ class PlainSnapshots:
         if self.initial is not None and not self.initial.booked:
             self.initial.book()
             self.store.ledger.hold(self.initial.items)
+
+    def runs(self, values: Iterable[Any]) -> None:
+        """Steps are executed again from what a snapshot holds: the running state is as large."""
+        ledger = self.store.ledger
+        if ledger.heard:
+            ledger.runs(id(self), sum(nbytes for _, nbytes, _ in value_items(values, "state")))
+
+    def rests(self) -> None:
+        """No step is executed again for now."""
+        self.store.ledger.runs(id(self), 0)
 
     @property
     def reads_from(self) -> int:

@@ -32,6 +32,14 @@ MOST_PATTERNS: Final = 8
 """How many of the newest patterns a step is compared with."""
 MOST_CALLED: Final = 24
 """With how many a call is."""
+STEP_BYTES: Final = 40
+"""Of a step that is over: its cut, and its places in the lists of patterns, of operands, of needs and of sizes."""
+RECORD_BYTES: Final = 8
+"""Of a record that has let go of its values: its place on the tape."""
+ENTRY_BYTES: Final = 700
+"""About those of an entry and what it is needed for, its tuples and ints included."""
+OPERANDS_BYTES, OPERAND_BYTES = 48, 40
+"""Of the plain operands that are a step's own: of their tuple, and of each with its place there."""
 MOST_NEW: Final = 72
 """After so many calls in a row that did each another thing, no more are compared."""
 
@@ -179,6 +187,21 @@ class StepEntries:
     """There: the number of each value of the program around, by its id."""
     around: list[int] = field(factory=list)
     """The ids of these."""
+
+    @property
+    def nbytes(self) -> int:
+        """What Python takes for these, about: arrays among the operands are not in it, nor what calls share."""
+        patterns = {id(each): each for each in self.patterns} if self.calls is None else {}
+        n_entries = sum(len(pattern.entries) for pattern in patterns.values())
+        own = [len(others) - 1 for others in self.others if others is not None]
+        n_records = self.cuts[-1] - self.cuts[0] if self.cuts else 0
+        return (
+            STEP_BYTES * len(self.patterns)
+            + RECORD_BYTES * n_records
+            + ENTRY_BYTES * n_entries
+            + OPERANDS_BYTES * len(own)
+            + OPERAND_BYTES * sum(own)
+        )
 
     def first_line(self) -> str:
         """The user's line of the first operation."""

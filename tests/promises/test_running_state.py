@@ -1,0 +1,71 @@
+"""The running state and the books of plain steps are told: by the report, by the plan, at the peak, and nothing of them
+is left."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.schedules import simulate
+
+N, X = 60, np.linspace(0.1, 1.0, 500)
+
+
+def by_loop(x):
+    return np.sum(pb.fori_loop(0, N, lambda k, u: u - 0.01 * np.sin(u), x))
+
+
+def by_while(x):
+    return np.sum(pb.while_loop(lambda s: s[0] < N, lambda s: (s[0] + 1, s[1] - 0.01 * np.sin(s[1])), (0, x))[1])
+
+
+def by_steps(x):
+    for _ in pb.steps(N):
+        x = x - 0.01 * np.sin(x)
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Budget("1 MB")], ids=repr)
+@pytest.mark.parametrize("f", [by_loop, by_while, by_steps])
+def test_the_plan_tells_what_the_report_tells(f, policy):
+    plan = pb.plan(f, X, policy=policy)
+    _, pull = pb.vjp(f, X, policy=policy)
+    pull(1.0)
+    report = pull.report
+    assert (plan.peak_bytes, plan.bytes_by_reason) == (report.peak_bytes, report.bytes_by_reason)
+    assert sum(report.bytes_by_reason.values()) == report.peak_bytes
+    pull(1.0)
+    assert pull.report.peak_bytes == report.peak_bytes
+    pull.close()
+    assert not any(pull.ledger.now.values())
+    assert (pull.ledger.state_bytes, pull.ledger.books) == (0, {})
+
+
+@pytest.mark.parametrize("f", [by_loop, by_steps])
+def test_steps_that_are_run_again_have_a_running_state(f):
+    _, pull = pb.vjp(f, X, policy=pb.Binomial(3))
+    pull(1.0)
+    simulation = simulate(pb.Binomial(3).schedule(N), N, state_bytes=X.nbytes, tape_bytes=X.nbytes)
+    told = pull.report.bytes_by_reason
+    assert told["state"] == simulation.working_bytes == X.nbytes
+    assert told["snapshot"] + told["saved"] == simulation.peak_bytes
+
+
+def test_nothing_runs_where_nothing_is_run_again():
+    _, pull = pb.vjp(by_loop, X)
+    pull(1.0)
+    assert "state" not in pull.report.bytes_by_reason
+
+
+def test_the_books_of_a_marked_loop_grow_by_less_than_a_hundred_bytes_a_step():
+    books = []
+    for n in (1_000, 3_000):
+
+        def f(x, n=n):
+            for _ in pb.steps(n):
+                x = x - 0.01 * np.sin(x)
+            return np.sum(x)
+
+        _, pull = pb.vjp(f, np.ones(1), policy=pb.Binomial(3))
+        books.append(pull.report.bytes_by_reason["bookkeeping"])
+        pull.close()
+    assert 40 < (books[1] - books[0]) / 2_000 < 100
