@@ -22,6 +22,7 @@ from pullback.transforms.adjoint_fields import name
 from pullback.transforms.reverse import grad, value_and_grad, vjp
 from pullback.transforms.stepping import checkpoint, steps, stop_gradient
 from pullback.words.errors import (
+    AdoptionError,
     BudgetError,
     CheckError,
     ConstantChangedError,
@@ -57,6 +58,7 @@ registry.extend(CORE, later=rare)
 if TYPE_CHECKING:
     from pullback import backends, schedules, stores, testing
     from pullback import numpy as numpy
+    from pullback.adopting.adoption import adopt
     from pullback.bodies.effects import effect
     from pullback.calls.staged_functions import staged
     from pullback.choosing.budget_pool import BudgetPool
@@ -97,6 +99,7 @@ else:
         "Periodic": "pullback.policies.periodic",
         "Recompute": "pullback.policies.recompute",
         "Tiered": "pullback.policies.tiered",
+        "adopt": "pullback.adopting.adoption",
         "backends": "pullback.backends",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
@@ -147,6 +150,7 @@ else:
 
 
 __all__ = [
+    "AdoptionError",
     "Binomial",
     "Budget",
     "BudgetError",
@@ -186,6 +190,7 @@ __all__ = [
     "TracerError",
     "UnknownFunctionError",
     "WriteError",
+    "adopt",
     "backends",
     "checkpoint",
     "composite",

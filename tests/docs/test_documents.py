@@ -145,7 +145,7 @@ def test_an_error_page_says_what_the_class_says(name):
 
 CODES_GIVEN = """
 PB001 PullbackError, PB101 NotDifferentiableError, PB102 UnknownFunctionError, PB103 StructureError,
-PB201 ConversionError, PB202 TracerError, PB203 WriteError, PB204 ConstantChangedError,
+PB201 ConversionError, PB202 TracerError, PB203 WriteError, PB204 ConstantChangedError, PB205 AdoptionError,
 PB301 DeclarationError, PB302 MissingRuleError, PB303 RuleError, PB304 RegistrationError,
 PB305 PluginError, PB401 PolicyError, PB402 ScheduleError, PB403 BudgetError,
 PB404 ReplayError, PB405 PolicyWarning, PB501 NonFiniteError, PB601 CheckError,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from operator import index
+from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from pullback.words.plugins import backend
 _TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
+LIVE: Final[dict[int, None]] = {}
+"""The threads in which traces are under way. Adopted code looks whether there is any, which must cost nothing."""
 RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
 """The block of ``resume``, which gives a loop its journal; None where there is none."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
@@ -177,9 +180,12 @@ class Tracing:
         if around is not self._around:
             self._around, self._all = around, (*around, *self._tapes)
         self._token = _TAPES.set(self._all)
+        LIVE[get_ident()] = None
 
     def __exit__(self, *_: object) -> None:
         _TAPES.reset(self._token)
+        if not _TAPES.get():
+            LIVE.pop(get_ident(), None)
 
     def _now(self, tapes: tuple[Tape, ...]) -> None:
         _TAPES.set(tapes)
@@ -207,9 +213,12 @@ class Enclosed(Tracing):
         if around is not self._around:
             self._around, self._all = around, (*around, *self._tapes)
         self._token = _TAPES.set(self._all)
+        LIVE[get_ident()] = None
 
     def __exit__(self, *_: object) -> None:
         _TAPES.reset(self._token)
+        if not _TAPES.get():
+            LIVE.pop(get_ident(), None)
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
 

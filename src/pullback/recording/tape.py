@@ -161,7 +161,7 @@ class Tape:
     """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
 
     __slots__ = (
-        "__weakref__", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
+        "__weakref__", "adopted", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
         "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
         "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
     )  # fmt: skip
@@ -172,6 +172,9 @@ class Tape:
         self.records: list[tuple[Any, ...] | None] = []
         self.mode = RECORDING
         self.level = level
+        self.adopted: Any = None
+        """The handles that stand for plain arrays which adopted code has met (``adopting.owning``), by id of the array;
+        None before the first."""
         self.thread = get_ident()
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""

@@ -122,8 +122,9 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
         _refuse_body()
     if type(handle._value) is np.ndarray and not handle._value.flags.writeable:
         require_writable(handle._value, "the target of a write", site_text(site_here()))
+    active = isinstance(value, Handle) and value._tape is tape and value._id is not None
     if tape.mode == REPLAYABLE:
-        if root._id is None and tape.governor.executes:
+        if root._id is None and tape.governor.executes and (active or tape.adopted is None):
             _create(root)
         tape.governor.before_write(root)
     copied = root._flag not in (FREE, WRITTEN)
@@ -139,7 +140,6 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     (region.add if add else region.write)(root._value, source)
     if before is not None:
         tape.trap.wrote("increment" if add else "assignment", before, root._value, source)
-    active = isinstance(value, Handle) and value._tape is tape and value._id is not None
     if tape.mode == FORWARD and (root._id is not None or active):
         tape.tangents.write(root, region, value if active else None, add=add, copied=copied)
     elif root._id is not None or active:

@@ -1,13 +1,14 @@
 """Roads by which a tracer would become a plain number or array: each is refused, and the rewrite named."""
 
+import operator
 from collections.abc import Callable
 from sys import _getframe
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.recording.crossing import left_alone, standing_for
-from pullback.recording.handles import Handle, spec_of_handle
+from pullback.recording.crossing import left_alone, present, standing_for
+from pullback.recording.handles import Handle, read_only, resolve, spec_of_handle, tape_of, value_now
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
@@ -35,21 +36,42 @@ NO_ARRAY = np.empty((), object)
 """What NumPy makes of an object that it knows nothing of."""
 
 
+def depends(handle: Any) -> bool:
+    """Whether a handle has to be refused. In a trace that runs adopted code every array is a handle: what depends on
+    no input is read as it is there."""
+    tape = tape_of((handle,), "a conversion")  # a step on handles without values ends here
+    if tape.adopted is None:
+        return True
+    here = present(handle, tape)
+    while isinstance(here, Handle):
+        if resolve(here)._id is not None:
+            return True
+        here = here._value
+    return False
+
+
 def made_plain(handle: Any) -> Any:
-    """Raises what :func:`refusal` says. A product by a SciPy sparse array alone is told that this is no array: SciPy
-    then leaves it to the other operand, ``x.__rmatmul__(A)``. While a loop's body runs plainly, a value that it has
-    captured is converted."""
+    """The values of a buffer that depends on nothing, to be read only; raises what :func:`refusal` says otherwise.
+
+    A product by a SciPy sparse array alone is told that this is no array: SciPy then leaves it to the other operand,
+    ``x.__rmatmul__(A)``. While a loop's body runs plainly, a value that it has captured is converted.
+    """
     if left_alone(handle):
         return np.asarray(standing_for(handle))
+    if not depends(handle):
+        return read_only(np.asarray(value_now(handle)))
     if by_sparse_product(_getframe(2)):
         return NO_ARRAY
     raise refusal(handle, "a plain array")
 
 
 def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:
-    """``kind`` of the value, while a loop's body runs plainly; raises what :func:`refusal` says otherwise."""
+    """``kind`` of the value, while a loop's body runs plainly, and where it depends on nothing; raises what
+    :func:`refusal` says otherwise."""
     if left_alone(handle):
         return kind(standing_for(handle))
+    if not depends(handle):
+        return kind(value_now(handle))
     raise refusal(handle, wanted)
 
 
@@ -58,8 +80,12 @@ class Unconverted(Handle):
 
     __slots__ = ()
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return made_plain(self)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        plain = made_plain(self)
+        wanted = plain.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and wanted != plain.dtype:
+            raise ValueError(f"an array of {plain.dtype} cannot be given as {wanted} without a copy")
+        return plain.astype(wanted) if copy or wanted != plain.dtype else plain
 
     def __float__(self) -> Any:
         return as_number(self, float, "float()")
@@ -67,8 +93,8 @@ class Unconverted(Handle):
     def __int__(self) -> Any:
         return as_number(self, int, "int()")
 
-    def __index__(self) -> NoReturn:
-        raise refusal(self, "an index made")
+    def __index__(self) -> Any:
+        return as_number(self, operator.index, "an index made")
 
     def __complex__(self) -> Any:
         return as_number(self, complex, "complex()")
@@ -83,9 +109,9 @@ class Unconverted(Handle):
             "for a memoised function f"
         )
 
-    def tolist(self) -> NoReturn:
-        """Raises: a list of plain numbers would drop the derivative."""
-        raise refusal(self, "tolist()")
+    def tolist(self) -> Any:
+        """Raises, unless nothing depends on it: a list of plain numbers would drop the derivative."""
+        return as_number(self, np.ndarray.tolist, "tolist()")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise refusal(self, "a pickle")

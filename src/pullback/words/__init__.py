@@ -1,9 +1,10 @@
 """What everything speaks: exceptions, array specs, digests, structures, byte sizes, call sites, entry points.
 
 May import: NumPy, attrs, optree and xxhash alone.
-May be imported by: backends, rules, optima, graphs, machine, policies, choosing, recording, stores, primitives.shared,
-primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting, primitives.curves, hollow,
-watching, memory, tracing, bodies, replay, exact, shadow, statements, staging, patterns, plain, calls, loops, resuming,
-repeated, transforms, sparsity, solving, testing.comparing, testing.gradients, testing.primitives, testing.policies,
-pictures, inspect, planning, reports, demos, commands, the public faces.
+May be imported by: backends, rules, optima, graphs, machine, policies, choosing, recording, stores,
+primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
+primitives.curves, hollow, watching, memory, tracing, bodies, replay, exact, shadow, statements, staging, patterns,
+plain, calls, loops, resuming, repeated, transforms, sparsity, solving, testing.comparing, testing.gradients,
+testing.primitives, testing.policies, pictures, inspect, planning, reports, demos, commands, adopting, the public
+faces.
 """

@@ -85,6 +85,10 @@ class ConstantChangedError(PullbackError, RuntimeError, code="PB204"):
     """A plain array that the reverse pass reads was changed after the forward pass read it."""
 
 
+class AdoptionError(PullbackError, ImportError, code="PB205"):
+    """A program cannot be adopted, or adopted code is given an object of the original."""
+
+
 class ReplayError(PullbackError, RuntimeError, code="PB404"):
     """A re-run of a step did not reach the bytes that the first run reached."""
 

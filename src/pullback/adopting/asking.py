@@ -1,0 +1,50 @@
+"""What Python's own functions mean in adopted code, while a trace is under way: ``float(t)`` of a traced number is that
+number, ``isinstance`` asks what a handle stands for."""
+
+from typing import Any
+
+from pullback.adopting.owning import fresh
+from pullback.primitives.shaping.reshaping import python_number
+from pullback.recording.handles import Handle, type_of, value
+from pullback.words.structures import map_leaves
+
+
+def called(function: Any, *args: Any) -> Any:
+    """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``; any
+    other is called as it is."""
+    if not args or not isinstance(args[0], Handle):
+        return function(*args)
+    if function is isinstance:
+        return issubclass(type_of(args[0]), args[1]) or isinstance(args[0], args[1])
+    if len(args) > 1:
+        return function(*args)
+    if function is type:
+        return type_of(args[0])
+    if function is int:  # piecewise constant, as numpy.trunc
+        return int(value(args[0]))
+    if function is float or function is complex:
+        return _number(args[0], function)
+    return function(*args)
+
+
+def _number(handle: Any, kind: Any) -> Any:
+    """A handle of one element as a number of Python's."""
+    if handle._id is None:
+        return kind(value(handle))
+    kind(value(handle))  # raises what Python raises: for more than one element, and for float of a complex number
+    number = handle.reshape(()) if handle.shape else handle
+    return python_number(number)
+
+
+def formatted(text: str, values: Any) -> str:
+    """``text % values``, of the values behind tracers."""
+    return str(text % map_leaves(value, values))
+
+
+def fresh_attribute(owner: Any, name: str) -> None:
+    """As :func:`owning.fresh`, of an attribute that was set just now."""
+    held: dict[str, Any] = getattr(owner, "__dict__", {})
+    if name in held:
+        made = held.pop(name)
+        made = fresh(made)
+        held[name] = made

@@ -1,0 +1,215 @@
+"""What adopted code finds where it imports NumPy, ``math``, ``cmath`` or a module for which a plugin brings a
+namespace: modules with the same names, of which some mean something else on tracers."""
+
+import cmath
+import math
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.adopting import numpy_calls
+from pullback.adopting.compiling import numba_names
+from pullback.adopting.drawing import random_namespace_names
+from pullback.adopting.owning import alone, owned
+from pullback.memory.in_force import LIVE
+from pullback.recording.handles import Handle, value
+from pullback.words.errors import PluginError
+from pullback.words.plugins import stand_in
+
+CREATORS: Final = tuple(
+    "zeros ones empty eye identity tri linspace logspace geomspace fromfunction frombuffer fromstring "
+    "loadtxt genfromtxt fromfile load zeros_like ones_like empty_like copy arange full full_like array asarray "
+    "asanyarray ascontiguousarray asfortranarray asarray_chkfinite require fromiter".split()
+)
+"""NumPy functions that make arrays."""
+ARGUMENTS_PLAIN: Final = ("linspace", "logspace", "geomspace", "zeros_like", "ones_like", "empty_like", "copy")
+_UFUNCS: Final = {
+    **{name: name for name in "sin cos tan exp expm1 log2 log10 log1p sqrt cbrt sinh cosh tanh fabs exp2".split()},
+    **{f"a{name}": f"arc{name}" for name in "sin cos tan sinh cosh tanh tan2".split()},
+    **{name: name for name in "copysign degrees radians floor ceil trunc isnan isinf isfinite fmod".split()},
+    "pow": "power",
+    "phase": "angle",
+    "log": "log",
+}
+"""Functions of ``math`` and ``cmath``, and the NumPy functions that mean them on tracers."""
+
+
+class Namespace(ModuleType):
+    """A module that answers for another one: names of its own, and all others of that."""
+
+    def __init__(
+        self, original: Any, names: Mapping[str, Any], inner: Callable[[str], Any] = lambda name: None
+    ) -> None:
+        super().__init__(original.__name__, original.__doc__)
+        self.__dict__.update({name: given for name, given in vars(original).items() if name != "__doc__"})
+        self.__dict__.update(names)
+        self.__dict__["_pullback_original"], self.__dict__["_pullback_inner"] = original, inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_pullback"):
+            raise AttributeError(name)
+        found = self.__dict__["_pullback_inner"](name)
+        return getattr(self.__dict__["_pullback_original"], name) if found is None else found
+
+
+def _creating(name: str) -> Callable[..., Any]:
+    """A NumPy function whose result is a buffer, where it is new and a trace is under way."""
+    plain: Any = getattr(np, name)
+    traced: Any = getattr(numpy_calls, name, plain)
+    blank = name == "empty"
+
+    @wraps(plain)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if not LIVE:
+            return plain(*args, **kwargs)
+        made = traced(*args, **kwargs)
+        return owned(made, blank=blank) if type(made) is np.ndarray and alone(made) and not _given(made, args) else made
+
+    return create
+
+
+def _given(made: Any, args: tuple[Any, ...]) -> bool:
+    return any(made is given for given in args) or (made.base is not None and any(made.base is a for a in args))
+
+
+def _asking(name: str) -> Any:
+    """A NumPy function that does not ask its arguments: for tracers only while a trace is under way."""
+    plain, traced = getattr(np, name), getattr(numpy_calls, name)
+    if isinstance(plain, type) or not callable(plain):
+        return traced
+
+    @wraps(plain)
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        return traced(*args, **kwargs) if LIVE else plain(*args, **kwargs)
+
+    return ask
+
+
+@cache
+def random_namespace() -> Namespace:
+    """``numpy.random``, for adopted code."""
+    return Namespace(np.random, random_namespace_names())
+
+
+@cache
+def numpy_namespace() -> Namespace:
+    """NumPy, for adopted code."""
+    scalars = {n: v for n, v in vars(numpy_calls).items() if isinstance(v, numpy_calls.ScalarType)}
+    names: dict[str, Any] = {name: _asking(name) for name in JOINING}
+    names |= {name: _creating(name) for name in CREATORS} | scalars
+    names |= {"r_": numpy_calls.r_, "c_": numpy_calls.c_, "vectorize": numpy_calls.vectorize}
+    names["random"] = random_namespace()
+    names |= {"isscalar": numpy_calls.isscalar, "__all__": list(np.__all__)}
+    return Namespace(np, names)
+
+
+JOINING: Final = tuple(
+    "append concatenate stack vstack hstack concat dstack column_stack copyto fill_diagonal place put "
+    "put_along_axis putmask frompyfunc".split()
+)
+"""NumPy functions that take lists with tracers, or write."""
+
+
+def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function of ``math`` or ``cmath``, which is NumPy's where it is given a tracer."""
+    by_numpy: Any = getattr(np, name)
+
+    @wraps(plain)
+    def call(*args: Any) -> Any:
+        if not LIVE or not any(isinstance(x, Handle) for x in args):
+            return plain(*args)
+        plain(*map(value, args))  # raises what it raises, for the value
+        if name == "log" and len(args) == 2:
+            return np.log(args[0]) / np.log(args[1])
+        return by_numpy(*args)
+
+    return call
+
+
+def _hypot(*lengths: Any) -> Any:
+    if not any(isinstance(x, Handle) for x in lengths):
+        return math.hypot(*lengths)
+    return np.hypot(*lengths) if len(lengths) == 2 else np.sqrt(sum(np.square(x) for x in lengths))
+
+
+def _fsum(numbers: Any) -> Any:
+    numbers = list(numbers)
+    return sum(numbers) if any(isinstance(x, Handle) for x in numbers) else math.fsum(numbers)
+
+
+@cache
+def numbers_namespace(name: str) -> Namespace:
+    """``math`` or ``cmath``, for adopted code: ``math.sin(t)`` is ``np.sin(t)``."""
+    original = {"math": math, "cmath": cmath}[name]
+    names = {
+        one: _of_numbers(getattr(original, one), other) for one, other in _UFUNCS.items() if hasattr(original, one)
+    }
+    if original is math:
+        names |= {"hypot": _hypot, "fsum": _fsum}
+    return Namespace(original, names)
+
+
+@cache
+def library_namespace(name: str) -> Any:
+    """A library, or a submodule, of which installed plugins bring parts; the plain module where none does."""
+    plain = import_module(name)
+    brought = brought_by_plugins(name)
+    if brought is None and not any(point == name.partition(".")[0] for point in _libraries()):
+        return plain
+
+    def inner(part: str) -> Any:
+        try:
+            return library_namespace(f"{name}.{part}")
+        except ModuleNotFoundError:
+            return None
+
+    names = {} if brought is None else {n: v for n, v in vars(brought).items() if not n.startswith("_")}
+    names |= {n: library_namespace(f"{name}.{n}") for n, v in vars(plain).items() if _is_part(v, f"{name}.{n}")}
+    return Namespace(plain, names, inner)
+
+
+def _is_part(found: Any, name: str) -> bool:
+    return isinstance(found, ModuleType) and found.__name__ == name
+
+
+@cache
+def _libraries() -> frozenset[str]:
+    from pullback.words.plugins import NAMESPACES, entry_points  # noqa: PLC0415 - for those who adopt
+
+    return frozenset(point.name.partition(".")[0] for point in entry_points(NAMESPACES))
+
+
+def brought_by_plugins(name: str) -> Any:
+    """The module that a plugin brings for the one of that name; None where none has it."""
+    try:
+        return stand_in(name)
+    except PluginError as error:
+        cause = error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and str(cause.name).endswith(name.partition(".")[2]):
+            return None
+        raise
+
+
+def answered(name: str) -> Any:
+    """The module that adopted code gets for an absolute name; None where it gets the plain one."""
+    root = name.partition(".")[0]
+    if root == "numpy":
+        return {"numpy": numpy_namespace, "numpy.random": random_namespace}.get(name, lambda: None)()
+    if name in ("math", "cmath"):
+        return numbers_namespace(name)
+    if root == "numba" and name == "numba":
+        return _numba()
+    if root in _libraries():
+        return library_namespace(name)
+    return None
+
+
+@cache
+def _numba() -> Namespace:
+    original = sys.modules.get("numba") or import_module("numba")
+    return Namespace(original, numba_names(original))

@@ -1,0 +1,310 @@
+"""What is written into the copy of a module, beside an ``__import__`` of its own: questions that cost nothing while no
+trace is under way.
+
+| in a function of the module | becomes |
+|---|---|
+| its beginning | ``if live: a, b = arguments(a, b)`` |
+| ``u = np.arange(n) * dx`` | ... ``if live: u = fresh(u)`` |
+| ``self.u = np.arange(n) * dx`` | ... ``if live: fresh_attribute(self, "u")`` |
+| ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
+| ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float(t) if not live else called(float, t))`` |
+| ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
+| ``"%g" % t`` | ``("%g" % t if not live else formatted("%g", t))`` |
+| its end | ``if live: leaving(result)`` |
+
+Lines and columns stay those of the file. Nothing else of a program changes, and functions that numba compiles stay as
+they are.
+"""
+
+import ast
+from typing import Any, Final
+
+from attrs import define, field
+
+from pullback.adopting.owning import LIVE_NAME
+
+ARGUMENTS: Final = "__pb_arguments__"
+FRESH: Final = "__pb_fresh__"
+FRESH_ATTRIBUTE: Final = "__pb_fresh_attribute__"
+OF_MODULE: Final = "__pb_of_module__"
+CALLED: Final = "__pb_called__"
+FORMATTED: Final = "__pb_formatted__"
+LEAVING: Final = "__pb_leaving__"
+RESULT: Final = "__pb_result__"
+
+ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
+"""Builtin functions of which a tracer is asked."""
+SCALARS: Final = frozenset(("int", "float", "len", "round", "abs", "min", "max", "str", "bool", "range", "complex"))
+"""Builtin functions that give no array, of what gives none."""
+COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
+"""Parts of names of decorators that compile a function."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def rewritten(tree: ast.Module) -> ast.Module:
+    """The module with these questions written in."""
+    arrays = names_of_arrays(tree)
+    for node in tree.body:
+        Rewriter(arrays).visit(node)
+    return ast.fix_missing_locations(tree)
+
+
+def names_of_arrays(tree: ast.Module) -> frozenset[str]:
+    """The names that may stand for arrays in the module itself, read off what it assigns to them."""
+    scalars: set[str] = set()
+    found: set[str] = set()
+    for node in _statements(tree.body):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = getattr(node, "value", None) if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+        names = {name for target in targets if target is not None for name in _names(target)}
+        if value is not None and _is_scalar(value, scalars):
+            scalars |= names - found
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
+            found |= names
+    return frozenset(found)
+
+
+def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a module outside functions and classes, in their order."""
+    found: list[ast.stmt] = []
+    for node in body:
+        found.append(node)
+        if not isinstance(node, Function | ast.ClassDef):
+            for part in ("body", "orelse", "finalbody"):
+                found += _statements(getattr(node, part, []))
+            for handler in getattr(node, "handlers", []):
+                found += _statements(handler.body)
+    return found
+
+
+def _is_scalar(node: ast.expr, scalars: set[str]) -> bool:
+    """Whether an expression surely gives no array."""
+    match node:
+        case ast.Constant() | ast.JoinedStr() | ast.Dict() | ast.List() | ast.Set() | ast.Lambda() | ast.Compare():
+            return True
+        case ast.Tuple():
+            return all(_is_scalar(part, scalars) for part in node.elts)
+        case ast.Name():
+            return node.id in scalars
+        case ast.BinOp():
+            return _is_scalar(node.left, scalars) and _is_scalar(node.right, scalars)
+        case ast.UnaryOp():
+            return _is_scalar(node.operand, scalars)
+        case ast.Attribute(value=ast.Name(), attr="pi" | "e" | "inf" | "nan" | "newaxis"):
+            return True
+        case ast.Call(func=ast.Name(id=name)) if name in SCALARS:
+            return all(_is_scalar(part, scalars) for part in node.args)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="math" | "cmath"))):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="sqrt" | "exp" | "sin" | "cos")):
+            return all(_is_scalar(part, scalars) for part in node.args)
+    return False
+
+
+def _names(target: ast.expr) -> list[str]:
+    """The names that an assignment binds."""
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if isinstance(target, ast.Tuple | ast.List):
+        return [name for part in target.elts for name in _names(part)]
+    return _names(target.value) if isinstance(target, ast.Starred) else []
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that are local to a function, without those of functions in it."""
+    found: set[str] = set()
+    declared: set[str] = set()
+    todo: list[ast.AST] = list(ast.iter_child_nodes(node))
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.Global):
+            declared |= set(part.names)
+        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+        elif isinstance(part, ast.arg):
+            found.add(part.arg)
+        elif isinstance(part, ast.alias):
+            found.add((part.asname or part.name).partition(".")[0])
+        elif isinstance(part, ast.ExceptHandler) and part.name:
+            found.add(part.name)
+        if isinstance(part, Function | ast.ClassDef):
+            found.add(part.name)
+        elif not isinstance(part, ast.Lambda):
+            todo += ast.iter_child_nodes(part)
+    return found - declared
+
+
+def _live() -> ast.expr:
+    return ast.Name(LIVE_NAME, ast.Load())
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _if_live(at: ast.AST, *statements: ast.stmt) -> ast.stmt:
+    """The statements, in the line of ``at``, while a trace is under way."""
+    made = ast.If(_live(), list(statements), [])
+    for part in ast.walk(made):
+        ast.copy_location(part, at)
+    return made
+
+
+def _unless_live(plain: ast.expr, live: ast.expr) -> ast.expr:
+    made = ast.copy_location(ast.IfExp(ast.UnaryOp(ast.Not(), _live()), plain, live), plain)
+    for part in (live, made.test, *ast.walk(made.test)):
+        ast.copy_location(part, plain)
+    return made
+
+
+def _may_be_new(value: ast.expr | None) -> bool:
+    """Whether an expression may give an array that nobody else holds."""
+    return isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.IfExp | ast.Await | ast.Subscript)
+
+
+def _name_of(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _as_fresh(value: ast.expr) -> ast.expr:
+    """An argument that nobody else holds; one that asks already stays as it is, or its text would be doubled."""
+    asks = any(isinstance(part, ast.Name) and part.id == LIVE_NAME for part in ast.walk(value))
+    if asks or not isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp):
+        return value
+    return _unless_live(value, _call(FRESH, value))
+
+
+def is_compiled(node: Function) -> bool:
+    """Whether a function is handed to a compiler by its decorators."""
+    return any(
+        (isinstance(part, ast.Name) and part.id in COMPILED)
+        or (isinstance(part, ast.Attribute) and part.attr in COMPILED)
+        for decorator in node.decorator_list
+        for part in ast.walk(decorator)
+    )
+
+
+@define
+class Rewriter(ast.NodeTransformer):
+    """Writes the questions into functions. ``arrays`` are the names that may stand for arrays in the module."""
+
+    arrays: frozenset[str]
+    hidden: list[set[str]] = field(factory=list)
+    """The local names of the functions around."""
+
+    # Functions.
+    def _function(self, node: Function) -> Any:
+        if is_compiled(node):
+            return node
+        self.hidden.append(_bound(node))
+        node.body = self._body(node.body)
+        self.hidden.pop()
+        first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        at = node.body[first] if len(node.body) > first else node.body[0]
+        if names:
+            targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
+            values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
+            taken = ast.Assign([ast.Tuple(targets, ast.Store())], _call(ARGUMENTS, *values))
+            node.body.insert(first, _if_live(at, taken))
+            if not isinstance(node.body[-1], ast.Return | ast.Raise):
+                node.body.append(_if_live(node.body[-1], ast.Expr(_call(LEAVING, ast.Constant(None)))))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """A function, and those in it."""
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        """As a function."""
+        return self._function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """The expression in it."""
+        self.hidden.append(_bound(node))
+        self.generic_visit(node)
+        self.hidden.pop()
+        return node
+
+    def _body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            made = self.visit(statement)
+            found += made if isinstance(made, list) else [made]
+        return found
+
+    # Statements in functions.
+    def visit_Return(self, node: ast.Return) -> Any:
+        """What is returned is looked at while it is."""
+        self.generic_visit(node)
+        if not self.hidden or node.value is None or isinstance(node.value, ast.Constant):
+            return [_if_live(node, ast.Expr(_call(LEAVING, ast.Constant(None)))), node] if self.hidden else node
+        kept = ast.copy_location(ast.Assign([ast.Name(RESULT, ast.Store())], node.value), node)
+        asked = _if_live(node, ast.Expr(_call(LEAVING, ast.Name(RESULT, ast.Load()))))
+        node.value = ast.copy_location(ast.Name(RESULT, ast.Load()), node)
+        return [kept, asked, node]
+
+    def _binds(self, node: Any, target: ast.expr) -> Any:
+        self.generic_visit(node)
+        if not self.hidden or not _may_be_new(getattr(node, "value", None)):
+            return node
+        match target:
+            case ast.Attribute(value=ast.Name(id=owner), attr=attr):
+                return [
+                    node,
+                    _if_live(node, ast.Expr(_call(FRESH_ATTRIBUTE, ast.Name(owner, ast.Load()), ast.Constant(attr)))),
+                ]
+        asked: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], _call(FRESH, ast.Name(name, ast.Load())))
+            for name in _names(target)
+        ]
+        return [node, _if_live(node, *asked)] if asked else node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """A name that is bound to an array which nobody else holds."""
+        return self._binds(node, node.targets[0]) if len(node.targets) == 1 else self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """The same."""
+        return self._binds(node, node.target)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """The same: a number may become an array."""
+        self.generic_visit(node)
+        if not self.hidden or not isinstance(node.target, ast.Name):
+            return node
+        name = node.target.id
+        asked = ast.Assign([ast.Name(name, ast.Store())], _call(FRESH, ast.Name(name, ast.Load())))
+        return [node, _if_live(node, asked)]
+
+    # Expressions in functions.
+    def visit_Name(self, node: ast.Name) -> Any:
+        """An array of the module."""
+        if not self.hidden or not isinstance(node.ctx, ast.Load) or node.id not in self.arrays:
+            return node
+        if any(node.id in names for names in self.hidden):
+            return node
+        return _unless_live(node, _call(OF_MODULE, ast.Name(node.id, ast.Load())))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """A builtin that would ask a tracer for its number."""
+        self.generic_visit(node)
+        if self.hidden and _name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's
+            node.args = [_as_fresh(part) for part in node.args]
+            for keyword in node.keywords:
+                keyword.value = _as_fresh(keyword.value)
+        match node.func:
+            case ast.Name(id=name) if self.hidden and name in ASKED and node.args and not node.keywords:
+                if any(name in names for names in self.hidden):
+                    return node
+                return _unless_live(node, _call(CALLED, ast.Name(name, ast.Load()), *node.args))
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """A text that values are put into."""
+        self.generic_visit(node)
+        match node.left:
+            case ast.Constant(value=str()) if self.hidden and isinstance(node.op, ast.Mod):
+                return _unless_live(node, _call(FORMATTED, node.left, node.right))
+        return node
