@@ -209,16 +209,10 @@ class Enclosed(Tracing):
             self._before.append((tape, tape.mode, tape.inner))
             tape.mode, tape.inner = mode, below
             mode, below, tape = CAPTURED, tape, tape.enclosing
-        around = _TAPES.get()
-        if around is not self._around:
-            self._around, self._all = around, (*around, *self._tapes)
-        self._token = _TAPES.set(self._all)
-        LIVE[get_ident()] = None
+        super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        _TAPES.reset(self._token)
-        if not _TAPES.get():
-            LIVE.pop(get_ident(), None)
+        super().__exit__()
         for tape, mode, below in self._before:
             tape.mode, tape.inner = mode, below
 
