@@ -1,6 +1,7 @@
 """What Python's own functions mean in adopted code, while a trace is under way: ``float(t)`` of a traced number is that
 number, ``isinstance`` asks what a handle stands for."""
 
+from functools import partial
 from typing import Any
 
 from pullback.adopting.owning import fresh
@@ -9,7 +10,12 @@ from pullback.recording.handles import Handle, type_of, value
 from pullback.words.structures import map_leaves
 
 
-def called(function: Any, *args: Any) -> Any:
+def called(function: Any) -> Any:
+    """What ``function`` means on tracers."""
+    return partial(_called, function)
+
+
+def _called(function: Any, *args: Any) -> Any:
     """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``; any
     other is called as it is."""
     if not args or not isinstance(args[0], Handle):

@@ -3,7 +3,9 @@ own. The original is neither run nor changed."""
 
 import ast
 import builtins
+import cmath
 import importlib
+import math
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -24,6 +26,7 @@ from pullback.adopting.rewriting import (
     FRESH_ATTRIBUTE,
     LEAVING,
     OF_MODULE,
+    PLAIN_MODULES,
     rewritten,
 )
 from pullback.memory.in_force import LIVE
@@ -46,6 +49,8 @@ NAMES: Final = {
     CALLED: called,
     FORMATTED: formatted,
     LEAVING: leaving,
+    PLAIN_MODULES["math"]: math,
+    PLAIN_MODULES["cmath"]: cmath,
 }
 """What the copies refer to besides their own names."""
 

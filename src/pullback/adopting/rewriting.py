@@ -7,7 +7,8 @@ trace is under way.
 | ``u = np.arange(n) * dx`` | ... ``if live: u = fresh(u)`` |
 | ``self.u = np.arange(n) * dx`` | ... ``if live: fresh_attribute(self, "u")`` |
 | ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
-| ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float(t) if not live else called(float, t))`` |
+| ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
+| ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
 | ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
 | ``"%g" % t`` | ``("%g" % t if not live else formatted("%g", t))`` |
 | its end | ``if live: leaving(result)`` |
@@ -30,6 +31,8 @@ OF_MODULE: Final = "__pb_of_module__"
 CALLED: Final = "__pb_called__"
 FORMATTED: Final = "__pb_formatted__"
 LEAVING: Final = "__pb_leaving__"
+PLAIN_MODULES: Final = {"math": "__pb_math__", "cmath": "__pb_cmath__"}
+"""Python's own modules of numbers, which are called while no trace is under way: the namespace would cost a call."""
 RESULT: Final = "__pb_result__"
 
 ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
@@ -44,9 +47,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def rewritten(tree: ast.Module) -> ast.Module:
     """The module with these questions written in."""
-    arrays = names_of_arrays(tree)
+    rewriter = Rewriter(names_of_arrays(tree), names_of_numbers(tree))
     for node in tree.body:
-        Rewriter(arrays).visit(node)
+        rewriter.visit(node)
     return ast.fix_missing_locations(tree)
 
 
@@ -63,6 +66,31 @@ def names_of_arrays(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
             found |= names
     return frozenset(found)
+
+
+def names_of_numbers(tree: ast.Module) -> dict[str, tuple[str, str]]:
+    """The names by which a module knows ``math`` and ``cmath``, and functions of these: to the module, and the name in
+    it, empty for the module itself. A name that is bound in another way, too, is not among them."""
+    found: dict[str, tuple[str, str]] = {}
+    others: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            source = node.module if isinstance(node, ast.ImportFrom) and not node.level else ""
+            for part in node.names:
+                name = part.asname or part.name
+                if isinstance(node, ast.Import) and part.name in PLAIN_MODULES:
+                    found[name] = (part.name, "")
+                elif source in PLAIN_MODULES:
+                    found[name] = (str(source), part.name)
+                else:
+                    others.add(name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            others.add(node.id)
+        elif isinstance(node, Function | ast.ClassDef):
+            others.add(node.name)
+        elif isinstance(node, ast.arg):
+            others.add(node.arg)
+    return {name: meant for name, meant in found.items() if name not in others}
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -190,6 +218,8 @@ class Rewriter(ast.NodeTransformer):
     """Writes the questions into functions. ``arrays`` are the names that may stand for arrays in the module."""
 
     arrays: frozenset[str]
+    numbers: dict[str, tuple[str, str]]
+    """The names of ``math`` and ``cmath`` and of their functions."""
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
 
@@ -296,10 +326,22 @@ class Rewriter(ast.NodeTransformer):
                 keyword.value = _as_fresh(keyword.value)
         match node.func:
             case ast.Name(id=name) if self.hidden and name in ASKED and node.args and not node.keywords:
-                if any(name in names for names in self.hidden):
-                    return node
-                return _unless_live(node, _call(CALLED, ast.Name(name, ast.Load()), *node.args))
+                if not any(name in names for names in self.hidden):
+                    node.func = _unless_live(node.func, _call(CALLED, ast.Name(name, ast.Load())))
+            case ast.Name(id=name) if self.hidden and self.numbers.get(name, ("", ""))[1]:
+                node.func = self._plainly(node.func, *self.numbers[name])
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if self.hidden and name in self.numbers:
+                if not self.numbers[name][1]:
+                    node.func = self._plainly(node.func, self.numbers[name][0], attr)
         return node
+
+    @staticmethod
+    def _plainly(function: ast.expr, module: str, name: str) -> ast.expr:
+        """A function of ``math``: Python's own while no trace is under way."""
+        own = ast.Attribute(ast.Name(PLAIN_MODULES[module], ast.Load()), name, ast.Load())
+        for part in ast.walk(own):
+            ast.copy_location(part, function)
+        return _unless_live(own, function)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A text that values are put into."""

@@ -16,7 +16,8 @@ from pullback.words.sniffs import instruction, of_a_tracer, of_a_write, source
 PNP = "from pullback import numpy as pnp"
 BUFFER = (
     "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), one that holds values, as an initial state, "
-    "with np.array(u0, like=x), or collect the parts and call np.stack"
+    "with np.array(u0, like=x), or collect the parts and call np.stack; or run the program through pullback.adopt, "
+    "which does so by itself"
 )
 """Instead of filling a plain array."""
 NUMBER = (
