@@ -21,7 +21,8 @@ from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.generated_pulls import make_form
-from pullback.words.call_sites import find_site
+from pullback.tracing.resting import resting
+from pullback.words.call_sites import MISSED, find_site
 from pullback.words.errors import MissingRuleError
 from pullback.words.specs import shared_spec
 
@@ -41,6 +42,9 @@ _NAMES = {
 def first_calls(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """What ``recorder.call`` gives. At the second call with operands of these types the fast way is made for the
     next."""
+    found = resting(prim, operands, params)
+    if found is not MISSED:
+        return found
     key, result = tuple(map(type, operands)), call(prim, operands, params)
     if key not in prim.callers:
         if len(prim.callers) < MOST_KINDS and len(key) <= MOST_OPERANDS:

@@ -27,6 +27,7 @@ from pullback.tracing.conversions import Unconverted
 from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, method
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
+from pullback.tracing.resting import quick_operators
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
 from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
@@ -324,11 +325,7 @@ class Tracer(Unconverted):
         """A copy that owns its memory."""
         return method("copy", self, (), {"order": order})
 
-    def __copy__(self) -> Any:
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()
+    __copy__ = __deepcopy__ = lambda self, *_: self.copy()
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """The values in another dtype; plain for an integer or boolean one, which carries no derivative."""
@@ -387,6 +384,9 @@ class Buffer(Tracer):
     """A traced array that depends on no input yet: what ``zeros_like`` gives, ready to be filled."""
 
     __slots__ = ()
+    (
+        __add__, __radd__, __sub__, __rsub__, __mul__, __rmul__, __truediv__, __rtruediv__,
+    ) = quick_operators(Tracer)  # fmt: skip
 
 
 class Weak(Tracer):

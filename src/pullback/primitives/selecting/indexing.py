@@ -17,6 +17,7 @@ from pullback.recording.handles import FREE, SHARED, Handle, is_array, over, pla
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_fancy, names_twice
+from pullback.recording.results import view_of
 from pullback.recording.tape import REPLAYABLE
 from pullback.recording.writes import copied, empty_with_strides
 from pullback.rules.cotangent_sums import alone
@@ -178,6 +179,11 @@ def read(handle: Any, key: Any) -> Any:
     if (tape.mode and not governed) or tape.thread != get_ident():
         return call(getitem, (handle,), params)
     if resolve(handle)._id is None or type(handle._value) is not np.ndarray:
+        found = handle._value[key] if type(handle._value) is np.ndarray else None
+        if type(found) is np.ndarray and found.size:  # part of a buffer that depends on nothing: no record
+            return view_of(handle, getitem, params, found, None)
+        if type(found) is np.float64:
+            return found
         return call(getitem, (handle,), params)
     out, kinds = handle._value[key], tape.kinds
     if type(out) is np.ndarray:

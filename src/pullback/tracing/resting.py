@@ -1,0 +1,84 @@
+"""Operations on buffers that depend on nothing: computed on their values, and the result is one of them again. They
+are no records, whatever the policy, so nothing need be asked of the primitive."""
+
+import operator
+from collections.abc import Callable, Mapping
+from threading import get_ident
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.recording.handles import FREE, Handle, make, resolve
+from pullback.recording.tape import FORWARD, RECORDING, REPLAYABLE
+from pullback.rules.declaration import Primitive
+from pullback.words.call_sites import MISSED
+from pullback.words.specs import INEXACT
+
+PLAIN: Final = frozenset((np.ndarray, np.float64, np.float32, float, int))
+"""The types of operands without a trace that are served."""
+GOES_ON: Final = frozenset((RECORDING, REPLAYABLE, FORWARD))
+"""The modes in which a trace takes what is done to its handles."""
+
+
+def resting(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    """What ``recorder.call`` gives for a primitive of ours on such buffers and plain values; ``MISSED`` for any other
+    call."""
+    if not prim.trusted or prim.view or prim.outputs or prim.residuals or prim.guarded or prim.opaque:
+        return MISSED
+    tape, values = None, []
+    for x in operands:
+        if isinstance(x, Handle):
+            if x._id is not None or resolve(x)._id is not None or type(x._value) is not np.ndarray:
+                return MISSED
+            if tape is None:
+                tape = x._tape
+            elif x._tape is not tape:
+                return MISSED
+            values.append(x._value)
+        elif type(x) in PLAIN:
+            values.append(x)
+        else:
+            return MISSED
+    if tape is None or tape.mode not in GOES_ON or tape.trap is not None or tape.thread != get_ident():
+        return MISSED
+    out = prim.forward(*values, **params)
+    if type(out) is np.ndarray:
+        if out.dtype.kind not in INEXACT or out.base is not None or out is values[0] or out is values[-1]:
+            return MISSED
+        return make(tape.kinds.buffer, out, None, tape, FREE)
+    return out if isinstance(out, np.generic) and out.dtype.kind in INEXACT else MISSED
+
+
+def _at_once(operate: Callable[[Any, Any], Any], ordinary: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A binary operator of a buffer: at once with a buffer of the same trace and with plain values."""
+
+    def method(self: Any, other: Any) -> Any:
+        tape, kind = self._tape, type(other)
+        value = other._value if kind is type(self) and other._tape is tape else other if kind in PLAIN else None
+        known = type(self._value) is np.ndarray and (type(value) is np.ndarray or kind in PLAIN)
+        if known and tape.mode in GOES_ON and tape.trap is None and tape.thread == get_ident():
+            out = operate(self._value, value)
+            if type(out) is np.ndarray and out.dtype.kind in INEXACT:
+                return make(type(self), out, None, tape, FREE)
+        return ordinary(self, other)
+
+    return method
+
+
+def _turned(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: operate(y, x)
+
+
+def quick_operators(kind: Any) -> tuple[Any, ...]:
+    """``+ - * /`` of buffers, from both sides, over those of the class of tracers."""
+    pairs = (
+        (operator.add, kind.__add__, kind.__radd__),
+        (operator.sub, kind.__sub__, kind.__rsub__),
+        (operator.mul, kind.__mul__, kind.__rmul__),
+        (operator.truediv, kind.__truediv__, kind.__rtruediv__),
+    )
+    return tuple(
+        method
+        for operate, ordinary, turned in pairs
+        for method in (_at_once(operate, ordinary), _at_once(_turned(operate), turned))
+    )
