@@ -26,6 +26,7 @@ NEEDED = {
     "pullback_jax-": ("pullback_jax/__init__.py", "pullback_jax/py.typed"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
     "pullback_numba-": ("pullback_numba/__init__.py", "pullback_numba/py.typed", "points.txt"),
+    "pullback_scipy-": ("pullback_scipy/linalg.py", "pullback_scipy/py.typed", "points.txt"),
     "pullback_torch-": ("pullback_torch/__init__.py", "pullback_torch/py.typed"),
 }
 
@@ -70,6 +71,15 @@ def gradients() -> None:
     got = pb.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(x)
     print("gradient of sum(abs(fft(x))**2) at", x, "is", got)
     np.testing.assert_allclose(got, 2 * x.size * x, atol=1e-13)
+
+    from scipy import special  # noqa: PLC0415 - as above
+
+    from pullback_scipy import linalg  # noqa: PLC0415 - as above
+
+    got = pb.grad(lambda x: np.sum(special.erf(linalg.solve(np.diag(x + 1), x))))(x)
+    expected = 2 / np.pi**0.5 * np.exp(-((x / (x + 1)) ** 2)) / (x + 1) ** 2
+    print("gradient of sum(erf(x / (x + 1))) at", x, "is", got)
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
 
     def loss(u: np.ndarray, staging: str) -> object:
         return np.sum(pb.fori_loop(0, 5, lambda k, u: (u * 0.5 + u / 3.0) * u, u, staging=staging))

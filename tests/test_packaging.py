@@ -19,6 +19,7 @@ PLUGINS = {
     "fft": ("pullback.primitives", "fft"),
     "linalg": ("pullback.primitives", "linalg"),
     "numba": ("pullback.backends", "numba"),
+    "scipy": ("pullback.primitives", "scipy"),
 }
 """The group and the name of each plugin's entry point."""
 BRIDGES = {"jax": "JAX", "torch": "PyTorch"}

@@ -4,6 +4,7 @@ It is written into a folder with the metadata that an installation adds, and use
 """
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -16,11 +17,11 @@ import numpy as np
 import pullback as pb
 from scipy import special
 
-erf = pb.primitive(special.erf, operands=("x",), elementwise=True, serves=(special.erf,))
+sindg = pb.primitive(special.sindg, operands=("x",), elementwise=True, serves=(special.sindg,))
 
-@erf.vjp("x")
+@sindg.vjp("x")
 def slope(ct, x):
-    return ct * 2 / np.pi**0.5 * np.exp(-x * x)
+    return ct * np.pi / 180 * np.cos(np.pi / 180 * x)
 
 @pb.primitive(linear=("x",))
 def turned(x, *, weight):
@@ -38,11 +39,11 @@ def highest(x, *, axis, keepdims):
 def shared(ct, x, axis):
     return np.expand_dims(ct, axis) * (x == np.max(x, axis, keepdims=True))
 
-@pb.composite(special.expit, name="expit")
-def expit(x):
-    return 1 / (1 + np.exp(-x))
+@pb.composite(special.cosdg, name="cosdg")
+def cosdg(x):
+    return np.cos(np.pi / 180 * x)
 
-PRIMITIVES = (erf, turned, highest, expit)
+PRIMITIVES = (sindg, turned, highest, cosdg)
 """
 ENTRIES = """\
 [pullback.primitives]
@@ -97,7 +98,7 @@ def test_the_line_of_the_user_is_named_and_not_the_one_of_the_plugin(folder, mod
         from strange_rules.helpers import logarithm
         from scipy import special
         def f(x):
-            y = special.expit(x)
+            y = special.cosdg(x)
             return np.sum(y + logarithm(y) + turned(y, weight=3.0))
         for node in pb.record(f, np.ones(3)).nodes:
             if node.line:
@@ -120,39 +121,39 @@ def test_its_gradient_and_its_coverage(folder):
     said = ran(folder, """
         import numpy as np, pullback as pb
         from scipy import special
-        print(pb.grad(lambda x: np.sum(special.erf(x)))(np.zeros(2)))
+        print(pb.grad(lambda x: np.sum(special.sindg(x)))(np.zeros(2)))
         from pullback.inspect.coverage import coverage
-        for name in ("scipy.special.erf", "special.expit"):
+        for name in ("scipy.special.sindg", "special.cosdg"):
             (row,) = coverage().of(name)
             print(row.module, row.name, row.status, row.by)
         print(coverage())
     """)  # fmt: skip
     lines = said.splitlines()
     assert lines[:3] == [
-        "[1.12837917 1.12837917]",
-        "scipy.special erf differentiable `strange_rules`",
-        "scipy.special expit differentiable `strange_rules`",
+        "[0.01745329 0.01745329]",
+        "scipy.special sindg differentiable `strange_rules`",
+        "scipy.special cosdg differentiable `strange_rules`",
     ]
-    assert "and 2 of other libraries by plugins" in lines[3]
+    assert re.search(r"and \d+ of other libraries by plugins", lines[3])
 
 
 def test_the_command_line_names_it(folder):
     said = ran(folder, """
         import sys
-        sys.argv = ["pullback", "coverage", "scipy.special.erf"]
+        sys.argv = ["pullback", "coverage", "scipy.special.sindg"]
         from pullback.cli import main
         main()
     """)  # fmt: skip
-    assert said.startswith("scipy.special.erf: differentiable") and "strange_rules" in said
+    assert said.startswith("scipy.special.sindg: differentiable") and "strange_rules" in said
 
 
 def test_its_structure_is_exact(folder):
     said = ran(folder, """
         import numpy as np, pullback as pb
-        from strange_rules import erf, highest, turned
+        from strange_rules import sindg, highest, turned
         x = np.arange(4.0)
         rows = lambda x: highest(np.reshape(x, (2, 2)), axis=1, keepdims=False)
-        for f in (erf, lambda x: turned(x, weight=2.0), rows):
+        for f in (sindg, lambda x: turned(x, weight=2.0), rows):
             found = pb.dependencies(f, x)
             print(found.matrix.toarray().astype(int).tolist(), found.coarse)
     """)  # fmt: skip
@@ -169,7 +170,7 @@ def test_it_does_not_import(folder):
         from scipy import special
         for _ in range(2):  # the second look-up says it again
             try:
-                pb.grad(lambda x: np.sum(special.erf(x)))(np.ones(2))
+                pb.grad(lambda x: np.sum(special.sindg(x)))(np.ones(2))
             except pb.PluginError as error:
                 print(error)
     """)  # fmt: skip
@@ -180,16 +181,16 @@ def test_it_does_not_import(folder):
 
 
 def test_a_function_that_it_serves_is_taken(folder):
-    (folder / "strange_rules" / "__init__.py").write_text(RULES.replace("(special.erf,)", "(np.sin,)"), "utf-8")
+    (folder / "strange_rules" / "__init__.py").write_text(RULES.replace("(special.sindg,)", "(np.sin,)"), "utf-8")
     said = ran(folder, """
         import numpy as np, pullback as pb
         from scipy import special
         try:
-            pb.grad(lambda x: np.sum(special.erf(x)))(np.ones(2))
+            pb.grad(lambda x: np.sum(special.sindg(x)))(np.ones(2))
         except pb.RegistrationError as error:
             print(error)
     """)  # fmt: skip
-    assert "numpy.sin is already served by 'sin'; 'erf' cannot serve it too" in said
+    assert "numpy.sin is already served by 'sin'; 'sindg' cannot serve it too" in said
 
 
 def test_its_backend_is_found_and_another_is_named_with_the_line_that_installs_it(folder):

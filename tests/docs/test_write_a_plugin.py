@@ -19,10 +19,11 @@ TEXT = (ROOT / "docs" / "write-a-plugin.md").read_text("utf-8")
 @pytest.fixture
 def plugin(tmp_path):
     """The folder of the plugin, with what an installation adds: the metadata that names the entry points."""
-    for name, source in (("pyproject.toml", PROJECT), ("pullback_erf.py", MODULE), ("test_pullback_erf.py", TESTS)):
+    files = {"pyproject.toml": PROJECT, "pullback_degrees.py": MODULE, "test_pullback_degrees.py": TESTS}
+    for name, source in files.items():
         (tmp_path / name).write_text(source, "utf-8")
     project = tomllib.loads(PROJECT)["project"]
-    metadata = tmp_path / f"pullback_erf-{project['version']}.dist-info"
+    metadata = tmp_path / f"pullback_degrees-{project['version']}.dist-info"
     metadata.mkdir()
     metadata.joinpath("METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", "utf-8"
@@ -59,14 +60,14 @@ def test_its_own_tests_pass(plugin):
 
 
 def test_its_tests_fail_when_a_rule_is_wrong(plugin):
-    (plugin / "pullback_erf.py").write_text(MODULE.replace("ct * -SLOPE", "ct * SLOPE"), "utf-8")
-    with pytest.raises(AssertionError, match=r"wrong value: the rule of erfc for 'x'"):
+    (plugin / "pullback_degrees.py").write_text(MODULE.replace("ct * -DEGREE", "ct * DEGREE"), "utf-8")
+    with pytest.raises(AssertionError, match=r"wrong value: the rule of cosdg for 'x'"):
         run(plugin, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 def test_its_last_command_prints_the_gradient(plugin):
     program = COMMANDS.splitlines()[-1].removeprefix('python -c "').removesuffix('"')
-    assert run(plugin, "-c", program).strip() == "[1.12837917 1.12837917]"
+    assert run(plugin, "-c", program).strip() == "[0.01745329 0.01745329]"
 
 
 def test_without_its_metadata_the_function_is_unknown(plugin):

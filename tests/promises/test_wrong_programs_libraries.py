@@ -140,13 +140,12 @@ IN_SCIPY = {
         None,
         None,
     ),
-    "erf": (lambda x: np.sum(special.erf(x)), U, r"no primitive for scipy\.special\.erf; declare it", None, None),
-    "expit": (
-        lambda x: np.sum(special.expit(x)),
+    "tandg": (
+        lambda x: np.sum(special.tandg(x)),
         U,
-        r"scipy\.special\.expit; write 1 / \(1 \+ np\.exp\(-x\)\)",
-        lambda x: np.sum(1 / (1 + np.exp(-x))),
-        special.expit(X) * special.expit(-X),
+        r"no primitive for scipy\.special\.tandg; declare it",
+        lambda x: np.sum(np.tan(np.deg2rad(x))),
+        np.pi / 180 / np.cos(np.deg2rad(X)) ** 2,
     ),
     "logsumexp": (
         lambda x: special.logsumexp(x),

@@ -3,6 +3,9 @@ names to remedies, for messages. None of these libraries is imported here."""
 
 from collections.abc import Sequence
 
+from pullback.words.errors import PluginError
+from pullback.words.plugins import stand_in
+
 LIBRARIES = ("scipy", "numpy.ma", "pandas", "matplotlib", "sklearn", "torch", "jax", "xarray")
 """Packages whose own lines are passed over where a message names the user's."""
 
@@ -110,7 +113,18 @@ def remedy(qualified: str) -> str:
     while text is None and package:
         text = _BY_PACKAGE.get(package)
         package = package.rpartition(".")[0]
-    return (text or "take np.asarray(a) before, which is a plain array, and compute with that").format(name=name)
+    text = (text or "take np.asarray(a) before, which is a plain array, and compute with that").format(name=name)
+    return text + _mirrored(qualified)
+
+
+def _mirrored(qualified: str) -> str:
+    """The function of the same name in the place of this one, where an installed plugin has a namespace with it."""
+    package, _, name = qualified.rpartition(".")
+    try:
+        module = stand_in(package)
+    except PluginError:  # no such submodule there
+        return ""
+    return f", or call {module.__name__}.{name}, which has a derivative" if name in vars(module or object) else ""
 
 
 def _public(module: str) -> str:

@@ -1,0 +1,1 @@
+"""What ``pullback_scipy.linalg`` consists of: factors, solves, functions of matrices, spectra, layouts."""
