@@ -64,6 +64,8 @@ class Made:
 
 def sparse_matmul(left: Any, right: Any) -> Any:
     """``left @ right``, where one of them is sparse and the other is traced."""
+    if getattr(type(right), "holds_tracer", False):
+        return right.__rmatmul__(left)  # one of another plugin, with traced nonzeros
     if not is_sparse(left):
         return np.transpose(sparse_matmul(right.T, np.transpose(left)))  # as SciPy computes it
     if left.ndim != 2:

@@ -1,0 +1,341 @@
+"""The sparse array with traced nonzeros: their values are an array like others, where they stand is plain.
+
+A product is SciPy's, in the format of the array, so its bits are those of the plain product. What only moves nonzeros
+(a transpose, a slice, another format) is found by SciPy on an array that holds their numbers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from scipy import sparse
+
+import pullback as pb
+from pullback_scipy.mirroring import holds, primitive
+
+COMPRESSED = ("csr", "csc")
+
+
+@frozen
+class Made:
+    """The sparse array of a class and a shape that consists of nonzeros and places it is called with."""
+
+    kind: Any
+    shape: tuple[int, ...]
+
+    def __call__(self, data: Any, places: Any) -> Any:
+        parts = (
+            (data, tuple(places)) if issubclass(self.kind, sparse.coo_array | sparse.coo_matrix) else (data, *places)
+        )
+        return self.kind(parts, shape=self.shape)
+
+
+# ----------------------------------------------------------------------------------------------------------- products
+def _product(data: Any, x: Any, first: Any, second: Any, *, made: Made) -> Any:
+    return made(data, (first, second)) @ x
+
+
+def rows_and_columns(made: Made, first: Any, second: Any) -> tuple[Any, Any]:
+    """Where each nonzero stands."""
+    kind = made.kind.__name__[:3]
+    if kind == "coo":
+        return first, second
+    counted = np.repeat(np.arange(len(second) - 1), np.diff(second))
+    return (counted, first) if kind == "csr" else (first, counted)
+
+
+def _product_rule(
+    ct: Any, data: Any, x: Any, first: Any, second: Any, made: Made, needed: frozenset[str]
+) -> tuple[Any, Any]:
+    of_data, of_x = None, None
+    if "data" in needed:
+        rows, columns = rows_and_columns(made, first, second)
+        of_data = ct[rows] * x[columns]
+        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
+    if "x" in needed:
+        of_x = transposed_product(data, ct, first, second, made=made)
+    return of_data, of_x
+
+
+def _transposed(data: Any, x: Any, first: Any, second: Any, *, made: Made) -> Any:
+    return made(data, (first, second)).T @ x
+
+
+def _transposed_rule(
+    ct: Any, data: Any, x: Any, first: Any, second: Any, made: Made, needed: frozenset[str]
+) -> tuple[Any, Any]:
+    of_data, of_x = None, None
+    if "data" in needed:
+        rows, columns = rows_and_columns(made, first, second)
+        of_data = ct[columns] * x[rows]
+        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
+    if "x" in needed:
+        of_x = product(data, ct, first, second, made=made)
+    return of_data, of_x
+
+
+BILINEAR: Any = {"bilinear": ("data", "x"), "nondiff": ("first", "second")}
+product: Any = primitive(_product, name="scipy.sparse_product", **BILINEAR)
+product.vjp("data", "x", fn=_product_rule)
+transposed_product: Any = primitive(_transposed, name="scipy.sparse_transposed_product", **BILINEAR)
+transposed_product.vjp("data", "x", fn=_transposed_rule)
+
+
+# -------------------------------------------------------------------------------------------------- adding duplicates
+def _added(data: Any, place: Any, *, n: int) -> Any:
+    """The sums of the nonzeros that stand at one place."""
+    total = np.zeros(n, data.dtype)
+    np.add.at(total, place, data)
+    return total
+
+
+added = primitive(
+    _added,
+    name="scipy.sparse_sums",
+    linear=("data",),
+    nondiff=("place",),
+    vjps={"data": lambda ct, place: ct[place]},
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- the array
+@frozen(eq=False, repr=False)
+class SparseArray:
+    """A sparse array or matrix of SciPy's kind whose nonzeros ``data`` are traced; ``places`` are the two arrays that
+    say where they stand, as in SciPy's format."""
+
+    data: Any
+    places: tuple[Any, Any]
+    made: Made
+    holds_tracer = True
+    __array_ufunc__ = None  # so that ``x @ A`` comes here
+    __array_priority__ = 20.0
+
+    def __repr__(self) -> str:
+        return f"<traced sparse array of format {self.format!r}, {self.nnz} nonzeros, shape {self.shape}>"
+
+    # ------------------------------------------------------------------------------------------------------ what it is
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.made.shape
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def format(self) -> str:
+        return str(self.made.kind.__name__[:3])
+
+    @property
+    def nnz(self) -> int:
+        return int(self.data.shape[0])
+
+    @property
+    def indices(self) -> Any:
+        return self.places[0]
+
+    @property
+    def indptr(self) -> Any:
+        return self.places[1]
+
+    @property
+    def row(self) -> Any:
+        return rows_and_columns(self.made, *self.places)[0]
+
+    @property
+    def col(self) -> Any:
+        return rows_and_columns(self.made, *self.places)[1]
+
+    @property
+    def coords(self) -> tuple[Any, Any]:
+        return rows_and_columns(self.made, *self.places)
+
+    @property
+    def value(self) -> Any:
+        """SciPy's array of the plain values."""
+        return self.made(np.asarray(pb.value(self.data)), self.places)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether ``*`` is the matrix product."""
+        return issubclass(self.made.kind, sparse.spmatrix)
+
+    # -------------------------------------------------------------------------------------------------- moved nonzeros
+    def moved(self, change: Callable[[Any], Any]) -> "SparseArray":
+        """What ``change`` makes of the array, if it only moves nonzeros and leaves some out."""
+        numbered = change(self.made(np.arange(1.0, self.nnz + 1), self.places))
+        picks = numbered.data.astype(np.intp) - 1
+        return of_scipy(numbered, self.data[picks])
+
+    def without_duplicates(self) -> "SparseArray":
+        """The same array in csr, with the nonzeros of one place added up."""
+        rows, columns = self.coords
+        flat, place = np.unique(np.asarray(rows, np.int64) * self.shape[1] + columns, return_inverse=True)
+        kind = sparse.coo_matrix if self.is_matrix else sparse.coo_array
+        at = (flat // max(self.shape[1], 1), flat % max(self.shape[1], 1))
+        data = self.data[np.argsort(place)] if len(flat) == self.nnz else added(self.data, place, n=len(flat))
+        return SparseArray(data, at, Made(kind, self.shape))
+
+    @property
+    def T(self) -> "SparseArray":  # noqa: N802 - as NumPy
+        return self.transpose()
+
+    def transpose(self) -> "SparseArray":
+        return self.moved(lambda a: a.T)
+
+    def _as(self, name: str) -> "SparseArray":
+        if self.format == name:
+            return self
+        start = self.without_duplicates() if self.format == "coo" else self
+        return start.moved(lambda a: getattr(a, f"to{name}")())
+
+    def tocsr(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
+        return self._as("csr")
+
+    def tocsc(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
+        return self._as("csc")
+
+    def tocoo(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
+        return self._as("coo")
+
+    def asformat(self, format: Any, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
+        return self if format is None else self._as(format)
+
+    def copy(self) -> "SparseArray":
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        start = self if self.format == "csr" else self.tocsr()
+        numbered = start.made(np.arange(1.0, start.nnz + 1), start.places)[key]
+        if sparse.issparse(numbered) and numbered.ndim == 2:
+            return start.moved(lambda a: a[key])
+        if np.ndim(numbered) == 0:
+            return start.data[int(numbered) - 1] if numbered else np.zeros((), self.dtype)[()]
+        raise pb.NotDifferentiableError(
+            "a traced sparse array is indexed by pairs of slices, or by two integers; take A.toarray() for other keys"
+        )
+
+    def diagonal(self, k: int = 0) -> Any:
+        rows, columns = self.coords
+        here = np.flatnonzero(columns - rows == k)
+        length = max(0, min(self.shape[0] + min(k, 0), self.shape[1] - max(k, 0)))
+        return added(self.data[here], np.asarray(np.minimum(rows, columns)[here]), n=length)
+
+    def toarray(self) -> Any:
+        rows, columns = self.coords
+        flat = np.asarray(rows, np.int64) * self.shape[1] + columns
+        return np.reshape(added(self.data, flat, n=self.shape[0] * self.shape[1]), self.shape)
+
+    todense = toarray
+
+    def sum(self, axis: Any = None) -> Any:
+        if axis is None:
+            return np.sum(self.data)
+        other = 1 - axis % 2
+        return added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
+
+    # ------------------------------------------------------------------------------------------------------ arithmetic
+    def dot(self, other: Any) -> Any:
+        return self @ other
+
+    def __matmul__(self, other: Any) -> Any:
+        if sparse.issparse(other) or isinstance(other, SparseArray):
+            return sparse_product(self, other)
+        return product(self.data, other, *self.places, made=self.made)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if sparse.issparse(other):
+            return sparse_product(other, self)
+        return np.transpose(transposed_product(self.data, np.transpose(other), *self.places, made=self.made))
+
+    matvec = dot
+
+    def rmatvec(self, other: Any) -> Any:
+        return transposed_product(np.conjugate(self.data), other, *self.places, made=self.made)
+
+    def with_data(self, data: Any) -> "SparseArray":
+        """The array with other nonzeros at the same places."""
+        return SparseArray(data, self.places, self.made)
+
+    def multiply(self, other: Any) -> "SparseArray":
+        if np.ndim(other) == 0 and not hasattr(other, "tocsr"):
+            return self.with_data(self.data * other)
+        rows, columns = self.coords
+        if hasattr(other, "tocsr"):
+            other = other.toarray()
+        return self.with_data(self.data * np.broadcast_to(other, self.shape)[rows, columns])
+
+    def __mul__(self, other: Any) -> Any:
+        return self @ other if self.is_matrix and np.ndim(other) else self.multiply(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return other @ self if self.is_matrix and np.ndim(other) else self.multiply(other)
+
+    def __truediv__(self, other: Any) -> Any:
+        if np.ndim(other):
+            raise pb.NotDifferentiableError("a traced sparse array is divided by numbers; write A.multiply(1 / x)")
+        return self.with_data(self.data / other)
+
+    def __neg__(self) -> Any:
+        return self.with_data(-self.data)
+
+    def __add__(self, other: Any) -> Any:
+        return sparse_sum(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self if np.ndim(other) == 0 and other == 0 else sparse_sum(self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return sparse_sum(self, -other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return sparse_sum(-self, other)
+
+
+# ------------------------------------------------------------------------------------------- sums and sparse products
+def of_scipy(x: Any, data: Any = None) -> SparseArray:
+    """A sparse array of SciPy's as one of ours, with other nonzeros where ``data`` is given."""
+    known = x if x.format in ("csr", "csc", "coo") else x.tocsr()
+    places = (known.row, known.col) if known.format == "coo" else (known.indices, known.indptr)
+    return SparseArray(known.data if data is None else data, places, Made(type(known), known.shape))
+
+
+def ours(x: Any) -> SparseArray:
+    """A sparse array, traced or not, as one of ours."""
+    return x if isinstance(x, SparseArray) else of_scipy(x)
+
+
+def sparse_sum(left: SparseArray, right: Any) -> Any:
+    """The sum of two sparse arrays; of a sparse and a dense one, a dense one."""
+    if not (sparse.issparse(right) or isinstance(right, SparseArray)):
+        return left.toarray() + right
+    right = ours(right)
+    rows, columns = (np.concatenate(pair) for pair in zip(left.coords, right.coords, strict=True))
+    kind = sparse.coo_matrix if left.is_matrix else sparse.coo_array
+    both = SparseArray(np.concatenate((left.data, right.data)), (rows, columns), Made(kind, left.shape))
+    return both._as("csc" if left.format == right.format == "csc" else "csr")  # noqa: SLF001 - of this file
+
+
+def sparse_product(left: Any, right: Any) -> Any:
+    """The product of two sparse arrays: a sum over all pairs of nonzeros that meet."""
+    left, right = ours(left), ours(right).tocsr()
+    rows, columns = left.coords
+    counts = np.diff(right.indptr)[columns]
+    first = np.repeat(np.arange(left.nnz), counts)
+    starts = np.repeat(right.indptr[columns] - np.cumsum(counts) + counts, counts)
+    second = starts + np.arange(len(first))
+    kind = sparse.coo_matrix if left.is_matrix else sparse.coo_array
+    places = (rows[first], right.indices[second])
+    pairs = SparseArray(left.data[first] * right.data[second], places, Made(kind, (left.shape[0], right.shape[1])))
+    return pairs.tocsr()
+
+
+def traced(x: Any) -> bool:
+    """Whether a value is traced, or a sparse array is."""
+    return isinstance(x, SparseArray) or holds(x)

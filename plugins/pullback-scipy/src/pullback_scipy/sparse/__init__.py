@@ -1,0 +1,31 @@
+"""``scipy.sparse`` with derivatives: arrays whose nonzeros are traced; a name without one is SciPy's own."""
+
+from scipy import sparse as scipy_sparse
+
+from pullback_scipy.mirroring import fall_through
+from pullback_scipy.nonzeros.makers import (
+    block_array,
+    block_diag,
+    bmat,
+    coo_array,
+    coo_matrix,
+    csc_array,
+    csc_matrix,
+    csr_array,
+    csr_matrix,
+    diags,
+    diags_array,
+    hstack,
+    issparse,
+    isspmatrix,
+    kron,
+    spdiags,
+    vstack,
+)
+from pullback_scipy.sparse import linalg
+
+__getattr__, __dir__ = fall_through(scipy_sparse, globals())
+__all__ = [
+    "block_array", "block_diag", "bmat", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
+    "csr_matrix", "diags", "diags_array", "hstack", "issparse", "isspmatrix", "kron", "linalg", "spdiags", "vstack",
+]  # fmt: skip

@@ -1,0 +1,146 @@
+"""pullback_scipy.sparse and sparse.linalg: SciPy's values, right derivatives to second order, one factorisation."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import pullback as pb
+from pullback_scipy import sparse as mirrored
+from pullback_scipy.nonzeros import direct
+from pullback_scipy.sparse import linalg as mirrored_linalg
+
+RNG = np.random.default_rng(11)
+N = 5
+PATTERN = scipy.sparse.random_array((N, N), density=0.5, rng=RNG, format="csr") + 3 * scipy.sparse.eye_array(N)
+PATTERN = scipy.sparse.csr_array(PATTERN)
+DATA, X = PATTERN.data, RNG.normal(size=N)
+ROWS, COLUMNS = np.array([0, 1, 1, 3, 0, 2]), np.array([1, 1, 2, 0, 1, 4])
+COO = RNG.normal(size=6)
+XX = RNG.normal(size=(N, 2))
+
+
+def programs(sp, la):
+    """Name to (function of traced arrays, operands), with SciPy's modules or ours."""
+
+    def csr(data):
+        return sp.csr_array((data, PATTERN.indices, PATTERN.indptr), shape=(N, N))
+
+    def spd(data):
+        a = csr(data)
+        return (a @ a.T).tocsr()
+
+    def coo(data):
+        return sp.coo_array((data, (ROWS, COLUMNS)), shape=(N, N))
+
+    return {
+        "product": (lambda d, x: csr(d) @ x, DATA, X),
+        "product columns": (lambda d, x: csr(d) @ x, DATA, XX),
+        "product left": (lambda d, x: x @ csr(d), DATA, X),
+        "product matrix": (lambda d, x: sp.csr_matrix((d, PATTERN.indices, PATTERN.indptr)) * x, DATA, X),
+        "product csc": (lambda d, x: csr(d).tocsc().T @ x, DATA, X),
+        "product coo": (lambda d, x: coo(d) @ x, COO, X),
+        "coo to csr": (lambda d, x: coo(d).tocsr() @ x, COO, X),
+        "coo toarray": (lambda d: coo(d).toarray(), COO),
+        "diagonal": (lambda d: csr(d).diagonal(1), DATA),
+        "sum": (lambda d: csr(d).sum(axis=0), DATA),
+        "slices": (lambda d: csr(d)[1:4, ::2].toarray(), DATA),
+        "element": (lambda d: csr(d)[2, 2], DATA),
+        "sums": (lambda d, c: (csr(d) + 2 * coo(c) - sp.eye_array(N)).toarray(), DATA, COO),
+        "products": (lambda d, c: (csr(d) @ coo(c) @ PATTERN).toarray(), DATA, COO),
+        "multiply": (lambda d, x: csr(d).multiply(x).toarray(), DATA, X),
+        "diags": (lambda x: sp.diags([x[1:], x, -x[:-1]], [-1, 0, 1]).toarray(), X),
+        "diags product": (lambda x, y: sp.diags_array([x, x[:4]], offsets=[0, 1]).tocsr() @ y, X, X[::-1]),
+        "spdiags": (lambda x: sp.spdiags(x, [0, 1], N, N).toarray(), XX.T),
+        "blocks": (lambda d: sp.bmat([[csr(d), None], [PATTERN, csr(2 * d)]], format="csr").toarray(), DATA),
+        "stacks": (lambda d: sp.vstack([sp.hstack([csr(d), PATTERN]), sp.hstack([PATTERN, csr(d)])]).toarray(), DATA),
+        "kron": (lambda d, c: sp.kron(csr(d), coo(c)).toarray(), DATA, COO),
+        "from dense": (lambda x: sp.csc_array(x) @ np.ones(2), XX),
+        "spsolve": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, X),
+        "spsolve columns": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, XX),
+        "splu": (lambda d, b: la.splu(csr(d).tocsc()).solve(b), DATA, X),
+        "splu transposed": (lambda d, b: la.splu(csr(d).tocsc()).solve(b, "T"), DATA, XX),
+        "splu of a plain matrix": (lambda b: la.splu(PATTERN.tocsc()).solve(b), X),
+        "factorized": (lambda d, b: la.factorized(csr(d).tocsc())(b), DATA, X),
+        "cg": (lambda d, b: la.cg(spd(d), b, rtol=1e-14)[0], DATA, X),
+        "cg preconditioned": (lambda d, b: la.cg(spd(d), b, rtol=1e-14, M=np.diag([1, 2, 1, 1, 2]))[0], DATA, X),
+        "gmres": (lambda d, b: la.gmres(csr(d), b, rtol=1e-14, M=np.triu(np.ones((N, N))))[0], DATA, X),
+        "bicgstab": (lambda d, b: la.bicgstab(csr(d), b, rtol=1e-14)[0], DATA, X),
+        "minres": (lambda d, b: la.minres(spd(d), b, rtol=1e-14)[0], DATA, X),
+        "operator": (
+            lambda d, b: la.gmres(la.LinearOperator((N, N), lambda v: csr(d) @ v, dtype=float), b, rtol=1e-14)[0],
+            DATA,
+            X,
+        ),
+    }
+
+
+OURS = programs(mirrored, mirrored_linalg)
+THEIRS = programs(scipy.sparse, scipy.sparse.linalg)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_values_are_those_of_scipy(name):
+    (ours, *operands), (theirs, *_) = OURS[name], THEIRS[name]
+    out, _ = pb.vjp(ours, *operands)
+    expected = theirs(*operands)
+    assert np.shape(out) == np.shape(expected)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.share(4, of=lambda name: 0)
+@pytest.mark.parametrize("name", OURS)
+def test_derivatives_of_two_orders_are_right(name):
+    f, *operands = OURS[name]
+    pb.testing.check_grads(f, tuple(operands), order=2)
+
+
+def test_eigsh_has_values_and_vectors():
+    symmetric = PATTERN + PATTERN.T
+    data = scipy.sparse.csr_array(symmetric).data
+
+    def f(data):
+        a = mirrored.csr_array((data, symmetric.indices, symmetric.indptr), shape=(N, N))
+        a = (a + a.T) * 0.5
+        w, v = mirrored_linalg.eigsh(a, 2, which="LA")
+        return np.sum(np.sin(w)) + np.sum(v[:, 0] ** 2 * np.arange(N)) + np.sum(v[:, 1] ** 4)
+
+    pb.testing.check_grads(f, (data,), order=1)
+
+
+def test_a_policy_factors_once(monkeypatch):
+    made, splu = [], scipy.sparse.linalg.splu
+
+    def counted(*args, **kwargs):
+        made.append(args)
+        return splu(*args, **kwargs)
+
+    monkeypatch.setattr(direct.linalg, "splu", counted)
+
+    def misfit(data, policy):
+        lu = mirrored_linalg.splu(mirrored.csc_array((data, PATTERN.indices, PATTERN.indptr), shape=(N, N)))
+        return np.sum(pb.fori_loop(0, 12, lambda k, u: lu.solve(u) + X, X, policy=policy) ** 2)
+
+    gradients = [pb.grad(misfit)(DATA, policy) for policy in (pb.SaveAll(), pb.Recompute(), pb.Binomial(3))]
+    assert len(made) == 3
+    assert len({g.tobytes() for g in gradients}) == 1
+
+
+def test_a_matrix_is_of_the_class_that_it_stands_for():
+    def f(d):
+        a = mirrored.csr_matrix((d, PATTERN.indices, PATTERN.indptr))
+        assert isinstance(a, mirrored.csr_matrix)
+        assert not isinstance(a, mirrored.csc_matrix)
+        assert mirrored.issparse(a)
+        return np.sum(a @ X)
+
+    assert isinstance(mirrored.csr_matrix(PATTERN), scipy.sparse.csr_matrix)
+    assert pb.grad(f)(DATA).shape == DATA.shape
+
+
+def test_a_system_whose_transpose_does_not_converge_raises():
+    def f(b):
+        return mirrored_linalg.gmres(PATTERN, b, rtol=1e-14, maxiter=1, restart=1)[0]
+
+    with pytest.raises(pb.ConvergenceError, match=r"gmres: the transposed system.*maxiter="):
+        pb.grad(lambda b: np.sum(f(b)))(X)
