@@ -76,9 +76,9 @@ def _transposed_rule(
 
 
 BILINEAR: Any = {"bilinear": ("data", "x"), "nondiff": ("first", "second")}
-product: Any = primitive(_product, name="scipy.sparse_product", **BILINEAR)
+product = primitive(_product, name="scipy.sparse_product", **BILINEAR)
 product.vjp("data", "x", fn=_product_rule)
-transposed_product: Any = primitive(_transposed, name="scipy.sparse_transposed_product", **BILINEAR)
+transposed_product = primitive(_transposed, name="scipy.sparse_transposed_product", **BILINEAR)
 transposed_product.vjp("data", "x", fn=_transposed_rule)
 
 
