@@ -113,7 +113,9 @@ def derived(function: Any, formula: Any, operands: str, params: str = "", *, nam
                 full[k] = leaf
             return formula(*full, **dict(zip(settings, static, strict=True)))
 
-        _, pull = pb.vjp(of, *(floating(values[k]) for k in moving))
+        out, pull = pb.vjp(of, *(floating(values[k]) for k in moving))
+        if isinstance(ct, tuple):
+            ct = tuple(np.zeros_like(x) if part is None else part for x, part in zip(out, ct, strict=True))
         found = dict(zip(moving, pull(ct), strict=True))
         return tuple(found.get(k) for k in range(len(names)))
 
@@ -124,6 +126,20 @@ def derived(function: Any, formula: Any, operands: str, params: str = "", *, nam
         made.vjp(*names, saves=(*names, *settings), fn=alone)
     else:
         made.vjp(*names, saves=(*names, *settings, "needed"), fn=rule)
+    return made
+
+
+def linear(function: Any, formula: Any, params: str = "", *, name: str, **options: Any) -> Any:
+    """As :func:`derived`, for a function that is linear in its one operand ``x``: nothing is held for the pull."""
+    settings = tuple(params.split())
+    made = primitive(function, name=name, operands=("x",), params=settings, linear=("x",), **options)
+
+    def rule(ct: Any, x_spec: Any, *static: Any) -> Any:
+        given = dict(zip(settings, static, strict=True))
+        _, pull = pb.vjp(lambda x: formula(x, **given), np.zeros(x_spec.shape, x_spec.dtype))
+        return pull(ct)[0]
+
+    made.vjp("x", saves=("x_spec", *settings), fn=rule)
     return made
 
 

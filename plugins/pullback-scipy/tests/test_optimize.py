@@ -1,0 +1,114 @@
+"""pullback_scipy.optimize: SciPy's solutions, differentiated by what the equations depend on."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import pullback as pb
+from pullback_scipy import optimize as mirrored
+
+P = np.array([1.3, 0.7])
+T = np.linspace(0, 1, 12)
+Y = 2.0 * np.exp(-1.5 * T) + 0.01 * np.cos(9 * T)
+
+
+def equations(x, p):
+    return np.stack([x[0] ** 2 + x[1] ** 2 - 4 * p[0], x[0] - p[1] * x[1]])
+
+
+def cosine(x, p):
+    return np.cos(p * x) - x
+
+
+def bowl(x, p):
+    return np.sum((x - p) ** 4 + (x - p) ** 2) + 0.3 * x[0] * x[1] + p[0] * x[1]
+
+
+def decay(t, a, b):
+    return a * np.exp(-b * t)
+
+
+def programs(m):
+    return {
+        "root": (lambda p: m.root(equations, np.ones(2), (p,)).x, P),
+        "root closure": (lambda p: m.root(lambda x: equations(x, p), np.ones(2), method="lm", tol=1e-14).x, P),
+        "fsolve": (lambda p: m.fsolve(equations, np.ones(2), args=(p,), xtol=1e-13), P),
+        "brentq": (lambda p: m.brentq(cosine, 0.0, 2.0, args=(p,)), 0.8),
+        "bisect": (lambda p: m.bisect(lambda x: cosine(x, p), 0.0, 2.0, xtol=1e-14), 0.8),
+        "toms748": (lambda p: m.toms748(cosine, 0.0, 2.0, args=(p,)), 0.8),
+        "newton": (lambda p: m.newton(lambda x: cosine(x, p), np.ones(2), tol=1e-13), P),
+        "root_scalar": (lambda p: m.root_scalar(cosine, (p,), bracket=(0.0, 2.0)).root, 0.8),
+        "fixed_point": (lambda p: m.fixed_point(lambda x: np.cos(p * x), 0.5, xtol=1e-13), 0.8),
+        "minimize": (lambda p: m.minimize(bowl, np.zeros(2), (p,), tol=1e-12).x, P),
+        "minimize otherwise": (
+            lambda p: (
+                m.minimize(
+                    lambda x: bowl(x, p), np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-11, "fatol": 1e-14}
+                ).x
+            ),
+            P,
+        ),
+        "minimum": (lambda p: m.minimize(bowl, np.zeros(2), (p,), tol=1e-12).fun, P),
+        "minimize bounds": (
+            lambda p: m.minimize(bowl, np.zeros(2), (p,), bounds=[(None, 0.5), (None, None)], tol=1e-12).x,
+            P,
+        ),
+        "minimize_scalar": (lambda p: m.minimize_scalar(lambda x: (x - p) ** 4 + (x + 1) ** 2, tol=1e-14).x, 0.8),
+        "least_squares": (
+            lambda y: m.least_squares(lambda x: x[0] * np.exp(-x[1] * T) - y, np.ones(2), xtol=1e-15, gtol=1e-15).x,
+            Y,
+        ),
+        "curve_fit": (lambda y: m.curve_fit(decay, T, y, np.ones(2), xtol=1e-14, ftol=1e-14, gtol=1e-14)[0], Y),
+        "curve_fit covariance": (lambda y: m.curve_fit(decay, T, y, np.ones(2), xtol=1e-14)[1] * 1e4, Y),
+    }
+
+
+OURS, THEIRS = programs(mirrored), programs(optimize)
+ROUGH = ("minim", "curve", "least")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_values_are_those_of_scipy(name):
+    (ours, p), (theirs, _) = OURS[name], THEIRS[name]
+    out, _ = pb.vjp(ours, p)
+    if "covariance" in name or name == "minimum":
+        np.testing.assert_allclose(out, theirs(p), rtol=1e-6)
+    else:
+        assert np.asarray(out).tobytes() == np.asarray(theirs(p)).tobytes()
+        assert np.asarray(ours(p)).tobytes() == np.asarray(theirs(p)).tobytes()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_derivatives_are_right(name):
+    ours, p = OURS[name]
+    out, pull = pb.vjp(ours, p)
+    seed = np.arange(1.0, 1 + np.size(out)).reshape(np.shape(out))
+    (ct,) = pull(seed)
+    direction = np.cos(np.arange(np.size(p))).reshape(np.shape(p))
+    step = 1e-4
+    differences = (ours(p + step * direction) - ours(p - step * direction)) / (2 * step)
+    tangent = pb.jvp(ours, (p,), (direction,))[1]
+    close = 1e-3 if name.startswith(ROUGH) else 1e-6
+    np.testing.assert_allclose(np.sum(tangent * seed), np.sum(differences * seed), rtol=close)
+    np.testing.assert_allclose(np.sum(ct * direction), np.sum(tangent * seed), rtol=1e-8)
+
+
+def test_second_order_and_policies():
+    f = OURS["root"][0]
+    pb.testing.check_grads(f, (P,), order=2)
+
+    def steps(p, policy):
+        def step(k, u):
+            return mirrored.brentq(lambda x: x + 0.1 * p * x**3 - u, -5.0, 5.0)
+
+        return pb.fori_loop(0, 10, step, 1.0, policy=policy)
+
+    gradients = {float(pb.grad(steps)(0.7, policy)) for policy in (pb.SaveAll(), pb.Recompute(), pb.Binomial(2))}
+    assert len(gradients) == 1
+
+
+def test_what_is_refused():
+    with pytest.raises(pb.NotDifferentiableError, match=r"minimize: with constraints="):
+        pb.grad(lambda p: mirrored.minimize(bowl, np.zeros(2), (p,), constraints={"type": "eq", "fun": np.sum}).fun)(P)
+    with pytest.raises(pb.NotDifferentiableError, match=r"singular at their solution"):
+        pb.grad(lambda p: np.sum(mirrored.root(lambda x: np.stack([np.sum(x - p)] * 2), P, method="lm").x))(P)
