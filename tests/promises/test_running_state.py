@@ -37,7 +37,7 @@ def test_the_plan_tells_what_the_report_tells(f, policy):
     assert pull.report.peak_bytes == report.peak_bytes
     pull.close()
     assert not any(pull.ledger.now.values())
-    assert (pull.ledger.state_bytes, pull.ledger.books) == (0, {})
+    assert (pull.ledger.state_bytes, pull.ledger.books_of) == (0, {})
 
 
 @pytest.mark.parametrize("f", [by_loop, by_steps])

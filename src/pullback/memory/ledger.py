@@ -52,7 +52,7 @@ class Ledger:
     that share out bytes leave room for them by themselves."""
     state_bytes: int = 0
     """The sum of these."""
-    books: dict[Hashable, int] = field(factory=dict, repr=False)
+    books_of: dict[Hashable, int] = field(factory=dict, repr=False)
     """What Python takes for the books of steps, by chain; reported on top of what arrays take at their peak."""
     most_books: int = 0
     """The most that these were together when a reverse pass began."""
@@ -141,7 +141,7 @@ class Ledger:
     @property
     def book_bytes(self) -> int:
         """What the books of steps take at most."""
-        return max(self.most_books, sum(self.books.values()))
+        return max(self.most_books, sum(self.books_of.values()))
 
     def release(self, items: Iterable[Item]) -> None:
         """One holder fewer for each buffer; the last one takes its bytes off. What is not held is passed over: an

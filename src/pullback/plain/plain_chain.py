@@ -205,7 +205,7 @@ class PlainChain:
             self.drop(last)
         self.snapshots.finish()
         self.n = n
-        self.ledger.books[id(self)] = self.entries.nbytes
+        self.ledger.books_of[id(self)] = self.entries.nbytes
         lend(self)
 
     def _tell_length(self, n: int) -> None:
@@ -389,7 +389,7 @@ class PlainChain:
         if not held:
             release_tapes(self)
         self.ledger.lends_no_more(self)
-        self.ledger.books.pop(id(self), None)
+        self.ledger.books_of.pop(id(self), None)
         self.snapshots.close()
         for step, items in self.work_items.items():
             self.ledger.release(items)
