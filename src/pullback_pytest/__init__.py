@@ -32,6 +32,11 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     mark = item.get_closest_marker("peak")
     if mark is None:
         return (yield)
+    if len(mark.args) != 1 or mark.kwargs:
+        raise pytest.UsageError(
+            f"the marker peak of {item.name} takes the bytes that a pass may hold, and nothing else; write "
+            '@pytest.mark.peak("200 MB")'
+        )
     import pullback  # noqa: PLC0415  see above
 
     with pullback.profile() as watch:

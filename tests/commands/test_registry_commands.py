@@ -147,6 +147,14 @@ def test_a_misspelt_code_gets_the_nearest():
     assert "did you mean ConversionError?" in run("explain", "conversionerorr").output
 
 
+def test_coverage_takes_a_name_as_one_writes_it_and_suggests_the_nearest():
+    assert run("coverage", "numpy.sin").output == run("coverage", "np.sin").output
+    assert "sin: differentiable" in run("coverage", "numpy.sin").output
+    refused = run("coverage", "np.einsom")
+    assert refused.exit_code == 2
+    assert "did you mean einsum?" in refused.output
+
+
 def test_coverage_as_json():
     assert json.loads(run("coverage", "np.exp", "--json").output)[0]["status"] == "differentiable"
     assert json.loads(run("coverage", "--json").output)["differentiable"] > 100

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -514,3 +515,25 @@ def test_a_timeline_for_each_policy():
         json.loads(profile(growth, np.ones(50), policies=pb.SaveAll(), repeat=1).to_json())["rows"][0]["timeline"]
         is None
     )
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)])
+def test_the_error_of_a_function_that_fails_half_way_tells_what_was_held_until_then(policy):
+    def fails(x):
+        for k in pb.steps(10):
+            x = np.sin(x)
+            if k == 5:
+                raise RuntimeError("half way")
+        return np.sum(x)
+
+    with pytest.raises(RuntimeError, match="half way") as caught:
+        pb.profile(fails, np.ones(1000), policies=policy, repeat=1)
+    (note,) = caught.value.__notes__
+    held = r"peak \d\d\.\d KiB after .* s, forward.*: .*saved \d"
+    assert re.match(rf"until it failed, fails held under {re.escape(repr(policy))}: {held}", note)
+
+
+def test_figures_of_a_block_show_in_a_notebook():
+    with pb.profile() as p:
+        pb.grad(lambda x: np.sum(x * x))(np.ones(3))
+    assert "1 reverse pass" in p._repr_html_()

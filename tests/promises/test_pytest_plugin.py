@@ -30,6 +30,10 @@ def test_under_a_policy(policy):
 def test_that_fails_by_itself():
     raise RuntimeError("on its own")
 
+@pytest.mark.peak
+def test_without_a_number():
+    pass
+
 def test_with_the_fixture(profile):
     pb.grad(f)(np.ones(100))
     assert profile.n_passes == 1
@@ -44,10 +48,11 @@ def test_the_marker_and_the_fixture(tmp_path):
         [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", plugin, "-p", "no:cacheprovider", "."],
         cwd=tmp_path, capture_output=True, text=True, check=False, env=ALONE,
     )  # fmt: skip
-    assert "2 failed, 3 passed" in done.stdout
+    assert "3 failed, 3 passed" in done.stdout
     assert "a reverse pass held" in done.stdout
     assert "more than the 10,000 that are allowed" in done.stdout
     assert "RuntimeError: on its own" in done.stdout
+    assert "the marker peak of test_without_a_number takes the bytes that a pass may hold" in done.stdout
 
 
 def test_a_run_without_them_imports_nothing(tmp_path):

@@ -61,9 +61,10 @@ def coverage(name: str | None, as_json: bool) -> None:
         return
     rows = table.of(name)
     if not rows:
+        near = table.nearest(name)
         raise BadInputError(
-            f"{name!r} is no function of NumPy {table.numpy_version} that reaches pullback; it sees plain arrays, or "
-            "raises ConversionError"
+            f"{name!r} is no function of NumPy {table.numpy_version} that reaches pullback"
+            f"{f' (did you mean {near}?)' if near is not None else ''}; it sees plain arrays, or raises ConversionError"
         )
     if as_json:
         show_json([asdict(row) for row in rows])

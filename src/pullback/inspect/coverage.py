@@ -3,6 +3,7 @@ docs/coverage.md is its text."""
 
 import sys
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -96,9 +97,14 @@ class Coverage:
         return {status: sum(row.status == status for row in self.rows) for status in (*MEANINGS, UNCLASSED)}
 
     def of(self, name: str) -> tuple[Row, ...]:
-        """The rows of a name, with or without its module: ``"fft"``, ``"linalg.norm"``, ``"numpy.linalg.norm"``."""
-        ending = "." + name.removeprefix("np.")
-        return tuple(row for row in (*self.rows, *self.others) if f".{row.module}.{row.name}".endswith(ending))
+        """The rows of a name, with or without its module: ``"fft"``, ``"np.sin"``, ``"numpy.linalg.norm"``."""
+        endings = tuple({"." + name.removeprefix("np."), "." + name.removeprefix("numpy.")})
+        return tuple(row for row in (*self.rows, *self.others) if f".{row.module}.{row.name}".endswith(endings))
+
+    def nearest(self, name: str) -> str | None:
+        """The name among these that one is most like; None where none is much like it."""
+        last = name.rpartition(".")[2]
+        return next(iter(get_close_matches(last, [row.name for row in (*self.rows, *self.others)], 1)), None)
 
     def __str__(self) -> str:
         counts = {status: n for status, n in self.counts().items() if n}

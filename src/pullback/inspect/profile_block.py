@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from attrs import define, field
 
+from pullback.inspect.tables import as_text
 from pullback.memory.in_force import watching
 from pullback.memory.ledger import LEDGERS, Report, mib
 from pullback.words.byte_sizes import as_bytes
@@ -92,3 +93,6 @@ class Watch:
             f"{self.seconds:.3g} s; the largest held {mib(self.peak_bytes)} ({parts or 'nothing'})"
             f"{'' if self.interrupted is None else f'; one was interrupted: {self.interrupted}'}"
         )
+
+    def _repr_html_(self) -> str:
+        return as_text(str(self))

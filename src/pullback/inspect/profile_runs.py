@@ -38,7 +38,7 @@ from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, telling
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
-from pullback.words.errors import PolicyWarning
+from pullback.words.errors import PolicyWarning, PullbackError
 from pullback.words.structures import flatten
 
 DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
@@ -97,7 +97,8 @@ def profile(
     a ``f`` that can be pickled, without which the column is left out and a note says why) add their columns.
     ``progress=True`` shows a bar with what is under way; a function ``progress(what, done, total)`` is called as each
     part begins.
-    Raises what ``vjp`` raises, where it does so under every policy.
+    Raises what ``vjp`` raises, where it does so under every policy; an error of ``f`` bears a note on what was held
+    until then.
 
     Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
     :class:`pullback.inspect.profile_block.Watch`.
@@ -121,7 +122,13 @@ def profile(
     policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
     with telling(progress) as tell:
         wanted = {"taylor": taylor, "dot_product": dot_product, "rss": rss, "timeline": timeline}
-        return _profiled(program, policies, tell, repeat=repeat, **wanted)
+        try:
+            return _profiled(program, policies, tell, repeat=repeat, **wanted)
+        except Exception as error:
+            if not isinstance(error, PullbackError):  # f has failed: what is known up to there is told
+                until = timeline_of(program, policies[0], whole=False)
+                error.add_note(f"until it failed, {name_of(f)} held under {policies[0]!r}: {until}")
+            raise
 
 
 def _profiled(

@@ -92,7 +92,7 @@ class TimedLedger(Ledger):
     turned: float | None = None
     tape: Any = field(default=None, repr=False)
     plain: list[tuple[int, str, int]] = field(factory=list, repr=False)
-    """(record, reason, bytes) of what plain records hold, when the forward pass was over."""
+    """(record, reason, bytes) of what plain records hold, when the forward pass was over, or had failed."""
 
     def hold(self, items: Iterable[Item]) -> None:
         """As the ledger does."""
@@ -138,18 +138,26 @@ class TimedLedger(Ledger):
             self.tape = next((leaf._tape for leaf in flatten(args)[0] if isinstance(leaf, Handle)), None)
             self.began = perf_counter()
             self.note(made=True)
-            return f(*args)
+            try:
+                return f(*args)
+            except BaseException:
+                self._note_plain()
+                raise
 
         return called
 
     def turn(self) -> None:
         """The forward pass is over, and the reverse begins."""
         self.step = None
+        self._note_plain()
+        self.turned = perf_counter() - self.began
+
+    def _note_plain(self) -> None:
+        """The forward pass has come to its end, or to an error: what plain records hold then."""
         self.note(made=True)
         records = () if self.tape is None else self.tape.records
         unbooked = (held for held in tape_holdings(records) if id(held.buffer) not in self.held)
         self.plain = [(held.ident, held.reason, held.nbytes) for held in unbooked]
-        self.turned = perf_counter() - self.began
 
     def timeline(self) -> Timeline:
         """The events up to now, as far as the passes came."""
