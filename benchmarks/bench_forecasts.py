@@ -12,16 +12,19 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import bench_derivatives
+import bench_rows
+import bench_watching
 import numpy as np
 from bench_advice import heat, marked
 from bench_lorenz import MODEL, misfit, misfit_by_loop
 from bench_wave import misfit_of, problem_of
 from harness import Row, arguments, one_thread, peak_bytes, print_table, write_json
 from held.candidates import PROGRAMS
-from references import elementwise, mlp_adjoint
+from references import elementwise, lstm_adjoint, mlp_adjoint
 
 import pullback as pb
-from adbench import gmm
+from adbench import gmm, lstm
 
 MIB = 2.0**20
 SMALL = 10 * MIB
@@ -55,10 +58,44 @@ def programs(*, quick: bool) -> dict[str, tuple[Callable[..., Any], Any]]:
         "mixture": (lambda params: gmm.objective(params, data, 1.0, 0), mixture),
         "network": (lambda layers: mlp_adjoint.loss(layers, images, labels), tuple(layers)),
     }
+    n, rows, recurrent = 200 if quick else 200_000, rng.normal(size=(50 if quick else 500, 16)), of_lstm(quick=quick)
+    found |= {
+        "rosenbrock": (bench_derivatives.rosenbrock, rng.normal(size=n)),
+        "damped sine": (bench_derivatives.damped_sine, rng.normal(size=n)),
+        **{
+            f"rows, {each.__name__}": (each, rows)
+            for each in (bench_rows.reading, bench_rows.writing, bench_rows.adding)
+        },
+        "watched, loop": (bench_watching.looped, bench_watching.X),
+        "watched, marked": (bench_watching.marked, bench_watching.X),
+        **{f"LSTM, {name}": program for name, program in recurrent.items()},
+    }
     for name in ("heat", "chain"):
         program = PROGRAMS[name](quick=quick)
         found[f"held {name}"] = program.loop(min(program.n_steps, 100), None), program.x
     return found
+
+
+def of_lstm(*, quick: bool) -> dict[str, tuple[Callable[..., Any], Any]]:
+    """The LSTM of the staged benchmarks, by a loop function and by marked steps, and that of ADBench."""
+    n_steps, batch, hidden, rng = (10 if quick else 100), 16, 64, np.random.default_rng(0)
+    params = tuple(rng.normal(size=s) / 8.0 for s in ((hidden, 4 * hidden), (hidden, 4 * hidden), (4 * hidden,)))
+    xs, start = rng.normal(size=(n_steps, batch, hidden)), np.zeros((batch, hidden))
+
+    def looped(params: Any) -> Any:
+        return pb.fori_loop(0, n_steps, lambda k, s: lstm_adjoint.step(params, xs[k], s), (start, start, 0.0))[2]
+
+    def marked(params: Any) -> Any:
+        state: Any = (start, start, 0.0)
+        for k in pb.steps(n_steps):
+            state = lstm_adjoint.step(params, xs[k], state)
+        return state[2]
+
+    b, layers = 14, 2
+    state, sequence = rng.normal(size=(2 * layers, b)), rng.normal(size=(n_steps, b))
+    given = rng.normal(size=(2 * layers, 4 * b)), rng.normal(size=(3, b))
+    adbench_lstm = lambda params: lstm.objective(params, state, sequence)  # noqa: E731
+    return {"loop": (looped, params), "marked": (marked, params), "ADBench": (adbench_lstm, given)}
 
 
 def of_operations(f: Callable[..., Any], x: Any) -> int:

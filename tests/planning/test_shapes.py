@@ -1,9 +1,11 @@
 """Plans from shapes alone: the bytes of a plan from data, and nothing of that size allocated."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
+from tests.primitives.rows import rows
 
 import pullback as pb
 from pullback.hollow.hollow_arrays import hollow, spec
@@ -145,3 +147,35 @@ def test_a_structure_with_data_beside_specs():
 )  # fmt: skip
 def test_what_numpy_gives_but_the_values(compute):
     assert compute(hollow((4, 4), np.float32)) == compute(np.eye(4, dtype=np.float32))
+
+
+def test_of_an_argument_that_is_a_view_the_plan_is_a_lower_bound_and_says_so():
+    whole = np.ones((100, 8))
+    planned = pb.plan(lambda x: np.sum(np.sin(x)), spec((100,)))
+    assert planned.peak_bytes == 800 == pb.plan(lambda x: np.sum(np.sin(x)), np.ones(100)).peak_bytes
+    assert pb.plan(lambda x: np.sum(np.sin(x)), whole[:, 0]).peak_bytes == 6400
+    assert pb.plan(lambda x: np.sum(np.sin(x)), spec((100, 8))[:, 0]).peak_bytes == 6400
+    said = "for an argument that is a view give a view of a spec, since it holds the whole array it is of"
+    assert said in str(planned)
+    assert said in planned._repr_html_()
+    assert said not in str(pb.plan(lambda x: np.sum(np.sin(x)), np.ones(100)))
+
+
+@pytest.mark.slow
+def test_every_row_of_the_tables_whose_arguments_are_arrays_of_their_own_is_planned_to_the_byte():
+    n_planned = 0
+    for row in rows():
+        args = [x.copy() for x in row.arrays]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = pb.plan(row.called, *map(spec_like, args)).peak_bytes
+            except pb.PullbackError:
+                continue  # it needs a number
+            n_planned += 1
+            assert found == pb.plan(row.called, *args).peak_bytes, row.name
+    assert n_planned > 1000
+
+
+def spec_like(x):
+    return spec(x.shape, x.dtype)

@@ -21,6 +21,9 @@ from pullback.words.errors import BudgetError, PolicyError
 from pullback.words.structures import flatten, map_leaves
 
 
+OF_SHAPES = "from shapes: for an argument that is a view give a view of a spec, since it holds the whole array it is of"
+
+
 @frozen
 class LoopSchedule:
     """A loop of ``n`` steps, the policy whose schedule it goes by, and the sizes that this is asked for with."""
@@ -53,6 +56,9 @@ class Plan:
 
     schedules: tuple[LoopSchedule, ...] = ()
     """Of each loop, the schedule that it goes by, as far as it is known."""
+    of_shapes: bool = False
+    """Whether no values were there: each argument is taken for an array of its own, in C order. Of one that is a view
+    the whole array it looks at is held, so that the peak is a lower bound then."""
 
     def draw(self, loop: int | None = None) -> Any:
         """The picture of the schedule of a loop (default: of the longest), as ``schedule.draw()`` makes it. Raises
@@ -77,6 +83,7 @@ class Plan:
         notes = [*map(str, self.stores), *map(str, self.choices)]
         if self.save_all_bytes is not None:
             notes.append(f"SaveAll holds less: {mib(self.save_all_bytes)}, and runs nothing again")
+        notes += [OF_SHAPES] * self.of_shapes
         columns = tuple(Column(name, (cell,), text=name == "policy") for name, cell in cells.items())
         return Table("", columns, tuple(notes))
 
@@ -94,7 +101,7 @@ class Plan:
             text += f", {self.seconds:.2g} s"
         if self.save_all_bytes is not None:
             text += f"; SaveAll holds less: {mib(self.save_all_bytes)}, and runs nothing again"
-        return "; ".join((text, *map(str, self.stores), *map(str, self.choices)))
+        return "; ".join((text, *map(str, self.stores), *map(str, self.choices), *[OF_SHAPES] * self.of_shapes))
 
 
 @define(eq=False)

@@ -16,7 +16,8 @@ from pullback.policies.save_all import SaveAll
 
 
 def plan_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:
-    """The plan of a program, some arguments of which are specs: bytes and forward steps, and no seconds."""
+    """The plan of a program, some arguments of which are specs: bytes and forward steps, and no seconds. To the byte
+    where every argument is an array of its own."""
     with shapes_alone():
         found, trial = forecast_of(f, args, policy)
         saved = None
@@ -25,7 +26,8 @@ def plan_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryP
         if trial is not None:
             trial.close()
     less = saved is not None and saved.peak_bytes <= found.peak_bytes and saved.n_forward < found.n_forward
-    return evolve(found, seconds=None, save_all_bytes=saved.peak_bytes if saved is not None and less else None)
+    saved_bytes = saved.peak_bytes if saved is not None and less else None
+    return evolve(found, seconds=None, save_all_bytes=saved_bytes, of_shapes=True)
 
 
 def advice_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], budget: int) -> Advice:
