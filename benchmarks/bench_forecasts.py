@@ -4,7 +4,7 @@ ledger of a run, and by ``tracemalloc``.
 The plan and the ledger must agree to the byte. What ``tracemalloc`` sees lies between the ledger's peak and 1.02 times
 that with what is declared to be at work beside it: ``working_bytes``, where the plan tells, else four
 arrays of the size of the largest result in a plain program. A peak below 10 MiB is not compared with ``tracemalloc``:
-there Python's own objects are more than 2 %. The exit code says whether all hold.
+there Python's own objects are more than 2 %. Without ``--json`` the exit code says whether all hold.
 """
 
 import sys
@@ -130,7 +130,8 @@ def main() -> None:
     rows = [row_of(name, f, x, policy) for name, (f, x) in programs(quick=options.quick).items() for policy in POLICIES]
     print_table(rows)
     write_json(options.json, rows)
-    sys.exit(any("False" in (row["equal"], row["within"]) for row in rows))
+    if options.json is None:  # else who reads the figures says it
+        sys.exit(any("False" in (row["equal"], row["within"]) for row in rows))
 
 
 if __name__ == "__main__":

@@ -35,9 +35,13 @@ def quickly(monkeypatch):
     monkeypatch.setattr(of_budgets, "SECONDS", 0.5)
 
 
-def test_breakpoints_are_the_least_budgets_of_their_steps(monkeypatch):
-    monkeypatch.setattr(of_budgets, "SECONDS", 60.0)
-    curve = pb.pareto(short, X)
+def test_breakpoints_are_the_least_budgets_of_their_steps():
+    told = []
+    curve = pb.pareto(short, X, seconds=None, progress=lambda what, done, total: told.append((what, done, total)))
+    assert curve.complete
+    shares = [done for what, done, total in told if what.startswith("breakpoints: ") and total == 100]
+    assert shares == sorted(shares)
+    assert shares[-1] >= 99
     found = curve.breakpoints
     budgets, steps = [p.policy.max_bytes for p in found], [p.n_forward for p in found]
     assert budgets == sorted(budgets)
@@ -57,6 +61,39 @@ def test_breakpoints_are_the_least_budgets_of_their_steps(monkeypatch):
     assert curve.to_dict()["breakpoints"][0]["policy"] == f"Budget({budgets[0]})"
     assert "breakpoints of Budget are predicted" in str(curve)
     assert breakpoints(plain, (X,)) is None
+
+
+def test_breakpoints_of_marked_steps():
+    def f(x):
+        u = x
+        for _ in pb.steps(12):
+            u = u + 0.1 * np.sin(u) * x
+        return np.sum(u)
+
+    found, complete = breakpoints(f, (X,), None)
+    budgets, steps = [p.policy.max_bytes for p in found], [p.n_forward for p in found]
+    assert complete
+    assert budgets == sorted(budgets)
+    assert steps == sorted(set(steps), reverse=True)
+    assert len(steps) >= 8
+    assert steps[-1] == 12
+    for plan in found:
+        run = pb.plan(f, X, policy=plan.policy)
+        assert run.n_forward == plan.n_forward
+        assert run.peak_bytes <= plan.peak_bytes == plan.policy.max_bytes
+        try:
+            assert pb.plan(f, X, policy=pb.Budget(plan.policy.max_bytes - X.nbytes // 32)).n_forward > plan.n_forward
+        except pb.BudgetError:
+            assert plan is found[0]
+
+
+def test_what_there_is_no_time_for_is_said():
+    found, complete = breakpoints(loop, (X,), 0.0)
+    assert not complete
+    assert len(found) >= 1
+    curve = pb.pareto(loop, X, seconds=0.0, policies=())
+    assert "there are more between them: pareto(..., seconds=None) finds all" in str(curve)
+    assert curve.to_dict()["complete"] is False
 
 
 @pytest.mark.parametrize("f", [loop, plain])
@@ -110,7 +147,7 @@ def test_steps_are_not_run_very_often_unless_it_is_asked_for():
     assert seen[-1] == ("done", 20, 20)
     assert [done for _, done, total in seen if total == 20] == [*range(21)]
     assert any("run; about 0:0" in what for what, _, _ in seen)
-    named = pb.pareto(loop, X, budgets=[of_curves.breakpoints(loop, (X,))[0].policy.max_bytes], policies=())
+    named = pb.pareto(loop, X, budgets=[of_curves.breakpoints(loop, (X,))[0][0].policy.max_bytes], policies=())
     assert named.points[0].n_forward > of_curves.MOST_AGAIN * 60
 
 

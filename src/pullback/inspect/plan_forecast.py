@@ -20,7 +20,6 @@ from pullback.transforms.reverse import forward, vjp
 from pullback.words.errors import BudgetError, PolicyError
 from pullback.words.structures import flatten, map_leaves
 
-
 OF_SHAPES = "from shapes: for an argument that is a view give a view of a spec, since it holds the whole array it is of"
 
 

@@ -43,7 +43,10 @@ class Pareto:
     """Of one run on plain arrays."""
     breakpoints: tuple[Plan, ...] = ()
     """What is predicted for each number of bytes at which ``Budget`` runs fewer steps again, those that hold least
-    first; empty for a program that must be run to be planned, and where budgets are named."""
+    first; of marked steps the bytes are those of the budget, which are not exceeded. Empty for other programs that
+    must be run to be planned, and where budgets are named."""
+    complete: bool = True
+    """Whether these are all; else ``pareto(..., seconds=None)`` looks on."""
 
     @property
     def frontier(self) -> tuple[Point, ...]:
@@ -113,7 +116,12 @@ class Pareto:
             }
             for plan in self.breakpoints
         ]
-        return {"name": self.name, "forward_seconds": self.forward_seconds, "points": points, "breakpoints": corners}
+        return {
+            "name": self.name,
+            "forward_seconds": self.forward_seconds,
+            "points": points,
+            "breakpoints": corners,
+        } | {"complete": self.complete}
 
     def table(self) -> Table:
         """One row a point."""
@@ -131,7 +139,8 @@ class Pareto:
             "x plain|forward": [f"{p.seconds / self.forward_seconds:.1f}" for p in self.points],
         }
         columns = tuple(Column(title, tuple(column), text=title in ("", "policy")) for title, column in cells.items())
-        notes = [f"{len(self.breakpoints)} breakpoints of Budget are predicted: see .breakpoints"]
+        more = "" if self.complete else ", and there are more between them: pareto(..., seconds=None) finds all"
+        notes = [f"{len(self.breakpoints)} breakpoints of Budget are predicted: see .breakpoints{more}"]
         title = f"gradient of {self.name}: memory against time (* is beaten by none in both)"
         return Table(title, columns, tuple(notes) if self.breakpoints else ())
 

@@ -9,7 +9,7 @@ from pullback.inspect.plan_forecast import Plan, measured
 from pullback.inspect.profile_measurements import Program, Run, make_program, plain_seconds, run_once
 from pullback.inspect.seconds import Forecaster
 from pullback.memory.in_force import policy_in_force
-from pullback.planning.breakpoints import breakpoints
+from pullback.planning.breakpoints import SECONDS, breakpoints
 from pullback.planning.curves import Pareto, Point
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.budget import Budget
@@ -39,6 +39,7 @@ def pareto(
     policies: Sequence[PolicyOrAuto] | None = None,
     argnums: int | tuple[int, ...] = 0,
     repeat: int = 1,
+    seconds: float | None = SECONDS,
     progress: Tell | bool | None = None,
 ) -> Pareto:
     """The :class:`Pareto` curve of the gradient of ``f(*args)``: for each policy the bytes and the seconds that
@@ -47,8 +48,9 @@ def pareto(
     ``budgets`` are numbers of bytes (``"100 MB"``, ``200_000``), each tried as :class:`Budget`; ``"auto"`` takes
     eight up to what save-all holds, from the least that runs no more than ten times the steps of save-all (less memory
     than that takes hours where save-all takes seconds: name such a budget to have it tried). For a program of loop
-    functions these are among its ``breakpoints``, the budgets from which on fewer steps are run again, all of which are
-    predicted. ``policies`` are tried besides: save-all and ``Recompute()`` by default. Each policy takes one plan and
+    functions or marked steps these are among its ``breakpoints``, the budgets from which on fewer steps are run again,
+    which are predicted: all of them where that takes no longer than ``seconds`` (None: however long).
+    ``policies`` are tried besides: save-all and ``Recompute()`` by default. Each policy takes one plan and
     ``repeat`` gradients by the arguments at ``argnums``, of which the fastest counts. A budget that is too little is
     left out. ``progress=True`` shows a bar with what is under way and the time that remains; a function
     ``progress(what, done, total)`` is called as each part begins. Raises what ``f`` raises, ``ValueError`` for
@@ -71,16 +73,17 @@ def pareto(
         tell("one plain forward run", 0, 1)
         forward, _ = plain_seconds(program)
         corners: tuple[Plan, ...] = ()
+        complete = True
         if isinstance(budgets, str):
             tell("the budgets that make a difference", 0, 1)
-            corners = breakpoints(program.call, program.active) or ()
+            corners, complete = breakpoints(program.call, program.active, seconds, tell) or ((), True)
             wanted = _chosen(corners) if corners else _ladder(program)
         else:
             wanted = [as_bytes(budget, "budgets") for budget in budgets]
         work = _Work(program, repeat, tell, refuses=policies is not None)
         points = work.points([*besides, *map(Budget, wanted)])
     ordered = sorted(points, key=lambda point: (point.peak_bytes, point.seconds))
-    return Pareto(name_of(f), tuple(ordered), forward, corners)
+    return Pareto(name_of(f), tuple(ordered), forward, corners, complete)
 
 
 @define(eq=False)
