@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from attrs import define, field
 
@@ -11,38 +11,19 @@ from pullback.loops.at_once import at_once_of
 from pullback.loops.proved_pass import pays, proved_pass_of
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
-from pullback.loops.staged_step import StagedStep, StepTape, pull_back, same_tape
+from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, pull_back, same_tape
 from pullback.loops.straight_steps import back, keep, straight
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.machine.machine import Machine
-from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
-from pullback.memory.ledger import Item, value_items
+from pullback.memory.ledger import value_items
 from pullback.memory.store import ByReference, Storing
 from pullback.memory.sweep import Sweep
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
-
-
-class Snapshot(NamedTuple):
-    """A state at the start of a step, in memory of its own, with the random states of that moment."""
-
-    leaves: list[Any]
-    random: tuple[Any, ...]
-    items: list[Item]
-
-    def split(self) -> tuple["Snapshot", list[Any]]:
-        """What stays in memory, and the arrays of the state."""
-        taken = Taken()
-        return Snapshot(taken.out(self.leaves), self.random, []), taken.arrays
-
-    def joined(self, arrays: list[Any]) -> "Snapshot":
-        """The snapshot, of these arrays again."""
-        leaves = put_in(self.leaves, arrays)
-        return Snapshot(leaves, self.random, value_items(leaves, "snapshot"))
 
 
 @define(eq=False)

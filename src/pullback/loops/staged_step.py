@@ -1,15 +1,15 @@
-"""What is kept of a step of a loop function: its tape, or what a stage has recorded."""
+"""What is kept of a step of a loop function: the state before it, its tape, or what a stage has recorded."""
 
 from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, evolve, field
 
 from pullback.memory.entry_parts import Taken, put_in
-from pullback.memory.ledger import Item, record_items
+from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
@@ -17,6 +17,24 @@ from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
+
+
+class Snapshot(NamedTuple):
+    """A state at the start of a step, in memory of its own, with the random states of that moment."""
+
+    leaves: list[Any]
+    random: tuple[Any, ...]
+    items: list[Item]
+
+    def split(self) -> tuple["Snapshot", list[Any]]:
+        """What stays in memory, and the arrays of the state."""
+        taken = Taken()
+        return Snapshot(taken.out(self.leaves), self.random, []), taken.arrays
+
+    def joined(self, arrays: list[Any]) -> "Snapshot":
+        """The snapshot, of these arrays again."""
+        leaves = put_in(self.leaves, arrays)
+        return Snapshot(leaves, self.random, value_items(leaves, "snapshot"))
 
 
 @define(eq=False)

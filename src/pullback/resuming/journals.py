@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.reachable import GENERATORS
-from pullback.loops.loop_chain import Snapshot
+from pullback.loops.staged_step import Snapshot
 from pullback.machine.actions import Load, Save
 from pullback.machine.machine import Machine
 from pullback.resuming.journal_files import KeptFolder, part_told, told_part, told_windows, windows_told
