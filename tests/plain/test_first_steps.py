@@ -86,3 +86,16 @@ def test_steps_that_end_early():
 
     for policy in (pb.Binomial(2), pb.Mixed(2), pb.Budget(20 * STATE)):
         assert np.array_equal(pb.grad(f, policy=policy)(U), pb.grad(f)(U))
+
+
+def test_the_books_of_many_small_steps_count():
+    """Of 3,000 steps they take more than all arrays of the snapshots."""
+
+    def f(x):
+        for _ in pb.steps(3_000):
+            x = x - 0.01 * np.sin(x)
+        return np.sum(x)
+
+    with pytest.raises(pb.BudgetError) as caught:
+        pb.grad(f, policy=pb.Budget(10_000))(np.ones(16))
+    assert 100 * 3_000 < caught.value.minimum_bytes < 200 * 3_000

@@ -11,6 +11,7 @@ from pullback.machine.actions import MEMORY
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
 from pullback.plain.plain_snapshots import INITIAL
+from pullback.replay.step_entries import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
 from pullback.rules.forms import FORMS
 from pullback.words.errors import BudgetError
 
@@ -20,6 +21,10 @@ SPARE = 4
 """One part in so many beyond what is needed now is asked for, so that not every operation asks."""
 FIRST_SHARE = 4
 """Of the bytes: the part that the first steps may take."""
+BOOK_BYTES = 120
+"""Of a step while the way back is gone: what its tape and its replay are known by."""
+FREE_BOOKS = 64 * 1024
+"""Of Python's own objects so much is not counted, as nowhere else."""
 MOST_FIRST = 8
 """Of a program that is cut by itself, whose first steps are often of other kinds than those that follow."""
 
@@ -168,6 +173,18 @@ def _constants_to_come(chain: Any, newest: int) -> int:
     return sum(of_keys.values()) + own * to_come
 
 
+def _books_to_come(chain: Any, newest: int) -> int:
+    """What Python takes for the books of many steps, where their number is known: for each as for the newest."""
+    if chain.n is None or not chain.policy.counts_bytes:
+        return 0
+    cuts, others = chain.cuts, chain.entries.others
+    stop = cuts[newest + 1] if newest + 1 < len(cuts) else len(chain.tape.records)
+    own = others[newest] if newest < len(others) else None
+    operands = 0 if own is None else OPERANDS_BYTES + OPERAND_BYTES * (len(own) - 1)
+    each: int = BOOK_BYTES + STEP_BYTES + SLOT_BYTES * (stop - cuts[newest]) + operands
+    return max(0, each * int(chain.n) - FREE_BOOKS)
+
+
 def draw(chain: Any) -> None:
     """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
     tapes. Functions of steps are made where the policy affords them."""
@@ -196,7 +213,7 @@ def draw(chain: Any) -> None:
     working = needed.beside(chain.sizes["state_bytes"])
     ledger.works(working - chain.sizes["state_bytes"])
     besides += working + sum(nbytes for _, nbytes, _ in shared)
-    besides += _constants_to_come(chain, newest)
+    besides += _constants_to_come(chain, newest) + _books_to_come(chain, newest)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
     extra = needed.staging_bytes

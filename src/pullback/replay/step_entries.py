@@ -34,7 +34,7 @@ MOST_CALLED: Final = 24
 """With how many a call is."""
 STEP_BYTES: Final = 40
 """Of a step that is over: its cut, and its places in the lists of patterns, of operands, of needs and of sizes."""
-RECORD_BYTES: Final = 8
+SLOT_BYTES: Final = 8
 """Of a record that has let go of its values: its place on the tape."""
 ENTRY_BYTES: Final = 700
 """About those of an entry and what it is needed for, its tuples and ints included."""
@@ -197,7 +197,7 @@ class StepEntries:
         n_records = self.cuts[-1] - self.cuts[0] if self.cuts else 0
         return (
             STEP_BYTES * len(self.patterns)
-            + RECORD_BYTES * n_records
+            + SLOT_BYTES * n_records
             + ENTRY_BYTES * n_entries
             + OPERANDS_BYTES * len(own)
             + OPERAND_BYTES * sum(own)
