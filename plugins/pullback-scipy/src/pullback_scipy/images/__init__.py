@@ -1,0 +1,1 @@
+"""What ``pullback_scipy.ndimage`` consists of: filters as correlations, and splines at coordinates."""
