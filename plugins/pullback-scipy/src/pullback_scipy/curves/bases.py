@@ -6,11 +6,11 @@ import numpy as np
 from attrs import frozen
 from scipy import interpolate
 
-from pullback_scipy.curves.pieces import PlainCurve, at_points, first_axis
+from pullback_scipy.curves.pieces import PlainCurve, first_axis
 from pullback_scipy.mirroring import as_array, holds, only, primitive
 
 
-# ---------------------------------------------------------------------------------------------------------- coefficients
+# --------------------------------------------------------------------------------------------------------- coefficients
 def _matrix(x: Any, t: Any, k: int) -> Any:
     return interpolate.BSpline.design_matrix(np.array(x), np.array(t), k).tocsc()
 
@@ -153,4 +153,3 @@ class SplineMaker:
 
 
 BSpline = SplineMaker()
-__all__ = ["BSpline", "at_points", "make_interp_spline"]

@@ -118,7 +118,7 @@ def interpn(
 interpn.by = ("values", "xi")  # type: ignore[attr-defined] # as of `mirror`
 
 
-# -------------------------------------------------------------------------------------------------------------- interp1d
+# ------------------------------------------------------------------------------------------------------------- interp1d
 def _line(x: Any, y: Any, new: Any, *, kind: str, fill_value: Any) -> Any:
     return interpolate.interp1d(x, y, kind, 0, bounds_error=False, fill_value=fill_value, assume_sorted=True)(new)
 

@@ -1,7 +1,7 @@
 """Piecewise polynomials: their values between breakpoints, and the cubic splines that are such.
 
-The coefficients of a cubic spline are linear in its values: they follow from slopes that solve a banded system (de Boor,
-"A Practical Guide to Splines", 1978, chapter IV), which has a derivative by the nodes, too.
+The coefficients of a cubic spline are linear in its values: they follow from slopes that solve a banded system (de
+Boor, "A Practical Guide to Splines", 1978, chapter IV), which has a derivative by the nodes, too.
 """
 
 from typing import Any
@@ -111,7 +111,7 @@ def _slopes(x: Any, y: Any, start: Any, end: Any) -> Any:
         return np.concatenate((slope, slope), axis=0)
     if n == 3 and start is None and end is None:
         return _parabola(wide, slope)
-    zero, one = np.zeros(1), np.ones(1)
+    zero = np.zeros(1)
     upper, middle, lower = [h[:-1]], [2 * (h[:-1] + h[1:])], [h[1:]]
     right = 3 * (wide[1:] * slope[:-1] + wide[:-1] * slope[1:])
     first, last = _end(h, wide, slope, start, 0), _end(h, wide, slope, end, -1)
@@ -119,7 +119,6 @@ def _slopes(x: Any, y: Any, start: Any, end: Any) -> Any:
     middle = [first[0], middle[0], last[0]]
     lower = [lower[0], last[1], zero]
     ab = np.stack([np.concatenate(upper), np.concatenate(middle), np.concatenate(lower)])
-    del one
     return solve_banded((1, 1), ab, np.concatenate((first[2], right, last[2]), axis=0))
 
 

@@ -306,7 +306,11 @@ def _detrended(x: Any, type: str) -> Any:
     return x - np.mean(x, axis=-1, keepdims=True) - slope * t
 
 
-without_trend = linear(lambda x, *, type: signal.detrend(x, -1, type), _detrended, "type", name="scipy.detrend")  # noqa: A006 - as SciPy
+def _without_trend(x: Any, *, type: str) -> Any:
+    return signal.detrend(x, -1, type)
+
+
+without_trend = linear(_without_trend, _detrended, "type", name="scipy.detrend")
 
 
 @mirror(signal.detrend, "data")
