@@ -51,10 +51,12 @@ def mirror(function: Callable[..., Any], by: str) -> Callable[[Callable[..., Any
     """
     named, title = frozenset(by.split()), f"{function.__module__.partition('._')[0]}.{function.__name__}"
     taken = signature(function)
+    rest = next((p.name for p in taken.parameters.values() if p.kind is Parameter.VAR_KEYWORD), "")
     loose = any(p.kind is Parameter.VAR_POSITIONAL for p in taken.parameters.values())
 
     def build(counterpart: Callable[..., Any]) -> Any:
         served = frozenset(signature(counterpart).parameters)
+        more = any(p.kind is Parameter.VAR_KEYWORD for p in signature(counterpart).parameters.values())
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -63,8 +65,10 @@ def mirror(function: Callable[..., Any], by: str) -> Callable[[Callable[..., Any
             if loose:
                 return counterpart(*args, **kwargs)
             given = taken.bind(*args, **kwargs).arguments
-            refuse(title, named, served, given, taken)
-            return counterpart(**{name: x for name, x in given.items() if name in served})
+            given.update(given.pop(rest, {}))
+            known = served | {name for name in given if more and name not in taken.parameters}
+            refuse(title, named, known, given, taken)
+            return counterpart(**{name: x for name, x in given.items() if name in known})
 
         call.by = tuple(by.split())  # type: ignore[attr-defined] # the tables of docs/scipy.md are made of it
         return call
@@ -80,10 +84,11 @@ def refuse(title: str, by: frozenset[str], served: frozenset[str], given: Any, t
                 f"{title} has no rule for its argument {name!r}, which is traced (there are rules for "
                 f"{', '.join(sorted(by))}); give pullback.value({name}) to drop the derivative on purpose"
             )
-        if name not in served and name not in IGNORED and not same(x, taken.parameters[name].default):
+        default = taken.parameters[name].default if name in taken.parameters else None
+        if name not in served and name not in IGNORED and not same(x, default):
             raise pb.NotDifferentiableError(
-                f"{title} with {name}={x!r:.60} has no derivative here; leave {name} at "
-                f"{taken.parameters[name].default!r}, or declare a primitive of your own (docs/primitives.md)"
+                f"{title} with {name}={x!r:.60} has no derivative here; leave {name} at {default!r}, or declare a "
+                "primitive of your own (docs/primitives.md)"
             )
 
 
