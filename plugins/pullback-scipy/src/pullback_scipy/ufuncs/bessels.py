@@ -14,6 +14,47 @@ import pullback as pb
 from pullback_scipy.ufuncs.table import row
 
 
+def _quotient(out: Any, x: Any) -> Any:
+    """The quotient out / x of a function that is x / 2 near 0."""
+    small = np.abs(x) < 1e-7
+    return np.where(small, 0.5, out / np.where(small, 1.0, x))
+
+
+def _polynomial(coefficients: tuple[float, ...], m: Any) -> Any:
+    """Horner's rule, the lowest power first."""
+    total: Any = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        total = total * m + coefficient
+    return total
+
+
+def _series(a: float, b: float, c: float, factor: float) -> tuple[float, ...]:
+    """The first coefficients of the hypergeometric function, times a factor."""
+    made = [factor]
+    for k in range(17):
+        made.append(made[-1] * (a + k) * (b + k) / ((c + k) * (k + 1)))
+    return tuple(made)
+
+
+OF_K, OF_E = _series(1.5, 1.5, 2.0, pi / 8), _series(0.5, 1.5, 2.0, -pi / 8)
+
+
+def _slope_of_k(m: Any, k: Any) -> Any:
+    """(E - (1 - m) K) / (2 m (1 - m)), near 0 by its power series."""
+    near = np.abs(m) < 0.1
+    far = np.where(near, 0.5, m)
+    closed = (special.ellipe(far) - (1 - far) * np.where(near, special.ellipk(0.5), k)) / (2 * far * (1 - far))
+    return np.where(near, _polynomial(OF_K, np.where(near, m, 0.0)), closed)
+
+
+def _slope_of_e(m: Any, e: Any) -> Any:
+    """(E - K) / (2 m), near 0 by its power series."""
+    near = np.abs(m) < 0.1
+    far = np.where(near, 0.5, m)
+    closed = (np.where(near, special.ellipe(0.5), e) - special.ellipk(far)) / (2 * far)
+    return np.where(near, _polynomial(OF_E, np.where(near, m, 0.0)), closed)
+
+
 def _two_sided(ufunc: Any, sign: int, factor: float = 0.5) -> pb.Primitive:
     """A function with f_v' = factor (f_(v-1) + sign f_(v+1))."""
     if sign < 0:
@@ -23,13 +64,13 @@ def _two_sided(ufunc: Any, sign: int, factor: float = 0.5) -> pb.Primitive:
 
 # --------------------------------------------------------------------------------------------------------------- Bessel
 j0 = row(special.j0, x=lambda ct, x: -ct * special.j1(x))
-j1 = row(special.j1, x=lambda ct, x: ct * 0.5 * (special.j0(x) - special.jv(2.0, x)))
+j1 = row(special.j1, x=lambda ct, x, out: ct * (special.j0(x) - _quotient(out, x)))
 y0 = row(special.y0, x=lambda ct, x: -ct * special.y1(x))
-y1 = row(special.y1, x=lambda ct, x: ct * 0.5 * (special.y0(x) - special.yv(2.0, x)))
+y1 = row(special.y1, x=lambda ct, x, out: ct * (special.y0(x) - out / x))
 i0 = row(special.i0, x=lambda ct, x: ct * special.i1(x))
-i1 = row(special.i1, x=lambda ct, x: ct * 0.5 * (special.i0(x) + special.iv(2.0, x)))
+i1 = row(special.i1, x=lambda ct, x, out: ct * (special.i0(x) - _quotient(out, x)))
 k0 = row(special.k0, x=lambda ct, x: -ct * special.k1(x))
-k1 = row(special.k1, x=lambda ct, x: ct * -0.5 * (special.k0(x) + special.kv(2.0, x)))
+k1 = row(special.k1, x=lambda ct, x, out: -ct * (special.k0(x) + out / x))
 jv = _two_sided(special.jv, -1)
 yv = _two_sided(special.yv, -1)
 yn = row(special.yn, "n x", x=lambda ct, n, x: ct * 0.5 * (special.yn(n - 1, x) - special.yn(n + 1, x)))
@@ -41,14 +82,14 @@ hankel2 = _two_sided(special.hankel2, -1)
 
 # Scaled by exp(-abs(x)), or by exp(x); real arguments.
 i0e = row(special.i0e, x=lambda ct, x, out: ct * (special.i1e(x) - np.sign(x) * out))
-i1e = row(special.i1e, x=lambda ct, x, out: ct * (0.5 * (special.i0e(x) + special.ive(2.0, x)) - np.sign(x) * out))
+i1e = row(special.i1e, x=lambda ct, x, out: ct * (special.i0e(x) - _quotient(out, x) - np.sign(x) * out))
 ive = row(
     special.ive,
     "v x",
     x=lambda ct, v, x, out: ct * (0.5 * (special.ive(v - 1, x) + special.ive(v + 1, x)) - np.sign(x) * out),
 )
 k0e = row(special.k0e, x=lambda ct, x, out: ct * (out - special.k1e(x)))
-k1e = row(special.k1e, x=lambda ct, x, out: ct * (out - 0.5 * (special.k0e(x) + special.kve(2.0, x))))
+k1e = row(special.k1e, x=lambda ct, x, out: ct * (out - special.k0e(x) - out / x))
 kve = row(
     special.kve, "v x", x=lambda ct, v, x, out: ct * (out - 0.5 * (special.kve(v - 1, x) + special.kve(v + 1, x)))
 )
@@ -61,10 +102,9 @@ hyp1f1 = row(special.hyp1f1, "a b x", x=lambda ct, a, b, x: ct * (a / b) * speci
 hyp2f1 = row(
     special.hyp2f1, "a b c x", x=lambda ct, a, b, c, x: ct * (a * b / c) * special.hyp2f1(a + 1, b + 1, c + 1, x)
 )
-# As hypergeometric functions, which have no cancellation at m = 0.
-ellipk = row(special.ellipk, m=lambda ct, m: ct * (pi / 8) * special.hyp2f1(1.5, 1.5, 2.0, m))
-ellipkm1 = row(special.ellipkm1, p=lambda ct, p: ct * (-pi / 8) * special.hyp2f1(1.5, 1.5, 2.0, 1 - p))
-ellipe = row(special.ellipe, m=lambda ct, m: ct * (-pi / 8) * special.hyp2f1(0.5, 1.5, 2.0, m))
+ellipk = row(special.ellipk, m=lambda ct, m, out: ct * _slope_of_k(m, out))
+ellipkm1 = row(special.ellipkm1, p=lambda ct, p: -ct * _slope_of_k(1 - p, special.ellipkm1(p)))
+ellipe = row(special.ellipe, m=lambda ct, m, out: ct * _slope_of_e(m, out))
 ellipkinc = row(special.ellipkinc, "phi m", phi=lambda ct, phi, m: ct / np.sqrt(1 - m * np.sin(phi) ** 2))
 ellipeinc = row(special.ellipeinc, "phi m", phi=lambda ct, phi, m: ct * np.sqrt(1 - m * np.sin(phi) ** 2))
 

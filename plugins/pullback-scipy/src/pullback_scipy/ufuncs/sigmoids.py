@@ -4,7 +4,7 @@ Source: the NIST Digital Library of Mathematical Functions, 7.2 and 7.10; the ot
 definitions.
 """
 
-from math import pi, sqrt
+from math import factorial, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy import special
 from pullback_scipy.ufuncs.table import row
 
 SLOPE, ROOT_2PI = 2 / sqrt(pi), sqrt(2 * pi)
+MOMENTS = tuple(1 / (factorial(k) * (k + 2)) for k in range(15, -1, -1))
 
 
 def normal_density(x: Any) -> Any:
@@ -21,8 +22,14 @@ def normal_density(x: Any) -> Any:
 
 
 def _moment(z: Any) -> Any:
-    """The integral of t exp(z t) for t from 0 to 1, which is (z exp z - exp z + 1) / z**2 without its cancellation."""
-    return special.hyp1f1(2.0, 3.0, z) / 2
+    """The integral of t exp(z t) for t from 0 to 1, (z exp z - exp z + 1) / z**2; near 0 by its power series."""
+    near = np.abs(z) < 0.5
+    small, large = np.where(near, z, 0.0), np.where(near, 1.0, z)
+    series: Any = MOMENTS[0]
+    for coefficient in MOMENTS[1:]:
+        series = series * small + coefficient
+    power = np.exp(large)
+    return np.where(near, series, (large * power - power + 1) / (large * large))
 
 
 def _ratio(x: Any, y: Any) -> Any:

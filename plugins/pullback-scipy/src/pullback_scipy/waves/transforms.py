@@ -12,18 +12,27 @@ from typing import Any
 import numpy as np
 from scipy import fft
 
+from pullback_fft import lines
 from pullback_fft.lines import fitted
 from pullback_scipy.mirroring import as_array, linear, mirror, only, primitive
 
 
 # -------------------------------------------------------------------------------------------------------------- Fourier
 def _line(name: str) -> Any:
-    """The counterpart of a transform along one axis."""
-    function, formula = getattr(fft, name), getattr(np.fft, name)
-    made = linear(function, formula, "n axis norm", name=f"scipy.{name}")
+    """The counterpart of a transform along one axis, with the rule of NumPy's."""
+    function = getattr(fft, name)
+    made = primitive(
+        lambda x, *, n, axis, norm: function(x, n, axis, norm),
+        name=f"scipy.{name}",
+        linear=("x",),
+        vjps={"x": getattr(lines, f"line_{name}").rules["x"][0].fn},
+    )
 
     def call(x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-        return made(as_array(x), n=n, axis=axis, norm=norm)
+        x = as_array(x)
+        if n is None:
+            n = 2 * (x.shape[axis] - 1) if name in ("irfft", "hfft") else x.shape[axis]
+        return made(x, n=n, axis=axis, norm=norm)
 
     return mirror(function, "x")(call)
 
