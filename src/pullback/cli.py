@@ -13,10 +13,12 @@ except ImportError as missing:
 
 from pullback.commands.demo_commands import demo
 from pullback.commands.function_commands import draw_command, plan_command, profile_command, saved_command
+from pullback.commands.program_commands import port_command, run_command
 from pullback.commands.registry_commands import check, compare, coverage, explain, primitives
 
 COMMANDS = (
     demo, profile_command, plan_command, saved_command, draw_command, explain, coverage, primitives, check, compare,
+    run_command, port_command,
 )  # fmt: skip
 
 
@@ -33,6 +35,8 @@ def commands() -> None:
     pullback plan FILE.py:F       what a policy will cost, or which to take: --budget '100 MB'
     pullback saved FILE.py:F      what is held between forward and reverse, by your lines
     pullback draw FILE.py:F       its graph; --policy 'Binomial(3)' --steps 20 draws a schedule
+    pullback run FILE.py --grad F a script of others, as it is, and a gradient in it
+    pullback port FILE.py:F       the smallest patch by which it needs no adoption
     pullback explain PB201        what an error means, and what to write instead
     pullback coverage np.interp   what a function of NumPy means on traced arrays
     pullback primitives matmul    what is registered, by whom, and what each rule saves

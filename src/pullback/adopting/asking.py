@@ -4,7 +4,7 @@ number, ``isinstance`` asks what a handle stands for."""
 from functools import partial
 from typing import Any
 
-from pullback.adopting.owning import fresh
+from pullback.adopting.owning import fresh, note_call
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
 from pullback.words.structures import map_leaves
@@ -37,6 +37,7 @@ def _number(handle: Any, kind: Any) -> Any:
     """A handle of one element as a number of Python's."""
     if handle._id is None:
         return kind(value(handle))
+    note_call(kind.__name__)
     kind(value(handle))  # raises what Python raises: for more than one element, and for float of a complex number
     number = handle.reshape(()) if handle.shape else handle
     return python_number(number)

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
-from pullback.adopting.owning import alone, owned
+from pullback.adopting.owning import alone, note_call, owned
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle, value
 from pullback.words.errors import PluginError
@@ -123,6 +123,7 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         if not LIVE or not any(isinstance(x, Handle) for x in args):
             return plain(*args)
+        note_call(name)
         plain(*map(value, args))  # raises what it raises, for the value
         if name == "log" and len(args) == 2:
             return np.log(args[0]) / np.log(args[1])

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.adopting.watched import NOTEBOOK
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, resolve
 from pullback.recording.tape import REPLAYABLE
@@ -99,7 +100,26 @@ def owned(x: Any, flag: int = FREE, *, blank: bool = False) -> Any:
         tape.adopted = {}
     if blank and tape.mode == REPLAYABLE:
         x[...] = 0  # what ``empty`` leaves is nobody's: zeros need not be held for a replay, leftovers would be
-    return over(x, tape, flag)
+    made = over(x, tape, flag)
+    notebook = NOTEBOOK.get()
+    if notebook is not None:
+        notebook.note_made(made, _adopted_frame())
+    return made
+
+
+def _adopted_frame() -> FrameType:
+    """The innermost frame of adopted code."""
+    frame = _getframe(1)
+    while LIVE_NAME not in frame.f_globals and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def note_call(name: str) -> None:
+    """A function of Python's meets a traced number."""
+    notebook = NOTEBOOK.get()
+    if notebook is not None:
+        notebook.note_call(name, _adopted_frame())
 
 
 def standing(x: Any) -> Any:
@@ -139,6 +159,8 @@ def arguments(*values: Any) -> tuple[Any, ...]:
                 taken[k] = owned(x)
             elif not adopted and x.flags.writeable:
                 taken[k] = standing(x)
+                if NOTEBOOK.get() is not None:
+                    NOTEBOOK.get().note_argument(frame.f_code.co_varnames[k], taken[k], frame)
                 arrays.append((frame.f_code.co_varnames[k], x, taken[k]))
     if arrays and caller is not None:
         VISITS[id(frame)] = Visit(frame.f_code, caller, tuple(arrays))

@@ -2,5 +2,5 @@
 
 May import: watching, words, rules, policies, recording, memory, tracing, replay, plain, calls, repeated, loops.
 May be imported by: sparsity, solving, testing.gradients, testing.primitives, testing.policies, inspect, planning,
-reports, demos, the public faces.
+reports, demos, commands, the public faces.
 """
