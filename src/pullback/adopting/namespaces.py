@@ -18,8 +18,8 @@ from pullback.adopting.drawing import random_namespace_names
 from pullback.adopting.owning import alone, note_call, owned
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle, value
+from pullback.words import plugins
 from pullback.words.errors import PluginError
-from pullback.words.plugins import stand_in
 
 CREATORS: Final = tuple(
     "zeros ones empty eye identity tri linspace logspace geomspace fromfunction frombuffer fromstring "
@@ -46,7 +46,9 @@ class Namespace(ModuleType):
         self, original: Any, names: Mapping[str, Any], inner: Callable[[str], Any] = lambda name: None
     ) -> None:
         super().__init__(original.__name__, original.__doc__)
-        self.__dict__.update({name: given for name, given in vars(original).items() if name != "__doc__"})
+        self.__dict__.update({
+            name: given for name, given in vars(original).items() if name not in ("__doc__", "__getattr__")
+        })
         self.__dict__.update(names)
         self.__dict__["_pullback_original"], self.__dict__["_pullback_inner"] = original, inner
 
@@ -160,7 +162,7 @@ def library_namespace(name: str) -> Any:
     """A library, or a submodule, of which installed plugins bring parts; the plain module where none does."""
     plain = import_module(name)
     brought = brought_by_plugins(name)
-    if brought is None and not any(point == name.partition(".")[0] for point in _libraries()):
+    if brought is None and not any(point == name.partition(".")[0] for point in libraries()):
         return plain
 
     def inner(part: str) -> Any:
@@ -169,9 +171,13 @@ def library_namespace(name: str) -> Any:
         except ModuleNotFoundError:
             return None
 
-    names = {} if brought is None else {n: v for n, v in vars(brought).items() if not n.startswith("_")}
-    names |= {n: library_namespace(f"{name}.{n}") for n, v in vars(plain).items() if _is_part(v, f"{name}.{n}")}
-    return Namespace(plain, names, inner)
+    names = (
+        {} if brought is None else {n: v for n, v in vars(brought).items() if n[0] != "_" and type(v) is not ModuleType}
+    )
+    made = Namespace(plain, names, inner)
+    for part in [n for n, v in vars(made).items() if _is_part(v, f"{name}.{n}") and n[0] != "_"]:
+        del made.__dict__[part]  # found anew when it is asked for
+    return made
 
 
 def _is_part(found: Any, name: str) -> bool:
@@ -179,19 +185,19 @@ def _is_part(found: Any, name: str) -> bool:
 
 
 @cache
-def _libraries() -> frozenset[str]:
-    from pullback.words.plugins import NAMESPACES, entry_points  # noqa: PLC0415 - for those who adopt
-
-    return frozenset(point.name.partition(".")[0] for point in entry_points(NAMESPACES))
+def libraries() -> frozenset[str]:
+    """The libraries for which plugins stand."""
+    return frozenset(point.name.partition(".")[0] for point in plugins.entry_points(plugins.NAMESPACES))
 
 
 def brought_by_plugins(name: str) -> Any:
     """The module that a plugin brings for the one of that name; None where none has it."""
     try:
-        return stand_in(name)
+        return plugins.stand_in(name)
     except PluginError as error:
         cause = error.__cause__
-        if isinstance(cause, ModuleNotFoundError) and str(cause.name).endswith(name.partition(".")[2]):
+        absent = str(cause.name).partition(".")[2] if isinstance(cause, ModuleNotFoundError) else ""
+        if absent and f"{name.partition('.')[2]}.".startswith(f"{absent}."):
             return None
         raise
 
@@ -205,7 +211,7 @@ def answered(name: str) -> Any:
         return numbers_namespace(name)
     if root == "numba" and name == "numba":
         return _numba()
-    if root in _libraries():
+    if root in libraries():
         return library_namespace(name)
     return None
 
