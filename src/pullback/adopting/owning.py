@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.adopting.structured import as_fields
 from pullback.adopting.watched import NOTEBOOK
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, resolve
@@ -75,7 +76,9 @@ HELD_BY_AN_ARGUMENT: Final = _measured_argument(object())
 
 def fresh(x: Any) -> Any:
     """What a name of adopted code is bound to from now on: a buffer, where ``x`` is an array that nobody else holds."""
-    if type(x) is not np.ndarray or x.dtype.kind not in INEXACT or getrefcount(x) > HELD_BY_A_LOCAL:
+    if type(x) is not np.ndarray or getrefcount(x) > HELD_BY_A_LOCAL:
+        return x
+    if x.dtype.kind not in INEXACT and x.dtype.names is None:
         return x
     return owned(x) if alone(x) else x
 
@@ -91,11 +94,13 @@ def alone(x: Any) -> bool:
 
 def owned(x: Any, flag: int = FREE, *, blank: bool = False) -> Any:
     """The array as a handle of the innermost trace; as it is where none records, or for a dtype without derivative."""
-    if type(x) is not np.ndarray or x.dtype.kind not in INEXACT:
+    if type(x) is not np.ndarray or (x.dtype.kind not in INEXACT and x.dtype.names is None):
         return x
     tape = innermost()
     if tape is None:
         return x
+    if x.dtype.names is not None:
+        return as_fields(x, owned)
     if tape.adopted is None:
         tape.adopted = {}
     if blank and tape.mode == REPLAYABLE:
@@ -158,10 +163,12 @@ def arguments(*values: Any) -> tuple[Any, ...]:
             if getrefcount(x) <= HELD_BY_AN_ARGUMENT + 1 and alone(x):  # it is in the list, too
                 taken[k] = owned(x)
             elif not adopted and x.flags.writeable:
-                taken[k] = standing(x)
+                taken[k], name = standing(x), frame.f_code.co_varnames[k]
+                if taken[k] is x:  # no trace records: a loop's body runs plainly
+                    continue
                 if NOTEBOOK.get() is not None:
-                    NOTEBOOK.get().note_argument(frame.f_code.co_varnames[k], taken[k], frame)
-                arrays.append((frame.f_code.co_varnames[k], x, taken[k]))
+                    NOTEBOOK.get().note_argument(name, taken[k], frame)
+                arrays.append((name, x, taken[k]))
     if arrays and caller is not None:
         VISITS[id(frame)] = Visit(frame.f_code, caller, tuple(arrays))
     return tuple(taken)

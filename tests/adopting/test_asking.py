@@ -1,0 +1,90 @@
+"""Adopted functions in loops, in staged functions, in threads and within each other's derivatives."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.memory.in_force import LIVE
+
+TEXT = """
+import numpy as np
+
+SCALE = np.linspace(1, 2, 8)
+
+def step(u, c):
+    un = np.zeros(8)
+    un[1:-1] = u[1:-1] + c * SCALE[1:-1] * (u[2:] - 2 * u[1:-1] + u[:-2])
+    un[0] = float(c) if isinstance(c, float) and type(un) is np.ndarray else 100.0
+    w = np.arange(8) * 0.1
+    w[2] = c
+    return un + 0.01 * w
+"""
+START = np.sin(np.arange(8.0))
+
+
+@pytest.fixture
+def step(tmp_path):
+    (tmp_path / "marching.py").write_text(TEXT)
+    return pb.adopt(tmp_path / "marching.py").step
+
+
+def plain(step):
+    def f(c):
+        u = START * c
+        for _ in range(12):
+            u = step(u, c)
+        return np.sum(u**2)
+
+    return f
+
+
+def marked(step):
+    def f(c):
+        u = START * c
+        for _ in pb.steps(12):
+            u = step(u, c)
+        return np.sum(u**2)
+
+    return f
+
+
+def looped(step):
+    return lambda c: np.sum(pb.fori_loop(0, 12, lambda k, u: step(u, c), START * c) ** 2)
+
+
+@pytest.mark.parametrize("form", [plain, marked, looped])
+def test_policies_and_repeated_calls_give_the_same_bits(step, form):
+    f, h = form(step), 1e-6
+    gradient = pb.grad(f)(0.1)
+    np.testing.assert_allclose(gradient, (plain(step)(0.1 + h) - plain(step)(0.1 - h)) / (2 * h), rtol=1e-8)
+    for policy in (pb.Binomial(3), pb.Recompute(), pb.Periodic(4)):
+        assert all(pb.grad(f, policy=policy)(0.1) == gradient for _ in range(3)), policy
+    assert all(pb.grad(f)(0.1) == gradient for _ in range(4))
+    assert all(pb.grad(f)(c) == pb.grad(f, policy=pb.Binomial(2))(c) for c in (0.2, 0.3))
+    assert not LIVE
+
+
+def test_a_staged_step_gives_the_same_bits(step):
+    staged = pb.staged(step)
+    for c in (0.1, 0.1, 0.1, 0.2):
+        assert pb.grad(plain(staged))(c) == pb.grad(plain(step))(c)
+
+
+def test_derivatives_of_derivatives(step):
+    f, h = plain(step), 1e-5
+    second = pb.hvp(f, (0.1,), (1.0,))
+    np.testing.assert_allclose(second, (pb.grad(f)(0.1 + h) - pb.grad(f)(0.1 - h)) / (2 * h), rtol=1e-7)
+    np.testing.assert_allclose(pb.grad(pb.grad(f))(0.1), second, rtol=1e-12)
+
+
+def test_threads(step):
+    found = []
+    threads = [Thread(target=lambda: found.extend(pb.grad(plain(step))(0.1) for _ in range(3))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12
+    assert set(found) == {pb.grad(plain(step))(0.1)}
