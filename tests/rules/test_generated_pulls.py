@@ -1,6 +1,7 @@
 """Pulls that write into a cotangent, or into what a rule has made: the same bits as those that make new arrays, and
 never in anybody else's array."""
 
+import inspect
 import tracemalloc
 
 import numpy as np
@@ -259,8 +260,19 @@ def test_what_a_rule_computes_is_seen():
         n = len(prim.operands)
         form = generated_pulls.make_form(prim, tuple(range(n)), n, frozenset(), exact=True, site=-1)
         rule = form.rules[number][0]
-        return generated_pulls.consuming_lines(form, rule, number, {}, consumes=True)
+        return generated_pulls.consuming_lines(generated_pulls.seen(form, rule, {}), number, {}, consumes=True)
 
     assert of("multiply", 1) == ["    g = in_place1(ct, record[4]) if large else None"]
     assert "(1 + record[2])" in of("log1p")[0]
     assert of("tanh") == of("power") == of("absolute") == of("add") == []
+
+
+def test_a_rule_that_is_seen_stands_in_the_pull():
+    def text_of(name, number):
+        prim = next(prim for prim in TABLE if prim.name == name)
+        form = generated_pulls.make_form(prim, (0,), number, frozenset(), exact=True, site=-1)
+        return inspect.getsource(forms.PULLS[form.opcode])
+
+    assert "g = (ct * ufunc_cos(record[2]))" in text_of("sin", 1)
+    assert "rule0(ct, record[2])" in text_of("log", 1)  # it masks, which is no text
+    assert "g = ct\n" in text_of("add", 2)

@@ -195,8 +195,9 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
 
 def _closed(prim: Primitive) -> bool:
     """True where operands of one shape and floating dtype are sure to give a result of the same: NumPy's own list of
-    loops says so."""
-    loops = getattr(prim.forward, "types", ())
+    loops says so, of an operator that of its ufunc."""
+    ufunc = getattr(np, prim.name.removeprefix("operator_"), None) if prim.symbol else prim.forward
+    loops = getattr(ufunc, "types", ())
     n = len(prim.operands)
     return bool(loops) and all(
         f"{c * n}->{c}" in loops for c in "efdgFDG" if any(loop.startswith(f"{c * n}->") for loop in loops)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
@@ -20,7 +20,7 @@ from pullback.words.errors import WriteError
 _SMALL = 4096
 
 
-@frozen
+@define  # not frozen: one is made in each write, and a frozen one takes three times as long to make
 class Region:
     """View functions from the root, then a key; ``fancy`` when the key holds arrays (reading it copies), ``adds``
     for ``ufunc.at``."""

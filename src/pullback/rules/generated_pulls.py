@@ -2,6 +2,7 @@
 operands."""
 
 from collections.abc import Callable
+from math import isfinite
 from textwrap import indent
 from typing import Any
 
@@ -84,30 +85,54 @@ def make_pull(
         elif len(positions) > 1:
             lines += _family_lines(form, rule, number, positions, namespace)
         else:
-            consumes = last and cleaned is None
-            in_place = [] if called else consuming_lines(form, rule, number, namespace, consumes=consumes)
-            lines += _single_lines(form, rule, number, positions[0], in_place, cleaned is not None)
+            found = None if called else seen(form, rule, namespace)
+            in_place = consuming_lines(found, number, namespace, consumes=last and cleaned is None)
+            text = _computed(form, rule, number, positions[0], found)
+            lines += _single_lines(form, rule, number, positions[0], in_place, text, cleaned is not None)
     lines.append("    return None")
     if any("large" in line for line in lines):
         lines.insert(1, _LARGE)
     return compile_function(name, "\n".join(lines) + "\n", namespace)
 
 
-def _single_lines(form: Form, rule: Rule, number: int, position: int, in_place: list[str], cleaned: bool) -> list[str]:
+def _single_lines(
+    form: Form, rule: Rule, number: int, position: int, in_place: list[str], computed: str, cleaned: bool
+) -> list[str]:
     at = form.active.index(position) + 1
-    index = position - len(form.primitive.operands) if form.primitive.family else None
     if form.primitive.elementwise and form.primitive.trusted and not form.exact and not rule.reads:
         # The rule multiplies by a number, which may as well be done when the sum over broadcast axes has been taken.
         lines = [f"    g = rule{number}(summed(ct, record[{_spec_place(form, position)}]))"]
     elif in_place:
-        lines = [*in_place, "    if g is None:", f"        g = rule{number}({_arguments(form, rule, index)})"]
+        lines = [*in_place, "    if g is None:", f"        g = {computed}"]
     else:
-        lines = [f"    g = rule{number}({_arguments(form, rule, index)})"]
+        lines = [f"    g = {computed}"]
     if cleaned and rule.reads:  # a number makes no NaN of a 0
         lines.append("    g = cleaned(g, ct)")
     if not form.exact:
         lines.append(SETTLE.format(place=_spec_place(form, position), position=position))
     return [*lines, SEND.format(place=at)]
+
+
+def seen(form: Form, rule: Rule, namespace: dict[str, Any]) -> "Term | None":
+    """What a rule computes, as is seen by calling it once on :class:`Term`; None where that does not show it."""
+    prim = form.primitive
+    if not (prim.trusted and prim.elementwise and form.exact) or set(rule.reads) - {*prim.operands, "out"}:
+        return None
+    places = {name: f"record[{1 + len(form.active) + form.saved.index(name)}]" for name in rule.reads}
+    try:
+        found = rule.fn(Term("ct", namespace), *(Term(places[name], namespace) for name in rule.reads))
+    except (UnseenError, TypeError):
+        return None
+    return found if type(found) is Term else None
+
+
+def _computed(form: Form, rule: Rule, number: int, position: int, found: "Term | None") -> str:
+    """The text that gives the cotangent: that of the rule itself, where it is seen and nothing in it is computed
+    twice, since a call costs a fifth of a small pull; else a call of the rule."""
+    if found is not None and found.text and not found.repeats():
+        return found.text
+    index = position - len(form.primitive.operands) if form.primitive.family else None
+    return f"rule{number}({_arguments(form, rule, index)})"
 
 
 def _joint_lines(
@@ -144,23 +169,15 @@ def _family_lines(
     ]
 
 
-def consuming_lines(form: Form, rule: Rule, number: int, namespace: dict[str, Any], *, consumes: bool) -> list[str]:
+def consuming_lines(found: "Term | None", number: int, namespace: dict[str, Any], *, consumes: bool) -> list[str]:
     """The lines that compute ``g`` of a large ``ct`` without a new array, and leave None for any other; none for a rule
-    of another kind.
+    of another kind, which is ``found``.
 
-    What the rule computes is seen by calling it once on :class:`Term`. A product or a negative of the cotangent goes
-    into the cotangent itself, if nobody but the sweep can see it; it is then lost, so the rule must be the last
-    (``consumes``). A product or quotient with an array that the rule has made goes into that.
+    A product or a negative of the cotangent goes into the cotangent itself, if nobody but the sweep can see it; it is
+    then lost, so the rule must be the last (``consumes``). A product or quotient with an array that the rule has made
+    goes into that.
     """
-    prim = form.primitive
-    if not (prim.trusted and prim.elementwise and form.exact) or set(rule.reads) - {*prim.operands, "out"}:
-        return []
-    places = {name: f"record[{1 + len(form.active) + form.saved.index(name)}]" for name in rule.reads}
-    try:
-        found = rule.fn(Term("ct", namespace), *(Term(places[name], namespace) for name in rule.reads))
-    except (UnseenError, TypeError):
-        return []
-    if type(found) is not Term or not found.parts or found.parts[0].text != "ct":
+    if found is None or not found.parts or found.parts[0].text != "ct":
         return []
     what, other = found.what, found.parts[1] if len(found.parts) > 1 else None
     large = "large"
@@ -274,7 +291,7 @@ class Term:
 
 
 def _number(x: Any) -> Any:
-    if type(x) not in (int, float):
+    if type(x) not in (int, float) or not isfinite(x):
         raise UnseenError
     return x
 
