@@ -291,3 +291,60 @@ def test_steps_within_steps_are_steps_of_the_outer_ones():
 
     same_both_ways(run, X, W)
     assert functions()[0]
+
+
+def drawn(seed):
+    """A program whose steps read the states of several steps before, the first ones, and what the loop captures."""
+    random = np.random.default_rng(seed)
+    lags = random.integers(1, 7, 3)
+    terms = [
+        lambda seen, x, w, k: 0.1 * np.sin(seen[-lags[0]]) * seen[-lags[1]],
+        lambda seen, x, w, k: 0.05 * seen[0] * seen[-lags[2]],
+        lambda seen, x, w, k: 0.1 * x * w[0] + seen[min(3, len(seen) - 1)] * 0.01,
+        lambda seen, x, w, k: np.where(seen[-1] > 0.4, seen[-lags[0]], w[1]) * 0.1,
+        lambda seen, x, w, k: (0.01 * k) * seen[-1][::-1] + TABLE[k] * 1e-2,
+        lambda seen, x, w, k: np.sum(seen[-lags[1]] ** 2) * 0.01 * seen[-1],
+        lambda seen, x, w, k: 0.1 * (seen[-1] @ w),
+    ]
+    chosen = [terms[number] for number in random.permutation(len(terms))[: random.integers(1, 5)]]
+    writes, keeps = random.random(2) < 0.3
+
+    def run(x, w):
+        seen = [x] * 7
+        for k in pb.steps(26):
+            new = seen[-1] * 0.5
+            for term in chosen:
+                new = new + term(seen, x, w, k)
+            if writes:
+                new[1:] *= 0.9
+                new[0] += seen[-2][1] * 0.1
+            seen.append(new)
+        return np.sum(seen[-1] * seen[-3]) + (np.sum(np.stack(seen[::3])) if keeps else 0.0)
+
+    return run
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_programs(seed):
+    same_both_ways(drawn(seed), X, W)
+
+
+def test_most_of_the_drawn_programs_go_back_by_functions():
+    found = 0
+    for seed in range(30):
+        forget()
+        with pb.using(staging="numpy"):
+            pb.grad(drawn(seed))(X, W)
+        found += functions()[0] > 0
+    assert found > 20
+
+
+def test_the_initial_state_is_read_as_one_captured_and_as_the_state():
+    def run(x, w):
+        seen = [x, x, x]
+        for _ in pb.steps(14):
+            seen.append(0.5 * seen[-1] + 0.1 * np.sin(seen[-3]) * x)
+        return np.sum(seen[-1])
+
+    same_both_ways(run, X, W)
+    assert functions()[0]

@@ -100,7 +100,17 @@ class _Columns:
         start = self.stop - self.n * self.length
         if any(ident >= start for ident in self.around):  # of a step before these, which is one of them
             return None
+        self._tell_apart(start)
+        start = self.stop - self.n * self.length
         return Row(start, self.length, self.n, self.made, self.kinds, self.places, list(self.around))
+
+    def _tell_apart(self, start: int) -> None:
+        """Steps are left in which no value from before all steps is also one that counts from the step: the first ones
+        may read the initial state by both ways."""
+        counted = {k for made in self.made for k in made[1 : 1 + len(FORMS[made[0]].active)] if FAR <= k < 0}
+        both = [ident - start - k for ident in self.around for k in counted]
+        same = [gap // self.length for gap in both if gap >= 0 and gap % self.length == 0]
+        self.n -= min(self.n, max(same, default=-1) + 1)
 
     def column(self, place: int) -> bool:
         """The records at one place of the steps; False where they are not compared."""

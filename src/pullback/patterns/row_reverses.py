@@ -222,7 +222,7 @@ class RowReverse:
         row, cts = self.row, self.one.cts
         lowest = min((k for k in self.known.entering if k >= FAR), default=0)
         first = max(0, row.start + lowest)
-        return cts[first:start].count(None) == start - first and all(cts[ident] is None for ident in row.around)
+        return all(ct is None for ct in (*cts[first:start], *map(cts.__getitem__, row.around)))
 
     def _sweep(self, step: int, given: tuple[Seeded, list[Any]] | None) -> None:
         """Sweep a step; where that pays, a function is made of it for those before."""
