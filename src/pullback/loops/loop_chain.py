@@ -116,19 +116,16 @@ class LoopChain(Storing):
         self.looks_back = machine.n is None
         self.runs(1 + self.looks_back)
         run_forward(schedule, machine, self)
-        self.looks_back, self.lookback = False, None
         self.rests()
+        self.looks_back, self.lookback = False, None
 
     def go_forward_saving(self, n: int | None) -> int:
-        """The forward part of save-all, in which every step is recorded and kept: what its schedule says, without the
-        bookkeeping of its actions. The length."""
+        """The forward part of save-all, in which every step is recorded and kept, without its actions. The length."""
         self.runs()
+        k = 0 if n is None else n
         if n is not None:
             keep(self, 0, n)
-            self.rests()
-            return n
-        k = 0
-        while k == 0 or self.goes_on(k):  # the first step has been asked for
+        while n is None and (k == 0 or self.goes_on(k)):  # the first step has been asked for
             self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
             k += 1
         self.rests()

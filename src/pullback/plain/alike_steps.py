@@ -51,7 +51,7 @@ class AlikeSteps:
             return
         self.alike, self.state = self.states[step] = found
         self.at = step
-        self.chain.snapshots.runs(self.state)
+        self.chain.snapshots.runs(self.chain.store.get("state", step, MEMORY).values.values())
 
     def _found(self, step: int) -> tuple[Alike, tuple[Any, ...]] | None:
         """The steps that a snapshot stands among, and what it holds, where functions are for it."""
