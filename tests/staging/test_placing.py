@@ -206,3 +206,18 @@ def test_steps_hold_what_is_booked_and_no_more():
             tracemalloc.stop()
     assert peak >= n * 8 * 19_998
     assert seen < 1.02 * peak + 12 * x.nbytes
+
+
+def test_memory_for_the_reverse_is_what_it_reads_and_no_temporary():
+    def heat(c):
+        def step(_, u):
+            near = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+            u[1:-1, 1:-1] += c * (near - 4.0 * u[1:-1, 1:-1])
+            return u
+
+        return step
+
+    u = np.linspace(0.0, 1.0, 2500).reshape(50, 50)
+    pb.grad(lambda u, c: np.sum(pb.fori_loop(0, 40, heat(c), u, staging="numpy")), (0, 1))(u, 0.1)
+    plan = the_stage().record.plan
+    assert [shape for (shape, _), slot in zip(plan.fresh, plan.slots, strict=True) if slot] == [(48, 48)]

@@ -13,6 +13,7 @@ from pullback.loops.staged_step import StepTape
 from pullback.machine.actions import MEMORY
 from pullback.memory.in_force import planned
 from pullback.memory.ledger import Item, value_items
+from pullback.memory.store import ByReference
 from pullback.memory.working_bytes import Needed, parts_of_keys
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CLOSED, REPLAYABLE
@@ -57,6 +58,23 @@ def begins(record: Any, schedule: Any) -> None:
     """Tell who shows how far the loop is what there is to do; its first step is over where it runs the first time."""
     sizes = sizes_of(record) if record.policy.counts_bytes else record.sizes
     record.chain.store.ledger.begins(record.n, schedule, sizes, int(record.fresh))
+
+
+def go_forward(record: Any) -> int | None:
+    """Carry out the forward part of the schedule of a loop; where all tapes are held, and nobody asks for the report,
+    as save-all does, without its actions. The length."""
+    chain, machine, held = record.chain, record.machine, getattr(record.schedule, "held", "")
+    if not held or chain.store.ledger.heard or not isinstance(chain.store.tier(MEMORY), ByReference):
+        chain.go_forward(record.schedule, machine)
+        return machine.n
+    chain.verifier.looks_seldom()
+    kinds = ["tape"]
+    if held != "tapes":
+        kinds.append("state")
+        chain.store.entries["state", 0, MEMORY] = chain.snapshot(0)
+    n: int = chain.go_forward_saving(machine.n)
+    machine.hold_all(*kinds)
+    return n
 
 
 def ended(record: Any, before: int) -> None:

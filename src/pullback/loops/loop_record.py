@@ -16,6 +16,7 @@ from pullback.loops.loop_bytes import (
     decided,
     ended,
     first_step,
+    go_forward,
     may_lend,
     needed_by,
     scheduled_by,
@@ -281,8 +282,7 @@ class LoopRecord:
             return
         self.schedule, self.machine = self.scheduled(self.n), Machine(self.n)
         begins(self, self.schedule)
-        self.chain.go_forward(self.schedule, self.machine)
-        self.n = self.machine.n
+        self.n = go_forward(self)
 
     def scheduled(self, n: int | None) -> Any:
         """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
@@ -291,7 +291,7 @@ class LoopRecord:
     def _go_back(self, passes: list[Pass]) -> None:
         if self.journal is not None:
             self.journal.go_back(passes)
-        elif type(self.policy) is SaveAll:
+        elif type(self.policy) is SaveAll or self.machine.whole:
             self.chain.go_back_saving(self.n or 0, passes)
         else:
             self.chain.go_back(self.schedule, self.machine, passes)

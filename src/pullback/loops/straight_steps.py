@@ -283,8 +283,10 @@ def recorded_on(
                     returned, slots = function(state, values, proof.kept(constants), *places)
                     state = returned if closed else as_before(state, returned)
                     before.clear()  # of what nobody else has, nothing stays
-                    if compares:
+                    if compares and (step < verifier.n_seen or not (step + 1) % verifier.stride):
                         verifier.after(step, list(state), [])
+                    elif compares:
+                        verifier.n_seen = step + 1
                     take(StagedStep(kind, slots, step))
             k = end
     except Exception as error:

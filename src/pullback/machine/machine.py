@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 from attrs import define, field
 
 from pullback.machine.actions import (
+    MEMORY,
     Action,
     Advance,
     Delete,
@@ -48,6 +49,8 @@ class Machine:
     """True from EndForward on."""
     done: bool = False
     """True after EndReverse."""
+    whole: tuple[Kind, ...] = ()
+    """Every step was recorded in the sweep and no action has come since: what is stored, all tapes, and perhaps x_0."""
     n_lookback: int = 0
     """Records made from the lookback state: their step had been run by the Advance just before."""
 
@@ -59,6 +62,9 @@ class Machine:
         remedy."""
         if self.done:
             self._refuse(action, "the schedule has ended", "Take a fresh schedule from the policy for another reverse")
+        if self.whole:
+            kinds, self.whole = self.whole, ()
+            self.stored[MEMORY] = {(kind, k) for kind in kinds for k in range((self.n or 0) if kind == "tape" else 1)}
         rule = _RULES.get(type(action))
         if rule is None:
             self._refuse(action, "it is no action", "Use the actions of pullback.schedules")
@@ -81,9 +87,15 @@ class Machine:
             )
         self.n = self.r = n
 
+    def hold_all(self, *kinds: Kind) -> None:
+        """The sweep is over, in which each step was recorded and its tape stored, and where this is among the ``kinds``
+        x_0 before."""
+        self.cursor, self.swept, self.whole = self.n or 0, True, kinds
+
     def end(self) -> None:
         """All that was left has been carried out: actions that were applied in an earlier run (``known_schedules``)."""
         self.stored.clear()
+        self.whole = ()
         self.tape, self.r, self.done = None, 0, True
 
     def describe(self) -> str:

@@ -28,12 +28,13 @@ class Schedule:
     ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m. A
     schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored. So the
     sweep notes an entry *before* it yields the action: every action that is yielded is carried out. ``repeats`` says
-    that an equal policy gives the same actions whenever it is asked for ``n`` steps. ``larger(state_bytes=,
-    tape_bytes=, freed=)`` is told when a step was larger than those before, while the length is unknown, and how many
-    bytes others have given up since the schedule was made.
+    that an equal policy gives the same actions whenever it is asked for ``n`` steps, ``held`` that all
+    steps are recorded in the sweep and held: their ``"tapes"``, or the initial ``"state and tapes"``.
+    ``larger(state_bytes=, tape_bytes=, freed=)`` is told when a step was larger than those before, while the length is
+    unknown, and how many bytes others have given up since the schedule was made.
     """
 
-    __slots__ = ("_actions", "_finish", "_last", "_swept", "larger", "n", "policy", "repeats")
+    __slots__ = ("_actions", "_finish", "_last", "_swept", "held", "larger", "n", "policy", "repeats")
 
     def __init__(
         self,
@@ -43,11 +44,12 @@ class Schedule:
         policy: object,
         finish: Callable[[int], Iterator[Action]] | None = None,
         repeats: bool = False,
+        held: str = "",
         larger: Callable[..., None] | None = None,
     ) -> None:
         self.n, self.larger = n, larger
         self.policy = policy
-        self.repeats = repeats
+        self.repeats, self.held = repeats, held
         self._actions = actions
         self._finish = finish
         self._last: Action | None = None

@@ -65,9 +65,12 @@ class Lender:
         stored = machine.stored.get(MEMORY, set())
         self.snapshots = sorted(step for kind, step in stored if kind == "state")
         n = machine.n
-        first = min(
-            (step for kind, step in stored if kind == "tape"), default=n if machine.tape is None else machine.tape
-        )
+        first = 0
+        if machine.whole:
+            self.snapshots = [0]
+        else:
+            newest = n if machine.tape is None else machine.tape
+            first = min((step for kind, step in stored if kind == "tape"), default=newest)
         self.splits = policy.splits(n, **self.sizes)
         tapes = ends_of_parts(first, n)
         count = len(self.snapshots)

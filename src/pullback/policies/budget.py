@@ -109,7 +109,9 @@ class Budget(MemoryPolicy):
             return Schedule(growing.sweep(), None, policy=self, finish=growing.finish, larger=larger)
         all_bytes, snapshot = n * tape_bytes, 0 if self.start_held else state_bytes
         lends = self.begun is not None and snapshot < all_bytes <= self.max_bytes - self.reserved - snapshot
-        return Schedule(by_leaves(n, self.splits(n, state_bytes, tape_bytes), lends=lends), n, policy=self)
+        splits = self.splits(n, state_bytes, tape_bytes)
+        held = "" if n > splits.leaves[0] else "state and tapes" if lends else "tapes"
+        return Schedule(by_leaves(n, splits, lends=lends), n, policy=self, held=held)
 
     def n_forward(self, n: int | None, state_bytes: int, tape_bytes: int) -> int | None:
         """The steps that ``n`` take (None: as if it were :data:`GUESSED`); None where the bytes are too few."""
