@@ -66,7 +66,8 @@ def go_forward(record: Any) -> int | None:
     chain, machine, held = record.chain, record.machine, getattr(record.schedule, "held", "")
     if not held or chain.store.ledger.heard or not isinstance(chain.store.tier(MEMORY), ByReference):
         chain.go_forward(record.schedule, machine)
-        return machine.n
+        reached: int | None = machine.n
+        return reached
     chain.verifier.looks_seldom()
     kinds = ["tape"]
     if held != "tapes":
