@@ -49,7 +49,7 @@ def rows_of(form: Any, policies: Policies, *, quick: bool) -> list[Row]:
     for name, policy in policies.items():
         gradient = pb.value_and_grad(form, (0, 1), policy=policy)
         made[name] = lambda gradient=gradient: gradient(u, c, n)
-    times = compare(made, rounds=2 if quick else 7)
+    times = compare(made, rounds=2 if quick else 3)
     rows: list[Row] = []
     for name, policy in policies.items():
         _, pull = pb.vjp(lambda u, c: form(u, c, n), u, c, policy=policy)

@@ -218,3 +218,29 @@ def test_marked_steps_are_executed_again_by_nests(policy):
         with pb.using(staging="numba"):
             assert bits(gradient(u, 0.1)) == bits(recorded)
     assert "def nest" in str(pb.explain_stage(marked))
+
+
+def test_a_step_is_recorded_reversed_and_summed_by_one_function_under_a_policy():
+    def body(_, u, c):
+        near = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        u[1:-1, 1:-1] += c[1:-1, 1:-1] * (near - 4.0 * u[1:-1, 1:-1])
+        return u
+
+    def stages_made(policy, **errors):
+        shelf.forget()
+        loss = lambda u, c: np.sum(pb.fori_loop(0, 40, lambda k, u: body(k, u, c), u) ** 2)  # noqa: E731
+        gradient = pb.grad(loss, (0, 1), policy=policy)
+        u, c = 0.1 * drawn((70, 60), "f8"), 0.01 * drawn((70, 60), "f8", 1)
+        with np.errstate(**errors):
+            with pb.using(staging="off"):
+                recorded = gradient(u, c)
+            with pb.using(staging="numba"):
+                for _ in range(2):
+                    assert bits(gradient(u, c)) == bits(recorded), policy
+        return [stage for _, known in shelf._SHELVES.values() for each in known.variants for stage in each.stages]
+
+    for policy in (pb.Binomial(3), pb.Mixed(6), pb.Recompute(4)):
+        [stage] = stages_made(policy)
+        assert stage.at_once is not None and stage.at_once.kernels and stage.leaf.kernels
+    stages_made(pb.Binomial(3), over="raise")
+    stages_made(pb.Binomial(3), all="warn")

@@ -176,10 +176,10 @@ class LoopChain(Storing):
         try:
             while at < n:
                 code, step, stop = numbers[at : at + 3]
-                if rests and code in (BACK, LOAD) and (proved := proved_pass_of(self, snapshot)) is not None:
-                    reached, at = at, proved.carry_out(numbers, at)
-                    if reached < at:
-                        continue
+                proved = proved_pass_of(self, snapshot) if rests and code in (BACK, LOAD) else None
+                if proved is not None and (reached := proved.carry_out(numbers, at)) > at:
+                    at = reached
+                    continue
                 at += 3
                 if code == ADVANCE:
                     if self.at_once is None or not self.at_once.advance(self, step, stop):
@@ -199,10 +199,8 @@ class LoopChain(Storing):
                     del entries["state", step, MEMORY]
                 else:
                     self.rest()
-                    if code == KEEP:
-                        keep(self, step, stop)
-                    elif code == BACK:
-                        back(self, step, stop)
+                    if code in (KEEP, BACK):
+                        (keep if code == KEEP else back)(self, step, stop)
                     else:
                         carry_out_one(self, code, step)
         finally:

@@ -16,7 +16,7 @@ from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telli
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.staging.generated import say_line, usable
-from pullback.words.sniffs import quiet
+from pullback.words.sniffs import error_state, is_quiet, quiet
 
 _INSIDE: Any = nullcontext()
 
@@ -223,9 +223,11 @@ def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
 
 def both_of(kind: StepKind) -> tuple[Any, Any]:
     """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
-    the parts of it, these one after the other."""
+    the parts of it and somebody hears of what NumPy warns of, these one after the other."""
     at_once = kind.stage.at_once
-    return (partial(_in_parts, kind), ()) if at_once is None else (at_once.function, kind.work.of(at_once))
+    if at_once is None or (at_once.kernels and not is_quiet(error_state())):
+        return partial(_in_parts, kind), ()
+    return at_once.function, kind.work.of(at_once)
 
 
 def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: Any, sums: Any) -> tuple[Any, Any, Any]:

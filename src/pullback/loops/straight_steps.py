@@ -298,7 +298,7 @@ def recorded_on(
 def keep(chain: Any, k: int, stop: int) -> None:
     """Record the steps of a chain from ``k`` up to ``stop``, and put their tapes in memory."""
     staging = chain.steps.staging
-    if staging is not None and staging.lends and not chain.passes:
+    if k < stop and staging is not None and staging.lends and not chain.passes:
         from pullback.memory.lending import ends_of_parts  # noqa: PLC0415 - for those who have several loops
 
         for end in ends_of_parts(k, chain.steps.outputs.n)[1:]:

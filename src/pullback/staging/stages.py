@@ -61,7 +61,8 @@ class Stage:
     masks: bool
     at_once: Generated | None = None
     """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
-    well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain."""
+    well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain.
+    Where kernels compute parts of it, it is for where nobody hears of what NumPy warns of."""
     leaf: Generated | None = None
     """The same without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
@@ -160,7 +161,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
-    stage.at_once, stage.leaf = _at_once(step, forward, n_forward, reverse, given)
+    stage.at_once, stage.leaf, quietly = _at_once(step, forward, n_forward, reverse, given)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -186,7 +187,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
         for draft in drafts:
             _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
         if stage.record.kernels or stage.reverse_own.kernels:
-            stage.at_once = stage.leaf = None
+            stage.at_once, stage.leaf = _at_once_by(backend, quietly, (*forwards, seeded), stage.notes)
     forward.program.samples.clear()
     return stage
 
@@ -270,12 +271,13 @@ def _drafts(
 
 def _at_once(
     step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol]
-) -> tuple[Generated | None, Generated | None]:
-    """The functions ``at_once`` and ``leaf``, of a step whose values are small."""
+) -> tuple[Generated | None, Generated | None, Sequence[Draft]]:
+    """The functions ``at_once`` and ``leaf``, of a step whose values are small; and from what they are generated where
+    nobody hears of what NumPy warns of."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
     if nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
-        return None, None
+        return None, None, ()
     gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
     totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
     sums = [program.call(np.add, (total, x), {}) for total, x in zip(totals, gathered, strict=True)]
@@ -297,8 +299,24 @@ def _at_once(
     untold = frozenset(s.makes for s in after)
     plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
     both = Draft(program, "at_once", plan, arguments, parts, untold).generated()
+    quiet_plan = plan_of(program, [*before, *after], chain(*parts), (*own, *whole))
     plan = plan_of(program, [*before, *after], chain(*parts[1:]), (*own, *whole))
-    return both, Draft(program, "leaf", plan, arguments, parts[1:], untold).generated()
+    leaf = Draft(program, "leaf", plan, arguments, parts[1:], untold)
+    return both, leaf.generated(), (Draft(program, "at_once", quiet_plan, arguments, parts, untold), leaf)
+
+
+def _at_once_by(
+    backend: Backend, drafts: Sequence[Draft], given: tuple[Any, ...], notes: list[str]
+) -> tuple[Generated | None, Generated | None]:
+    """The functions ``at_once`` and ``leaf`` by kernels, for where nobody hears of what NumPy warns of; None where
+    there are none."""
+    found: list[Generated | None] = []
+    for draft in drafts:
+        sums = [draft.program.samples[n] for n in dict(draft.arguments)["sums"]]
+        made, why = with_kernels(draft, draft.generated(), backend, (*given, sums))
+        notes += [why] if why else []
+        found.append(made if made.kernels else None)
+    return (found[0], found[1]) if None not in found and found else (None, None)
 
 
 def _generated(
