@@ -160,6 +160,8 @@ def fall_through(module: Any, here: dict[str, Any]) -> tuple[Callable[[str], Any
     refuses traced values by the name of the function."""
 
     def missing(name: str) -> Any:
+        if name.startswith("__"):  # with SciPy's __path__, its files would be imported as ours
+            raise AttributeError(f"module {here['__name__']!r} has no attribute {name!r}")
         return getattr(module, name)
 
     def names() -> list[str]:
