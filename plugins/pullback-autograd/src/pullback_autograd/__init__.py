@@ -29,6 +29,7 @@ from pullback_autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
+from pullback_autograd.drop_in import install, installed, uninstall
 from pullback_autograd.extend import primitive
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
     "hessian_tensor_product",
     "hessian_vector_product",
     "holomorphic_grad",
+    "install",
+    "installed",
     "isinstance",
     "jacobian",
     "list",
@@ -57,6 +60,7 @@ __all__ = [
     "tensor_jacobian_product",
     "tuple",
     "type",
+    "uninstall",
     "value_and_grad",
     "vector_jacobian_product",
 ]

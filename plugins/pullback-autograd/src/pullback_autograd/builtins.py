@@ -7,6 +7,7 @@ from typing import Any
 from pullback import value
 
 dict, list, tuple = builtins.dict, builtins.list, builtins.tuple
+DictBox, SequenceBox = dict, (list, tuple)
 
 
 def isinstance(x: Any, kinds: Any) -> bool:
@@ -19,4 +20,4 @@ def type(x: Any) -> Any:
     return builtins.type(value(x))
 
 
-__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+__all__ = ["DictBox", "SequenceBox", "dict", "isinstance", "list", "tuple", "type"]

@@ -16,6 +16,7 @@ import numpy as np
 import pullback as pb
 from pullback import checkpoint
 from pullback_autograd.misc.flatten import leaves_of
+from pullback_autograd.misc.packed import carries_derivative
 
 
 def of_argument(operator: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,11 +24,13 @@ def of_argument(operator: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(operator)
     def build(fun: Callable[..., Any], argnum: Any = 0, *more: Any, **options: Any) -> Callable[..., Any]:
-        @wraps(fun)
         def derived(*args: Any, **kwargs: Any) -> Any:
             f, x = of_one(fun, argnum, args, kwargs)
             return operator(f, x, *more, **options)
 
+        name = f"{operator.__name__}_of_{_name(fun)}_wrt_argnum_{argnum}"
+        derived.__name__ = derived.__qualname__ = name
+        derived.__doc__ = f"    {operator.__name__} of function {_name(fun)} with respect to argument number {argnum}."
         return derived
 
     return build
@@ -59,9 +62,20 @@ def _name(fun: Any) -> str:
     return str(getattr(fun, "__name__", type(fun).__name__))
 
 
-def carries_derivative(x: Any) -> bool:
-    """True for floating and complex arrays and numbers."""
-    return isinstance(x, float | complex) or getattr(getattr(x, "dtype", None), "kind", "") in {"f", "c"}
+def _as_scalar(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` with its value as ``((), value)``: the first a scalar wherever the value is one number in whatever
+    shape."""
+
+    @wraps(f)
+    def with_scalar(x: Any) -> tuple[Any, Any]:
+        out = f(x)
+        if isinstance(out, bool | np.bool):
+            message = f"grad needs a scalar of floats, {_name(f)} returned {type(out).__name__}; return a float"
+            raise pb.NotDifferentiableError(message)
+        one = isinstance(out, pb.Tracer | np.ndarray) and np.ndim(out) > 0 and np.size(out) == 1
+        return np.reshape(out, ()) if one else out, out
+
+    return with_scalar
 
 
 def pull_of(f: Callable[..., Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -84,16 +98,22 @@ def push(f: Callable[..., Any], x: Any, tangent: Any) -> tuple[Any, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------ gradients
+def gradient_of(f: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The gradient of a function of one argument."""
+    return lambda x: pb.grad(_as_scalar(f), has_aux=True)(x)[0]
+
+
 @of_argument
 def grad(f: Any, x: Any) -> Any:
-    """The gradient of a real scalar function; for a complex argument df/dx - i df/dy."""
-    return pb.grad(f)(x)
+    """The gradient of a real function of one number, in whatever shape; for a complex argument df/dx - i df/dy."""
+    return gradient_of(f)(x)
 
 
 @of_argument
 def value_and_grad(f: Any, x: Any) -> Any:
     """``(value, gradient)``."""
-    return pb.value_and_grad(f)(x)
+    gradient, out = pb.grad(_as_scalar(f), has_aux=True)(x)
+    return out, gradient
 
 
 @of_argument
@@ -188,7 +208,7 @@ def make_jvp_reversemode(f: Any, x: Any) -> Any:
 @of_argument
 def make_hvp(f: Any, x: Any) -> Any:
     """``(hvp, gradient)``: the function from a tangent to Hessian times tangent, and the gradient."""
-    gradient, pull = pull_of(pb.grad(f), x)
+    gradient, pull = pull_of(gradient_of(f), x)
     return pull, gradient
 
 
@@ -198,18 +218,25 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable
     @wraps(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
         f, x = of_one(fun, argnum, args[:-1], kwargs)
-        return pull_of(pb.grad(f), x)[1](args[-1])  # the Hessian is symmetric
+        return pull_of(gradient_of(f), x)[1](args[-1])  # the Hessian is symmetric
 
     return derived
 
 
 def tensor_jacobian_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable[..., Any]:
-    """A function of fun's arguments and a cotangent: the cotangent times the Jacobian, the Jacobian never formed."""
+    """A function of fun's arguments and a cotangent: the cotangent times the Jacobian, the Jacobian never formed.
+
+    A cotangent with fewer axes than the value is contracted with its first ones.
+    """
 
     @wraps(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
         f, x = of_one(fun, argnum, args[:-1], kwargs)
-        return pull_of(f, x)[1](args[-1])
+        out, pull = pull_of(f, x)
+        axes = np.ndim(args[-1]) if carries_derivative(out) else 0
+        if 0 < axes < np.ndim(out):
+            return jacobian(lambda x: np.tensordot(args[-1], f(x), axes))(x)
+        return pull(args[-1])
 
     return derived
 
@@ -229,7 +256,7 @@ def make_ggnvp(f: Callable[..., Any], g: Callable[..., Any] = _half_square, f_ar
     def at(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         inner, x = of_one(f, f_argnum, args, kwargs)
         out, pull = pull_of(inner, x)
-        _, hvp = pull_of(pb.grad(g), out)
+        _, hvp = pull_of(gradient_of(g), out)
         return lambda v: pull(hvp(push(inner, x, v)[1]))
 
     return at

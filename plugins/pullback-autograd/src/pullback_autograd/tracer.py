@@ -1,9 +1,11 @@
-"""What programs take from ``autograd.tracer``: ``getval`` and ``isbox``."""
+"""What programs take from ``autograd.tracer``: values behind tracers, and nodes for programs that look at a run."""
 
 from typing import Any
 
 import pullback as pb
-from pullback_autograd.extend import notrace_primitive, primitive
+from pullback_autograd.extend import Box, notrace_primitive, primitive, register_notrace
+from pullback_autograd.nodes import Node, trace
+from pullback_autograd.util import subval, subvals, toposort
 
 
 def getval(x: Any) -> Any:
@@ -16,4 +18,16 @@ def isbox(x: Any) -> bool:
     return isinstance(x, pb.Tracer)
 
 
-__all__ = ["getval", "isbox", "notrace_primitive", "primitive"]
+__all__ = [
+    "Box",
+    "Node",
+    "getval",
+    "isbox",
+    "notrace_primitive",
+    "primitive",
+    "register_notrace",
+    "subval",
+    "subvals",
+    "toposort",
+    "trace",
+]

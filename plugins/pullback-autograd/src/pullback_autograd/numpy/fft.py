@@ -1,13 +1,15 @@
-"""``numpy.fft``, each name NumPy's own."""
+"""``numpy.fft``, each name NumPy's own, but for the rules that the program has declared for one of them."""
 
 from typing import Any
 
-from numpy import fft
+import numpy as np
+
+from pullback_autograd.extend import replaced
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(fft, name)
+    return replaced(getattr(np.fft, name))
 
 
 def __dir__() -> list[str]:
-    return dir(fft)
+    return dir(np.fft)

@@ -1,13 +1,15 @@
-"""``numpy.random``, each name NumPy's own."""
+"""``numpy.random``, each name NumPy's own, but for the rules that the program has declared for one of them."""
 
 from typing import Any
 
-from numpy import random
+import numpy as np
+
+from pullback_autograd.extend import replaced
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(random, name)
+    return replaced(getattr(np.random, name))
 
 
 def __dir__() -> list[str]:
-    return dir(random)
+    return dir(np.random)

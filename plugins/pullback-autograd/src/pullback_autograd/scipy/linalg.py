@@ -107,6 +107,52 @@ def sqrtm(a: Any) -> Any:
     return _sqrtm(a)
 
 
+# --------------------------------------------------------------------------------------------------------------- banded
+def _transposed_bands(ab: Any, *, lower: int, upper: int) -> Any:
+    """The bands of the transposed matrix: A[i, i + k], at column i + k of its row, goes to column i of another."""
+    return np.stack([np.roll(ab[upper - k], -k) for k in range(-lower, upper + 1)])
+
+
+def _solve_banded(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
+    return linalg.solve_banded((lower, upper), ab, b)
+
+
+_banded = primitive(_solve_banded, name="solve_banded")
+
+
+@_banded.vjp("b")  # type: ignore[untyped-decorator]
+def _pull_banded_right_side(ct: Any, ab: Any, lower: int, upper: int) -> Any:
+    return _banded(_transposed_bands(ab, lower=lower, upper=upper), ct, lower=upper, upper=lower)
+
+
+@_banded.vjp("ab")  # type: ignore[untyped-decorator]
+def _pull_bands(ct: Any, ab: Any, out: Any, lower: int, upper: int) -> Any:
+    """-(A^-T ct)[i] x[j] at element (i, j) of the matrix, which stands at [upper + i - j, j]."""
+    n = np.shape(ab)[1]
+    back = _banded(_transposed_bands(ab, lower=lower, upper=upper), ct, lower=upper, upper=lower)
+    back, x = np.reshape(back, (n, -1)), np.reshape(out, (n, -1))
+    rows = []
+    for k in range(upper, -lower - 1, -1):
+        products = -np.sum(np.roll(back, k, axis=0) * x, axis=1)  # i = j - k
+        columns = np.arange(n) - k
+        rows.append(np.where((columns >= 0) & (columns < n), products, 0.0))
+    return np.stack(rows)
+
+
+def solve_banded(
+    l_and_u: tuple[int, int],
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The x with A x = b for a matrix with ``l_and_u`` diagonals below and above the main one, ``ab[u + i - j, j]``
+    = A[i, j]. Real."""
+    lower, upper = map(int, l_and_u)
+    return _banded(ab, b, lower=lower, upper=upper)
+
+
 def block_diag(*arrays: Any) -> Any:
     """The matrices along the diagonal, zeros elsewhere."""
     blocks = [np.atleast_2d(a) for a in arrays]

@@ -7,17 +7,18 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from pullback import NotDifferentiableError, primitive
 
-MODES = ("full", "valid")
+MODES = ("full", "valid", "same")
 
 
 def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full") -> Any:
     """The convolution of A and B over the pairs of axes ``axes`` (all axes, if None), summed over the pairs
     ``dot_axes``.
 
-    The result has the axes of A in neither list, those of B, then the convolved ones. ``mode`` is 'full' or 'valid'.
+    The result has the axes of A in neither list, those of B, then the convolved ones. ``mode`` is 'full', 'valid', or
+    'same': the middle of 'full', as long as A.
     """
     if mode not in MODES:
-        raise NotDifferentiableError(f"convolve knows the modes {MODES}, got {mode!r}; cut what you need from 'full'")
+        raise NotDifferentiableError(f"convolve knows the modes {MODES}, got {mode!r}; pass one of them")
     along = [list(range(np.ndim(X))) for X in (A, B)] if axes is None else [list(part) for part in axes]
     dots = [list(part) for part in dot_axes]
     canonical, free = [], []
@@ -31,9 +32,13 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         )
         free += shape
     a, b = canonical
-    out = (
-        _convolve(a, b, mode=mode) if mode == "full" or _covers(a, b) else np.swapaxes(_convolve(b, a, mode=mode), 0, 1)
-    )
+    if mode != "valid" or _covers(a, b):
+        out = _convolve(a, b, mode="valid" if mode == "valid" else "full")
+    else:
+        out = np.swapaxes(_convolve(b, a, mode=mode), 0, 1)
+    if mode == "same":
+        middle = (slice((m - 1) // 2, (m - 1) // 2 + n) for n, m in zip(a.shape[2:], b.shape[2:], strict=True))
+        out = out[:, :, *middle]
     return np.reshape(out, (*free, *out.shape[2:]))
 
 
