@@ -120,12 +120,12 @@ def _solve_banded(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
 _banded = primitive(_solve_banded, name="solve_banded")
 
 
-@_banded.vjp("b")  # type: ignore[untyped-decorator]
+@_banded.vjp("b")
 def _pull_banded_right_side(ct: Any, ab: Any, lower: int, upper: int) -> Any:
     return _banded(_transposed_bands(ab, lower=lower, upper=upper), ct, lower=upper, upper=lower)
 
 
-@_banded.vjp("ab")  # type: ignore[untyped-decorator]
+@_banded.vjp("ab")
 def _pull_bands(ct: Any, ab: Any, out: Any, lower: int, upper: int) -> Any:
     """-(A^-T ct)[i] x[j] at element (i, j) of the matrix, which stands at [upper + i - j, j]."""
     n = np.shape(ab)[1]
