@@ -53,9 +53,13 @@ def _at_once(operate: Callable[[Any, Any], Any], ordinary: Callable[[Any, Any], 
     """A binary operator of a buffer: at once with a buffer of the same trace and with plain values."""
 
     def method(self: Any, other: Any) -> Any:
-        tape, kind = self._tape, type(other)
-        value = other._value if kind is type(self) and other._tape is tape else other if kind in PLAIN else None
-        known = type(self._value) is np.ndarray and (type(value) is np.ndarray or kind in PLAIN)
+        tape, kind, value = self._tape, type(other), None
+        if kind in PLAIN:
+            value = other
+        elif kind is type(self) and other._tape is tape and resolve(other)._id is None:
+            value = other._value
+        # A buffer that has been marked or written stands for a record, and keeps its class.
+        known = value is not None and resolve(self)._id is None and type(self._value) is np.ndarray
         if known and tape.mode in GOES_ON and tape.trap is None and tape.thread == get_ident():
             out = operate(self._value, value)
             if type(out) is np.ndarray and out.dtype.kind in INEXACT:
@@ -80,5 +84,11 @@ def quick_operators(kind: Any) -> tuple[Any, ...]:
     return tuple(
         method
         for operate, ordinary, turned in pairs
-        for method in (_at_once(operate, ordinary), _at_once(_turned(operate), turned))
+        for method in (_at_once(operate, ordinary), _at_once(_turned(operate), _after_handles(ordinary, turned)))
     )
+
+
+def _after_handles(ordinary: Callable[[Any, Any], Any], turned: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A reflected operator. Python asks that of a subclass first: between two handles it is the left one's, which
+    knows both."""
+    return lambda self, other: ordinary(other, self) if isinstance(other, Handle) else turned(self, other)
