@@ -52,3 +52,12 @@ def test_a_buffer_that_stands_for_a_record_is_no_constant(program, operate):
         np.testing.assert_array_equal(staged(X), gradient)
     for policy in (pb.Binomial(2), pb.Recompute(), pb.Budget("1 MB")):
         np.testing.assert_array_equal(pb.grad(f, policy=policy)(X), gradient)
+
+
+def test_handles_that_get_their_values_late_are_no_constants():
+    def f(x):
+        ones = pb.name(np.ones(x.shape), "ones")  # the run on handles without values ends here
+        u = np.exp(x * 0.1) * ones
+        return np.sum(u * u)
+
+    assert pb.grad(pb.staged(f))(X).tobytes() == pb.grad(f)(X).tobytes()
