@@ -4,7 +4,7 @@ Loops and step regions book their holdings as they carry out actions. A save-all
 summed from its records when somebody asks, never per operation.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NamedTuple
@@ -17,6 +17,12 @@ from pullback.rules.forms import FORMS, Form
 from pullback.words.specs import buffer_of
 
 REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "state", "transient", "queue", "bookkeeping")
+
+
+def weight(held: Mapping[str, int]) -> tuple[int, ...]:
+    """By which of moments with as many bytes one is told as the peak, the greatest: their order is that of threads
+    where entries are read ahead."""
+    return tuple(held.get(reason, 0) for reason in ("saved", *REASONS))
 
 
 class Held(NamedTuple):
@@ -122,9 +128,11 @@ class Ledger:
             self._rises()
 
     def _rises(self) -> None:
-        """As much is held as ever: of moments that are alike the last one is told."""
-        self.peak_bytes = self.total + self.state_bytes
-        self.at_peak = {name: n for name, n in self.now.items() if n}
+        """As much is held as ever."""
+        nbytes = self.total + self.state_bytes
+        if nbytes > self.peak_bytes or weight(self.now) > weight(self.at_peak):
+            self.peak_bytes = nbytes
+            self.at_peak = {name: n for name, n in self.now.items() if n}
 
     def runs(self, who: Hashable, nbytes: int) -> None:
         """The running state of ``who`` is so large now; 0: nothing runs."""

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import define, field, frozen
 
-from pullback.memory.ledger import LEDGERS, REASONS, Item, Ledger, mib, tape_holdings
+from pullback.memory.ledger import LEDGERS, REASONS, Item, Ledger, mib, tape_holdings, weight
 from pullback.recording.handles import Handle
 from pullback.words.structures import flatten
 
@@ -57,8 +57,9 @@ class Timeline:
 
     @property
     def peak(self) -> Event:
-        """The last event after which most was held."""
-        return max(reversed(self.events), key=lambda event: event.nbytes)
+        """The event after which most was held: of several the one whose reasons the report tells, the last of these."""
+        most = max(event.nbytes for event in self.events)
+        return max((e for e in reversed(self.events) if e.nbytes == most), key=lambda event: weight(event.held))
 
     @property
     def reasons(self) -> tuple[str, ...]:
