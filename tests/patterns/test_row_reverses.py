@@ -348,3 +348,33 @@ def test_the_initial_state_is_read_as_one_captured_and_as_the_state():
 
     same_both_ways(run, X, W)
     assert functions()[0]
+
+
+@pytest.mark.parametrize("gathers", [False, True])
+def test_learning_and_going_back_take_no_more_than_the_sweep(gathers):
+    """At the peak; when a function is made, so much has been let go of as that takes."""
+
+    def run(x, w):
+        for _ in pb.steps(40):
+            x = np.sin(x @ w) if gathers else np.sin(x) * 1.1 + 0.3
+        return np.sum(x)
+
+    x, w = np.linspace(0.1, 1.0, 40_000).reshape(200, 200), np.eye(200) * 0.9 + 0.001
+    gradient = pb.grad(run, argnums=(0, 1))
+
+    def peak():
+        gc.collect()
+        tracemalloc.start()
+        try:
+            gradient(x, w)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    with pb.using(staging="off"):
+        gradient(x, w)
+        swept = peak()
+    gradient(x, w)
+    peaks = [peak() for _ in range(5)]
+    (known,) = row_reverses.rows_in(run.__code__)
+    assert known.reverses and max(peaks) <= swept + 1.1 * x.nbytes, [n / x.nbytes for n in (swept, *peaks)]

@@ -6,7 +6,7 @@ past the sweep, where nothing but the step after it has sent any.
 """
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, prod
 from typing import Any, Final
 
 import numpy as np
@@ -48,8 +48,10 @@ ENOUGH: Final = 96
 many."""
 MOST_BYTES: Final = 64 * 2**20
 """What a step may hold, unless functions are asked for."""
-LARGE: Final = 2 * 2**20
-"""From so many on, two steps are let go of before a function is made."""
+SMALL: Final = 128 * 2**10
+"""Where a function, or making it, takes more bytes, as much has been let go of before, or half of the steps have."""
+MORE: Final = 4
+"""Results of the size of the largest, beside one for each record: cotangents, and what is compared with them."""
 MOST_LESSONS: Final = 4
 MOST_KINDS, MOST_ALIKE = 256, 8
 MOST_MISSES: Final = 4
@@ -157,6 +159,7 @@ class RowReverse:
         first: Any = self.tape.records[row.start]
         self.known = known_of(row, first[-1], "" if staging in STAGINGS else staging)
         self.known.count += row.n
+        row.records, row.kinds, row.places = self.known.row.records, self.known.row.kinds, self.known.row.places
         self.work = Workspace(None, self.marked.threads)
 
     def run(self) -> None:
@@ -167,6 +170,9 @@ class RowReverse:
             given = self._given(step)
             reverse = None if given is None else self.known.reverses.get(given[0])
             if given is None or reverse is None or not reverse.fits(given[1]):
+                self._sweep(step, given)
+            elif not self._has_let_go(step, self._works(step, reverse)):
+                given = None  # a cotangent is let go of as soon as the sweep has used it
                 self._sweep(step, given)
             else:
                 step = self._go(step, reverse, *given)
@@ -183,17 +189,22 @@ class RowReverse:
             return None
         return (places, before, self.one.masks or self.tape.masks), found
 
-    def _go(self, step: int, reverse: PatternReverse, key: Seeded, seeds: Sequence[Any]) -> int:
-        """The step down to which, with itself, the function has taken the cotangents back."""
+    def _go(self, step: int, reverse: PatternReverse, key: Seeded, given: list[Any]) -> int:
+        """The step down to which, with itself, the function has taken the cotangents back; ``given`` has none left."""
         row, one, records = self.row, self.one, self.tape.records
         start, length = row.start + step * row.length, row.length
         one.cts[start : start + length] = [None] * length
         for k in key[1]:
             one.cts[row.ident(k, step)] = None
         way = None if reverse.way is None or not self._clear(start) else picking(reverse.way)
-        generated = reverse.generated
-        if way is not None and reverse.own is not None:  # it may write to them
-            generated, seeds = reverse.own, [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+        generated, seeds = reverse.generated, tuple(given)
+        given.clear()  # nobody else holds them while the function runs
+        if way is not None and reverse.own is not None:  # it may write to them; one at a time, so that few are twice
+            generated, given, seeds = reverse.own, [*reversed(seeds)], ()
+            while given:
+                ct = given.pop()
+                seeds = (*seeds, faithful_copy(ct) if type(ct) is np.ndarray else ct)
+            del ct
         function, places, nothing = generated.function, self.work.of(generated), [None] * length
         sure = False
         with quiet():
@@ -228,24 +239,49 @@ class RowReverse:
         """Sweep a step; where that pays, a function is made of it for those before."""
         row, tape = self.row, self.tape
         start = row.start + step * row.length
-        if given is None or not step or not self._learns(step):
+        if given is None or not step or not self._learns(step, given[1]):
+            if given is not None:
+                given[1].clear()  # a cotangent is let go of as soon as the sweep has used it
             sweep(tape, start, start + row.length, (self.one,))
             self.swept += 1
             return
         held, (key, seeds) = row.held(tape.records, step), given
         copies = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+        seeds.clear()
         sweep(tape, start, start + row.length, (self.one,))
         self.swept += 1
         self._learn(step, held, key, copies)
 
-    def _learns(self, step: int) -> bool:
+    def _learns(self, step: int, seeds: Sequence[Any]) -> bool:
         """Whether a function is made of a step. The first to be swept, the last of the row, takes other cotangents than
         those before it."""
         known, auto = self.known, self.marked.staging == "auto"
         if known.lessons >= MOST_LESSONS or not self.swept or (auto and known.count < ENOUGH):
             return False
-        held = sum(map(nbytes_of, self.row.held(self.tape.records, step)))
-        return held <= (MOST_BYTES if auto else inf) and (held <= LARGE or self.swept > 2)
+        held = self.row.held(self.tape.records, step)
+        nbytes = sum(map(nbytes_of, held))
+        return nbytes <= (MOST_BYTES if auto else inf) and self._has_room(step, held, seeds, nbytes)
+
+    def _has_room(self, step: int, held: list[Any], seeds: Sequence[Any], nbytes: int) -> bool:
+        """Whether the steps that were swept have let go of as much as making a function takes: copies of what a step
+        holds and takes, and a result for each of its records."""
+        largest = max(map(nbytes_of, (*held, *seeds)))
+        return self._has_let_go(step, 2 * nbytes + (len(self.row.records) + MORE) * largest)
+
+    def _has_let_go(self, step: int, takes: int) -> bool:
+        """Whether the steps that were swept have let go of so many bytes; or it is not worth waiting for that."""
+        return takes <= SMALL or self.swept >= self.row.n // 2 or self.swept * self._freed(step) >= takes
+
+    def _freed(self, step: int) -> int:
+        """Bytes that a step holds and the one before does not."""
+        row, records = self.row, self.tape.records
+        before = set(map(id, row.held(records, step - 1))) if step else ()
+        return sum(nbytes_of(x) for x in row.held(records, step) if id(x) not in before)
+
+    def _works(self, step: int, reverse: PatternReverse) -> int:
+        """Bytes that a function works in: its buffers, and about as much as a step holds, which goes after it."""
+        kinds = [kind for kind in (reverse.own or reverse.generated).plan.buffers if kind is not None]
+        return int(sum(prod(shape) * np.dtype(dtype).itemsize for shape, dtype in kinds)) + self._freed(step)
 
     def _learn(self, step: int, held: list[Any], key: Seeded, seeds: list[Any]) -> None:
         known = self.known
