@@ -69,3 +69,27 @@ def test_the_books_of_a_marked_loop_grow_by_less_than_a_hundred_bytes_a_step():
         books.append(pull.report.bytes_by_reason["bookkeeping"])
         pull.close()
     assert 40 < (books[1] - books[0]) / 2_000 < 100
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(), pb.Periodic(10)], ids=repr)
+def test_the_first_run_tells_what_those_by_functions_tell(policy):
+    """A value that a tape holds and the next step reads is there once, whoever executes the steps."""
+
+    def by_cells(w):
+        total, h, x = 0.0, np.zeros((10, 20)), np.ones((10, 20))
+        for _ in pb.steps(100):
+            z = h @ w
+            x = 0.5 * x + np.tanh(z)
+            h = np.tanh(x) * np.exp(-z)
+            total = total + np.sum(h * h)
+        return total
+
+    w, peaks = np.eye(20) * 0.9 + 0.01, []
+    for staging in ("off", "auto", "auto"):
+        with pb.using(staging=staging):
+            peaks.append(pb.plan(by_cells, w, policy=policy).peak_bytes)
+            _, pull = pb.vjp(by_cells, w, policy=policy)
+            pull(1.0)
+            peaks.append(pull.report.peak_bytes)
+            pull.close()
+    assert len(set(peaks)) == 1, peaks

@@ -74,6 +74,8 @@ class PatternStage:
     """Why functions are not those of the backend that was asked for."""
     made: PatternStatements | None = None
     """What a reverse is made of; kept until there is one, since it holds copies of all values of a step."""
+    both: tuple[tuple[int, int], ...] = ()
+    """Places in what is returned and among the slots, of values that are both."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
 
@@ -206,6 +208,7 @@ def stage_of_pattern(
         slots=slots,
         records=made.records,
         n_inputs=len(made.inputs),
+        both=tuple((k, slots.index(number)) for k, number in enumerate(leaving) if number in slots),
     )
     return stage, drafts
 

@@ -165,10 +165,15 @@ class StagedPatterns:
         if found is None:
             return step
         stage, entering, operands = found
+        recorded, slots = self.slots.get(step, (None, ()))
+        both = stage.both if recorded is stage else ()
         with quiet():
-            if stage.route is not None:
+            if stage.route is not None and not both:
                 return self._run(step, stop, stage, stage.route, env)
             (returned,) = stage.advance.function(entering, operands, *self.work(stage).of(stage.advance))
+        if both:  # its tape holds some of them: as where the step is executed from its entries, they are there once
+            at = dict(both)
+            returned = [slots[at[k]] if k in at else value for k, value in enumerate(returned)]
         start = self.entries.cuts[step]
         env.update(zip([start + place for place in stage.returned], returned, strict=True))
         return step + 1
