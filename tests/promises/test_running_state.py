@@ -93,3 +93,15 @@ def test_the_first_run_tells_what_those_by_functions_tell(policy):
             peaks.append(pull.report.peak_bytes)
             pull.close()
     assert len(set(peaks)) == 1, peaks
+
+
+@pytest.mark.parametrize("policy", [pb.Recompute(), pb.Binomial(10), pb.Periodic(10)], ids=repr)
+def test_what_a_snapshot_or_the_caller_has_is_no_state(policy):
+    def program(x):
+        return np.sum(np.tanh(2.0 * x + 1.0) * np.exp(-x * x) + np.sqrt(1.0 + x * x))
+
+    plan = pb.plan(program, X, policy=policy)
+    _, pull = pb.vjp(program, X, policy=policy)
+    pull(1.0)
+    assert plan.bytes_by_reason == pull.report.bytes_by_reason
+    assert pull.report.bytes_by_reason.get("state", 0) <= X.nbytes

@@ -51,7 +51,7 @@ class AlikeSteps:
             return
         self.alike, self.state = self.states[step] = found
         self.at = step
-        self.chain.snapshots.runs(self.chain.store.get("state", step, MEMORY).values.values())
+        self.chain.snapshots.stands(step, self.chain.store.get("state", step, MEMORY).values, MEMORY)
 
     def _found(self, step: int) -> tuple[Alike, tuple[Any, ...]] | None:
         """The steps that a snapshot stands among, and what it holds, where functions are for it."""
@@ -72,6 +72,7 @@ class AlikeSteps:
     def advance(self, start: int, stop: int) -> int:
         """Compute states alone."""
         at, chain = start, self.chain
+        chain.snapshots.runs(stop, chain)
         while at < stop:
             alike = self.alike
             if alike is not None:
@@ -90,6 +91,7 @@ class AlikeSteps:
     def record_and_reverse(self, step: int) -> None:
         """Execute a step, and take the cotangents back through it."""
         alike, chain, ledger = self.alike, self.chain, self.chain.ledger
+        chain.snapshots.runs(step, chain)
         slots = None if alike is None or not self._repeats(step) else alike.slots(step, self.state)
         if alike is None or slots is None:
             self._put_back()

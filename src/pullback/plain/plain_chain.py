@@ -234,13 +234,13 @@ class PlainChain:
 
     def advance(self, start: int, stop: int) -> int:
         """Execute the records of steps ``start .. stop-1`` again, values only."""
-        self._replay().reach(stop)
+        self._replay(stop).reach(stop)
         self.ledger.ran(self, start, stop)
         return stop
 
     def record(self, step: int) -> None:
         """Execute a step again, and let its records hold what the pullbacks read."""
-        replayer, staged = self._replay(), self.staged
+        replayer, staged = self._replay(step), self.staged
         replayer.reach(step)
         if self.verifies and not (staged is not None and step and staged.repeats_surely(step - 1)):
             self.entered[step] = replayer.digests(step)
@@ -294,7 +294,7 @@ class PlainChain:
             self.work = self.ledger.step = step
         else:
             entry = self.store.get(kind, step, tier)
-            self.snapshots.runs(entry.values.values())
+            self.snapshots.stands(step, entry.values, tier)
             self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
@@ -311,12 +311,13 @@ class PlainChain:
             return
         drop_tape(self, step, tier)
 
-    def _replay(self) -> Replayer:
+    def _replay(self, step: int) -> Replayer:
+        self.snapshots.runs(step, self)
         assert self.replayer is not None  # the machine has seen a Load
         return self.replayer
 
     def _snapshot_of_replay(self, step: int) -> PlainSnapshot:
-        replayer, start = self._replay(), self.cuts[step]
+        replayer, start = self._replay(step), self.cuts[step]
         replayer.reach(step)
         snapshot = PlainSnapshot(start, replayer.reaching(step))
         for ident in snapshot.values:

@@ -4,7 +4,7 @@ the snapshot takes that value by reference.
 So a snapshot holds what the steps after it read, and nothing that died unread.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
@@ -58,6 +58,10 @@ class PlainSnapshots:
     due: dict[int, str] = field(factory=dict, init=False)
     """Those that go to another tier than memory at the end of their step, when most of what they take has been read:
     the tier by step."""
+    at: int = field(default=0, init=False)
+    """The step of the snapshot from which steps are executed again."""
+    entered: dict[int, Any] = field(factory=dict, init=False)
+    """What it holds, until a step is."""
 
     @property
     def initial(self) -> PlainSnapshot | None:
@@ -70,14 +74,26 @@ class PlainSnapshots:
             self.initial.book()
             self.store.ledger.hold(self.initial.items)
 
-    def runs(self, values: Iterable[Any]) -> None:
-        """Steps are executed again from what a snapshot holds: the running state is as large."""
-        ledger = self.store.ledger
-        if ledger.heard:
-            ledger.runs(id(self), sum(nbytes for _, nbytes, _ in value_items(values, "state")))
+    def stands(self, step: int, values: dict[int, Any], tier: str) -> None:
+        """Steps are to be executed again from what a snapshot holds. Its arrays are the running state, and booked by
+        that, where it lies in memory by reference; else the state is arrays of its own."""
+        lies, ledger = isinstance(self.store.tier(tier), ByReference), self.store.ledger
+        self.at, self.entered = step, values if lies else {}
+        state = () if lies or not ledger.heard else values.values()
+        ledger.runs(id(self), sum(nbytes for _, nbytes, _ in value_items(state, "state")))
+
+    def runs(self, step: int, chain: Any) -> None:
+        """Steps before ``step`` are executed again: in the place of what no later step reads of the snapshot the state
+        has other arrays, taken to be as large."""
+        values, self.entered = self.entered if step > self.at else {}, {} if step > self.at else self.entered
+        if values and self.store.ledger.heard:
+            needs, entries, after = chain.needs, chain.entries, self.at + 1
+            made = [x for ident, x in values.items() if not needs.reads_from(after, ident, entries)]
+            self.store.ledger.runs(id(self), sum(nbytes for _, nbytes, _ in value_items(made, "state")))
 
     def rests(self) -> None:
         """No step is executed again for now."""
+        self.entered = {}
         self.store.ledger.runs(id(self), 0)
 
     @property
