@@ -300,11 +300,11 @@ def recorded_on(
 
 def keep(chain: Any, k: int, stop: int) -> None:
     """Record the steps of a chain from ``k`` up to ``stop``, and put their tapes in memory."""
-    staging = chain.steps.staging
-    if k < stop and staging is not None and staging.lends and not chain.passes:
+    staging, n = chain.steps.staging, chain.steps.outputs.n
+    if k < stop and n is not None and staging is not None and staging.lends and not chain.passes:
         from pullback.memory.lending import ends_of_parts  # noqa: PLC0415 - for those who have several loops
 
-        for end in ends_of_parts(k, chain.steps.outputs.n)[1:]:
+        for end in ends_of_parts(k, n)[1:]:
             _keep(chain, k, min(end, stop))
             k = end
     elif k < stop:
