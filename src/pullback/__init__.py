@@ -47,6 +47,7 @@ from pullback.words.errors import (
     StructureError,
     TracerError,
     UnknownFunctionError,
+    WorkerError,
     WriteError,
 )
 from pullback.words.structures import map_leaves
@@ -56,7 +57,7 @@ __version__ = "0.1.0"
 registry.extend(CORE, later=rare)
 
 if TYPE_CHECKING:
-    from pullback import backends, schedules, stores, testing
+    from pullback import backends, scaling, schedules, stores, testing
     from pullback import numpy as numpy
     from pullback.adopting.adoption import adopt
     from pullback.bodies.effects import effect
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from pullback.policies.recompute import Recompute
     from pullback.policies.tiered import Tiered
     from pullback.resuming.sessions import resume
+    from pullback.scaling.executors import over_executor
     from pullback.solving.implicit_derivative import custom_linear_solve
     from pullback.solving.ode_solver import odeint
     from pullback.solving.roots_and_fixed_points import custom_root, fixed_point
@@ -118,6 +120,7 @@ else:
         "linearize": "pullback.transforms.forward",
         "numpy": "pullback.numpy",
         "odeint": "pullback.solving.ode_solver",
+        "over_executor": "pullback.scaling.executors",
         "pareto": "pullback.planning.measured_curves",
         "plan": "pullback.planning.plans",
         "profile": "pullback.inspect.profile_runs",
@@ -125,6 +128,7 @@ else:
         "record": "pullback.inspect.graph_of_tape",
         "resume": "pullback.resuming.sessions",
         "saved": "pullback.inspect.saved_values",
+        "scaling": "pullback.scaling",
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
@@ -189,6 +193,7 @@ __all__ = [
     "Tracer",
     "TracerError",
     "UnknownFunctionError",
+    "WorkerError",
     "WriteError",
     "adopt",
     "backends",
@@ -213,6 +218,7 @@ __all__ = [
     "map_leaves",
     "name",
     "odeint",
+    "over_executor",
     "pareto",
     "plan",
     "primitive",
@@ -223,6 +229,7 @@ __all__ = [
     "registry",
     "resume",
     "saved",
+    "scaling",
     "scan",
     "schedules",
     "sparse_jacobian",

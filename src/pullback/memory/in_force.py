@@ -87,6 +87,14 @@ class InForce:
         _USED.set(self._before)
 
 
+def settings_in_force(policy: PolicyOrAuto = None) -> tuple[MemoryPolicy | None, str | None, str | None, int | None]:
+    """What :func:`using` is to be told in another thread or process, so that what runs there runs as here: ``policy``,
+    or for None the one in force, and the ``verify``, ``staging`` and ``threads`` in force; None for what is not said.
+    ``progress`` is left out: a bar is drawn where somebody looks."""
+    in_force, verify, staging, threads, _ = _USED.get()
+    return (in_force if policy is None else checked(policy)), verify, staging, threads
+
+
 def verify_in_force(verify: Any = None) -> str:
     """``verify`` itself, or for None the one of ``using``, else ``"all"``; raises :class:`PolicyError` for anything
     else."""

@@ -4,7 +4,7 @@ May import: NumPy, attrs, optree and xxhash alone.
 May be imported by: backends, rules, optima, graphs, machine, policies, choosing, recording, stores,
 primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
 primitives.curves, hollow, watching, memory, tracing, bodies, replay, exact, shadow, statements, staging, patterns,
-plain, calls, loops, resuming, repeated, transforms, sparsity, solving, testing.comparing, testing.gradients,
+plain, calls, loops, resuming, repeated, transforms, sparsity, solving, scaling, testing.comparing, testing.gradients,
 testing.primitives, testing.policies, pictures, inspect, planning, reports, demos, commands, adopting, the public
 faces.
 """

@@ -5,8 +5,8 @@ to catch (``TypeError`` for a wrong kind of argument, ``ValueError`` for a wrong
 with the values, and then what to do, and ends in the code of its class. It never prints a whole array.
 
 A code is never given to another class, and a class never changes its code: PB0 general, PB1 functions and arguments,
-PB2 tracing, PB3 primitives and plugins, PB4 policies, PB5 numbers, PB6 checkers and the command line. Its page is
-docs/errors/CODE.md.
+PB2 tracing, PB3 primitives and plugins, PB4 policies, PB5 numbers, PB6 checkers and the command line, PB7 other
+processes and machines. Its page is docs/errors/CODE.md.
 """
 
 from typing import Any
@@ -162,6 +162,11 @@ class CheckError(PullbackError, AssertionError, code="PB601"):
 
 class InputFileError(PullbackError, ValueError, code="PB602"):
     """A file named on the command line is missing, pickled, not numeric, or names no function."""
+
+
+class WorkerError(PullbackError, RuntimeError, code="PB701"):
+    """What was given to another thread, process or machine did not come back: it cannot be pickled, the worker died, or
+    the pool or cluster is closed."""
 
 
 class PolicyWarning(_Coded, UserWarning, code="PB405"):
