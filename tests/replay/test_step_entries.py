@@ -217,6 +217,22 @@ def test_a_step_costs_few_bytes(program):
     assert ((many - between) - (few - before)) / 500 < 250
 
 
+def test_steps_share_a_pattern_from_the_first_call_of_a_program_on():
+    """While Python specializes the instructions of a program, it does what it did."""
+
+    def fresh(x):  # code that nobody has called
+        for _ in pb.steps(200):
+            x = x + 0.01 * x[::-1]
+        return np.sum(x)
+
+    booked = set()
+    for _ in range(3):
+        _, pull = pb.vjp(fresh, np.ones(5), policy=pb.Binomial(5))
+        pull(1.0)
+        booked.add(pull.report.bytes_by_reason["bookkeeping"])
+    assert len(booked) == 1
+
+
 def test_another_thread_may_meet_an_operand_at_the_same_time(monkeypatch):
     made = step_entries.Operand
 

@@ -330,6 +330,25 @@ def test_the_expression_of_an_instruction_is_found():
     assert sited.seen[1] == 'sited["b":"c"]'
 
 
+class Indexed:
+    """Notes where its elements are asked for."""
+
+    def __init__(self):
+        self.sites = set()
+
+    def __getitem__(self, key):
+        self.sites.add(intern_site(sys._getframe(1)))
+
+
+def test_an_instruction_is_one_place_however_often_it_runs():
+    indexed = Indexed()
+    for _ in range(200):  # Python specializes it on the way
+        _ = indexed[1:]
+    assert len(indexed.sites) == 1
+    ((code, offset),) = map(site_code, indexed.sites)
+    assert sniffs.source(code, offset) == "indexed[1:]"
+
+
 def test_without_instructions_or_source_a_refusal_is_general(monkeypatch):
     for module in ("instruction", "source"):
         monkeypatch.setattr(f"pullback.recording.refusals.{module}", lambda *_: "")

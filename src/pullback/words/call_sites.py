@@ -21,7 +21,7 @@ import numpy as np
 
 from pullback.words.other_libraries import LIBRARIES
 from pullback.words.plugins import is_of_plugin
-from pullback.words.sniffs import is_of, is_standard
+from pullback.words.sniffs import is_of, is_standard, own_offsets
 
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
@@ -109,7 +109,7 @@ def _sites_of(code: CodeType) -> Sequence[int]:
                 _SITES.append((code, start))
                 _STARTS.append(start)
                 _SITES_OF[id(code)] = (
-                    () if _is_library(code.co_filename) else list(range(start, start + len(code.co_code)))
+                    () if _is_library(code.co_filename) else [start + offset for offset in own_offsets(code)]
                 )
             sites = _SITES_OF[id(code)]
     return sites
