@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import pullback as pb
 from pullback.bodies.proofs import Proof
 from pullback.loops.at_once import AtOnce
+from pullback.loops.loop_chain import LoopChain
 from pullback.memory.in_force import depth
 
 N = 40
@@ -257,3 +258,71 @@ def test_numbers_that_are_drawn_are_drawn_again_between_actions_that_are_known()
 
     wanted = pb.grad(f)(U, "off").tobytes()
     assert [pb.grad(f)(U, "numpy").tobytes() for _ in range(TIMES)] == [wanted] * TIMES
+    assert [pb.grad(f)(U, "numpy").tobytes() for _ in range(TIMES)] == [wanted] * TIMES
+
+
+def watched_programs():
+    """Programs whose steps hold their state, captured values, rows and constants in different ways."""
+    rows, factor = np.random.default_rng(0).random((60, U.size)), np.linspace(0.9, 1.1, U.size)
+
+    def two(x):
+        c = x * x
+        return np.sum(pb.fori_loop(0, 60, lambda k, s: (s[1] * c + rows[k] * s[0], np.sin(s[0]) * s[1]), (x, 2 * x))[0])
+
+    def scanned(x):
+        return np.sum(pb.scan(lambda u, row: (u * row + np.cos(u[::-1]), None), x, rows)[0])
+
+    def constant(x):
+        return np.sum(pb.fori_loop(0, 60, lambda _, u: np.sin(u[1:-1].sum() * factor) + 0.1 * factor * u * u, x))
+
+    def passed_on(x):  # a leaf is no other array after the step, but a snapshot has one of its own
+        return np.sum(pb.fori_loop(0, 60, lambda _, s: (s[0] * s[1] + 0.1 * np.sin(s[0]), s[1]), (x, 0.5 * x))[0])
+
+    def swapped(x):
+        return np.sum(pb.fori_loop(0, 60, lambda _, s: (np.sin(s[1]) * s[0] * s[1], s[0]), (x, x))[0])
+
+    def turned(x):
+        return np.sum(pb.fori_loop(0, 60, lambda _, s: ((s[0] * s[1])[::-1], s[1][::-1]), (x, 0.5 * x))[0])
+
+    def spread(x):  # what is kept of these constants are few bytes, of each by itself
+        def body(k, u):
+            return np.sin(u * np.broadcast_to(rows[k, 0], x.shape)) * u + u * np.broadcast_to(rows[k, 1], x.shape)
+
+        return np.sum(pb.fori_loop(0, 60, body, x))
+
+    def odd(x):
+        return np.sum(pb.fori_loop(0, 60, lambda k, u: factor * np.sin(u) if k % 17 == 3 else np.exp(-u) * u, x))
+
+    given = (two, scanned, constant, passed_on, swapped, turned, spread, odd)
+    return {each.__name__: each for each in given}
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(7), pb.Mixed(3)], ids=repr)
+@pytest.mark.parametrize("name", watched_programs())
+def test_who_watches_hears_the_same_whether_steps_are_reversed_at_once_or_not(name, policy):
+    f, found = watched_programs()[name], []
+    for staging in ("off", "numpy"):
+        with pb.using(staging=staging):
+            for _ in range(2):
+                with pb.profile() as p:
+                    pb.grad(f, policy=policy)(U)
+                _, pull = pb.vjp(f, U, policy=policy)
+                pull(1.0)
+                found.append((p.peak_bytes, p.bytes_by_reason, p.n_forward, pull.report.bytes_by_reason))
+                planned = pull.report.peak_bytes
+                pull.close()
+    assert planned == pb.plan(f, U, policy=policy).peak_bytes
+    assert all(one == found[0] for one in found)
+
+
+def test_within_a_profile_as_few_steps_are_reversed_by_themselves(monkeypatch):
+    reverse, alone = LoopChain.reverse, []
+    monkeypatch.setattr(LoopChain, "reverse", lambda chain, step: (alone.append(step), reverse(chain, step))[1])
+    gradient = pb.grad(
+        lambda x: np.sum(pb.fori_loop(0, 60, lambda _, u: np.sin(u) * 1.1 + 0.3, x)), policy=pb.Binomial(3)
+    )
+    for _ in range(3):
+        with pb.profile():
+            alone.clear()
+            gradient(U)
+        assert len(alone) <= 5

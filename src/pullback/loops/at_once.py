@@ -16,7 +16,7 @@ from attrs import define, field
 
 from pullback.loops.proved_pass import ProvedPass, both_of
 from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StepKind
+from pullback.loops.staged_step import Booking, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.loops.straight_steps import Going, Proved, are, begun, followed, telling
 from pullback.memory.turning import Turning
@@ -40,6 +40,8 @@ class AtOnce:
     """The pass."""
     sums: Sequence[Any]
     """Of the cotangents of captured values; the function adds to them."""
+    booking: Booking | None
+    """What is booked of a step, where anybody hears of it."""
     pair: Any = field(init=False)
     """The run that waits open, and its block."""
     going: Going = field(init=False)
@@ -141,7 +143,7 @@ class AtOnce:
         chain.state, chain.owned = state, True
         return True
 
-    def proved(self, step: int, chain: Any, snapshot: Callable[[list[Any]], Any]) -> ProvedPass | None:
+    def proved(self, step: int, chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | None:
         """What carries out the actions of the chain without the body, where the last steps prove that it may rest."""
         proof, run = self.staged.proof, self.pair[0]
         if (
@@ -154,7 +156,7 @@ class AtOnce:
         if not proof.repeats(step + self.staged.steps.lower, run.values, run.constants):
             return None
         proved = self.staged.proved = Proved(self.kind, run.values, proof, self.going)
-        return ProvedPass(chain, proved, self.one, self.sums, snapshot)
+        return ProvedPass(chain, proved, self.one, self.sums, snapshot, self.booking)
 
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
@@ -195,6 +197,8 @@ class AtOnce:
         except Exception as error:
             say_line(error, self.generated)
             raise
+        if self.booking is not None:
+            self.staged.steps.ledger.held_once(self.booking.items(state, run.values, run.constants))
         returned, one.cts, sums = given
         if not self.in_place:
             self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
@@ -206,14 +210,14 @@ class AtOnce:
         return after
 
 
-def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
+def at_once_of(staged: StagedSteps, one: Any, booking: Booking | None, *, masks: bool) -> AtOnce | None:
     """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
-    they cannot be."""
+    they cannot be. ``booking`` is what is booked of such a step, where that is known."""
     kind, steps = one.after, staged.steps
     if kind is None or one.outer is not None or not kind.goes_on or staged.going is None or staged.run is None:
         return None
     stage, run = kind.stage, staged.run[0]
-    if not stage.repeats or stage.masks != masks or steps.ledger.heard:
+    if not stage.repeats or stage.masks != masks or (booking is None and steps.ledger.heard):
         return None
     if (
         run.pool is None
@@ -226,4 +230,4 @@ def at_once_of(staged: StagedSteps, one: Any, *, masks: bool) -> AtOnce | None:
     if sums is None:
         return None
     begun(staged)
-    return AtOnce(staged, kind, one, sums)
+    return AtOnce(staged, kind, one, sums, booking)

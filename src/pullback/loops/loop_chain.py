@@ -11,7 +11,7 @@ from pullback.loops.at_once import at_once_of
 from pullback.loops.proved_pass import pays, proved_pass_of
 from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
 from pullback.loops.rerun import Steps, separate, writable
-from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, pull_back, same_tape
+from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
 from pullback.loops.straight_steps import back, keep, straight
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
@@ -165,9 +165,9 @@ class LoopChain(Storing):
         self.work, self.probe, self.lookback, self.passes, self.plainly, self.at_once = None, None, None, (), None, None
 
     def carry_out_known(self, numbers: Sequence[int]) -> None:
-        """Actions that have been checked before. States in memory are put there and taken from there at once, where
-        nobody asks for what is booked."""
-        if self.store.ledger.heard or not isinstance(self.store.tier(MEMORY), ByReference):
+        """Actions that have been checked before. States in memory are put there and taken from there at once."""
+        heard = self.store.ledger.heard
+        if (heard and self.store.ledger.separates) or not isinstance(self.store.tier(MEMORY), ByReference):
             carry_out_known(self, numbers)
             return
         entries, at, n = self.store.entries, 0, len(numbers)
@@ -191,6 +191,8 @@ class LoopChain(Storing):
                     elif rests and (proved := self.at_once.proved(step, self, snapshot)) is not None:
                         once, at = self.at_once, proved.carry_out(numbers, at)
                         once.sums = proved.sums
+                elif heard and code in (LOAD, SAVE, DELETE):
+                    carry_out_one(self, code, step)
                 elif code == LOAD:
                     self.restore(entries["state", step, MEMORY], step)
                 elif code == SAVE:
@@ -314,16 +316,21 @@ class LoopChain(Storing):
             self.reverse(step)
             return
         self.verifier.starts(step, self.state)
+        before = list(self.state) if self.store.ledger.heard else None
         reached, self.state = straight(staging, step, step + 1, list(self.state), self._to_work)  # which empties it
         self.owned = False
         if reached > step:
             self.store.ledger.n_forward += 1
         else:
             self._to_work(self.on_tracers(step))
+        booking = None
+        if before is not None and reached > step and staging.run is not None and type(self.work) is StagedStep:
+            booking = booking_of(self.work, before, staging.run[0])
+        before = None
         self.reverse(step)
         if len(self.passes) == 1 and not self.store.ledger.separates:
             masks = self.steps.enclosing is not None and bool(self.steps.enclosing.masks)
-            self.at_once = at_once_of(staging, self.passes[0], masks=masks)
+            self.at_once = at_once_of(staging, self.passes[0], booking, masks=masks)
 
     def _to_work(self, step: Any) -> None:
         self.work = step

@@ -10,11 +10,13 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.proofs import CHECKED, FEWEST
-from pullback.loops.rerun import as_before
-from pullback.loops.staged_step import StagedStep, StepKind
+from pullback.loops.rerun import as_before, separate
+from pullback.loops.staged_step import Booking, StagedStep, StepKind
 from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telling
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
+from pullback.memory.ledger import value_items
+from pullback.recording.handles import twin_of
 from pullback.staging.generated import say_line, usable
 from pullback.words.sniffs import error_state, is_quiet, quiet
 
@@ -32,8 +34,10 @@ class ProvedPass:
     """The pass, whose cotangents are seeds of the functions."""
     sums: Sequence[Any]
     """Of the cotangents of captured values."""
-    snapshot: Callable[[list[Any]], Any]
+    snapshot: Callable[..., Any]
     """Of a state that nobody writes to."""
+    booking: Booking | None = None
+    """What is booked of a step that is recorded and reversed at once, where anybody hears of it."""
     left: Callable[[], Any] | None = field(default=None, init=False)
     """What is left of the last action, for which the body is needed."""
     told: Any = field(factory=telling, init=False)
@@ -76,7 +80,8 @@ class ProvedPass:
         state, chain.state = chain.state, []
         reads: Any = proof.reads
         seeds, left, looked = (self.one.cts, self.sums), self.told is None and verifier.stride == 1, 0
-        leaf, of_leaf = self.leaf
+        (leaf, of_leaf), booking, ledger = self.leaf, self.booking, chain.store.ledger
+        heard = ledger.heard
         try:
             while at < n:
                 code, step = numbers[at], numbers[at + 1]
@@ -87,21 +92,25 @@ class ProvedPass:
                         break
                 if code == AT_ONCE:
                     constants = proof.constants(step + lower)
-                    if constants is None:
+                    if constants is None or (heard and booking is None):
                         break
+                    if booking is not None:
+                        ledger.held_once(booking.items(state, self.proved.values, constants))
                     if left and _leaves(numbers, at + 3, n):
                         seeds = leaf(state, self.proved.values, constants, *seeds, *of_leaf)
                     else:
                         state, seeds = self._both(step, state, constants, seeds)
-                    chain.store.ledger.n_forward += 1
+                    ledger.n_forward += 1
                 elif code == ADVANCE:
-                    state = self._advanced(step, numbers[at + 2], state)
+                    before, state = state, self._advanced(step, numbers[at + 2], state)
+                    if heard:
+                        state = _apart(before, state)
                 elif code == BACK:
                     seeds = self._back(step, numbers[at + 2], seeds)
-                elif code == KEEP:
+                elif code == KEEP and not heard:
                     state = list(state)  # which is emptied
                     state = self._kept(step, numbers[at + 2], state)
-                elif (found := self._of_state(code, step, state)) is not None:
+                elif (found := (self._of_state_heard if heard else self._of_state)(code, step, state)) is not None:
                     state = found
                 else:
                     break
@@ -127,6 +136,24 @@ class ProvedPass:
             return None
         return state
 
+    def _of_state_heard(self, code: int, step: int, state: Sequence[Any]) -> Sequence[Any] | None:
+        """The same where anybody hears of what is booked: a snapshot shares no memory with the live state."""
+        chain = self.chain
+        if code == LOAD:
+            leaves: list[Any] = chain.store.entries["state", step, MEMORY].leaves
+            if not self.proved.enters(leaves):
+                return None
+            chain.runs()
+            return leaves
+        if code == SAVE:
+            own = [twin_of(leaf) for leaf in state]
+            chain.store.put("state", step, MEMORY, self.snapshot(own, items=value_items(own, "snapshot")))
+        elif code == DELETE:
+            chain.store.drop("state", step, MEMORY)
+        else:
+            return None
+        return state
+
     def _hand_over(self, state: Sequence[Any], seeds: Any) -> None:
         """The chain and the pass go on from here."""
         self.chain.state, self.chain.owned = list(state), False
@@ -146,12 +173,15 @@ class ProvedPass:
         """Take the cotangents through the tapes of steps k down to ``first``."""
         kind, entries, (cts, sums) = self.proved.kind, self.chain.store.entries, seeds
         function, (buffers, fresh) = kind.own
+        booked, ledger = self.chain.store.booked, self.chain.store.ledger
         while k >= first:
             step = entries["tape", k, MEMORY]
             if type(step) is not StagedStep or step.kind is not kind:
                 self.left = partial(back, self.chain, k, first)
                 break
             del entries["tape", k, MEMORY]
+            if booked:
+                ledger.release(booked.pop(("tape", k, MEMORY), ()))
             with quiet():
                 cts, gathered = function(step.slots, cts, buffers, fresh)
                 for total, ct in zip(sums, gathered, strict=True):
@@ -190,7 +220,7 @@ class ProvedPass:
         return state
 
 
-def proved_pass_of(chain: Any, snapshot: Callable[[list[Any]], Any]) -> ProvedPass | None:
+def proved_pass_of(chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | None:
     """What carries out actions of a chain on its reverse pass without the body, where steps that the loop has recorded
     before prove that it may rest."""
     steps, passes = chain.steps, chain.passes
@@ -219,6 +249,13 @@ def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
     while at < n and numbers[at] in (DELETE, BACK):
         at += 3
     return at >= n or numbers[at] == LOAD
+
+
+def _apart(before: Sequence[Any], state: Sequence[Any]) -> list[Any]:
+    """The leaves of a state, none of which lies in memory of the one before or of another: as if the body had run on
+    plain arrays."""
+    entered = set(map(id, before))
+    return separate([twin_of(leaf) if id(leaf) in entered else leaf for leaf in state])
 
 
 def both_of(kind: StepKind) -> tuple[Any, Any]:

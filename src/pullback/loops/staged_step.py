@@ -1,9 +1,9 @@
 """What is kept of a step of a loop function: the state before it, its tape, or what a stage has recorded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from attrs import define, evolve, field
@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import plain_value
 from pullback.recording.tape import Tape
 from pullback.staging.stages import Stage, slot_items
@@ -189,6 +190,61 @@ class StagedStep:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]
         return cts, zip(self.kind.ids, gathered, strict=True)
+
+
+@define(eq=False)
+class Booking:
+    """What the ledger books of steps of one kind that are recorded and reversed at once: the buffers that such a step
+    would hold in between. What it makes is known by its size alone."""
+
+    parts: list[tuple[tuple[int, int] | None, Item]]
+    """In the order of the ledger: from which list it comes, and the place there; None for what the step makes. The
+    lists are the state, the captured values, and the constants."""
+
+    def items(self, *given: Sequence[Any]) -> list[Item]:
+        """For a step that begins with these lists."""
+        found: dict[Hashable, Item] = {}
+        for source, item in self.parts:
+            if source is None:
+                found[item[0]] = item
+                continue
+            which, place = source
+            value = given[which][place]
+            key, nbytes = _as_kept(value) if which == _CONSTANTS else _as_given(value)
+            found.setdefault(key, (key, nbytes, item[2]))
+        return list(found.values())
+
+
+def _as_given(value: Any) -> tuple[Hashable, int]:
+    buffer = buffer_of(value)
+    return id(buffer), buffer.nbytes
+
+
+def _as_kept(constant: Any) -> tuple[Hashable, int]:
+    """The key and the bytes of a constant, of which a step keeps a copy where it is a part of a larger array."""
+    if constant.base is None or constant.flags.c_contiguous or constant.flags.f_contiguous:
+        return id(constant), constant.nbytes
+    return ("copy", id(constant)), buffer_of(faithful_copy(constant)).nbytes
+
+
+def booking_of(work: Any, before: Sequence[Any], run: Any) -> Booking | None:
+    """That of steps like ``work``, which ``run`` has just followed, from the state ``before``. None where two of what
+    such a step is given lie in one buffer: which of them it holds would not be told."""
+    places: dict[int, tuple[int, int]] = {}
+    for which, values in enumerate((before, run.values, run.constants)):
+        for place, value in enumerate(values):
+            if isinstance(value, np.ndarray) and places.setdefault(id(buffer_of(value)), (which, place)) != (
+                which,
+                place,
+            ):
+                return None
+    return Booking([
+        (places.get(key), (key if key in places else ("made", k), nbytes, why))
+        for k, (key, nbytes, why) in enumerate(work.items)
+    ])
+
+
+_CONSTANTS: Final = 2
 
 
 def _shared(values: Iterable[Any], items: Iterable[Item]) -> frozenset[Any]:

@@ -26,6 +26,7 @@ from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.slabs import in_slab, n_in_slab
+from pullback.staging.stages import slot_items
 from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 from pullback.words.structures import LEAF
 
@@ -120,7 +121,9 @@ def straight(
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
     step reached, and the state there; ``state`` may be emptied."""
     steps = staged.steps
-    if k >= stop or k < staged.first or staged.run is None or steps.ledger.heard:  # reports are booked step by step
+    if k >= stop or k < staged.first or staged.run is None:
+        return k, state
+    if steps.ledger.heard and (steps.ledger.separates or stop > k + 1):  # reports are booked step by step
         return k, state
     going = staged.going
     if going is None or not going.holds(staged, state):
@@ -216,7 +219,7 @@ def _while_alike(
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
         staged.state = state = after
-        take(StagedStep(kind, slots, k))
+        take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if steps.ledger.heard else ()))
         k += 1
         if proof is not None and k < stop and proof.repeats(k - 1 + lower, run.values, run.constants):
             staged.proved = Proved(kind, run.values, proof, staged.going)

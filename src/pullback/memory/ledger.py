@@ -127,6 +127,11 @@ class Ledger:
         if self.total + self.state_bytes >= self.peak_bytes:
             self._rises()
 
+    def held_once(self, items: Iterable[Item]) -> None:
+        """Book buffers of a step that is recorded and reversed by one function, and let go of them."""
+        self.hold(items)
+        self.release(items)
+
     def _rises(self) -> None:
         """As much is held as ever."""
         nbytes = self.total + self.state_bytes

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from itertools import accumulate
 from time import perf_counter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from attrs import define, field, frozen
 
@@ -88,6 +88,7 @@ class Timeline:
 class TimedLedger(Ledger):
     """A ledger that notes what is held whenever that changes."""
 
+    separates: ClassVar[bool] = True
     events: list[Event] = field(factory=list, repr=False)
     began: float = field(factory=perf_counter)
     turned: float | None = None
