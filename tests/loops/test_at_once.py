@@ -1,6 +1,8 @@
 """Steps that are recorded one at a time between advances wait in an open run, and give the bits of recorded ones."""
 
+import gc
 import warnings
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -258,7 +260,32 @@ def test_numbers_that_are_drawn_are_drawn_again_between_actions_that_are_known()
 
     wanted = pb.grad(f)(U, "off").tobytes()
     assert [pb.grad(f)(U, "numpy").tobytes() for _ in range(TIMES)] == [wanted] * TIMES
-    assert [pb.grad(f)(U, "numpy").tobytes() for _ in range(TIMES)] == [wanted] * TIMES
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_an_error_in_any_step_leaves_no_cycle(watched):
+    left = [0]
+
+    def body(_, u):
+        left[0] -= 1
+        if left[0] == 0:
+            raise ZeroDivisionError
+        return np.sin(u) * 1.1
+
+    def fails_after(n):
+        left[0] = n
+        with suppress(ZeroDivisionError), pb.profile() if watched else nullcontext():
+            pb.grad(lambda x: np.sum(pb.fori_loop(0, 12, body, x, staging="numpy")), policy=pb.Binomial(2))(U)
+        return left[0] <= 0
+
+    assert not fails_after(100)  # what is made once and kept is made here
+    gc.collect()
+    gc.disable()
+    try:
+        assert [n for n in range(1, 100) if fails_after(n)][-1] > 30
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def watched_programs():

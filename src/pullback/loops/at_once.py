@@ -160,8 +160,9 @@ class AtOnce:
 
     def rest(self) -> None:
         """The block is left: somebody else goes on."""
+        run = self.pair[0]
         self.block.leave()
-        self.pair[0].tape.shadow = None  # or the two would keep each other alive
+        run.computes, run.tape.shadow = None, None  # or these would keep each other alive
 
     def _reopen(self, run: Any, state: list[Any]) -> None:
         """A step begins in the run that waits open: it follows the same list, on the same handles."""
