@@ -277,6 +277,47 @@ def test_every_loop_function_shows_its_state(f, labels):
     assert pb.record(f, X).draw().svg
 
 
+@pytest.mark.parametrize("cotangents", [False, True])
+def test_a_loop_within_a_loop_shows_one_of_its_steps_too(cotangents):
+    def f(x):
+        def inner(k, u):
+            return np.sin(u) * u
+
+        def outer(k, u):
+            return pb.fori_loop(0, 3, inner, 0.5 * u)
+
+        return np.sum(pb.fori_loop(0, 4, outer, x))
+
+    drawing, n = pb.record(f, X, cotangents=cotangents).draw(), line_of(f)
+    assert [text.split(", ")[0] for text in drawing.picture.steps] == [
+        f"one of 4 steps of fori_loop at test_graph_drawing.py:{n + 6}",
+        f"one of 3 steps of fori_loop at test_graph_drawing.py:{n + 4}",
+    ]
+    listed = drawing.text.split("---\n")[2].splitlines()
+    assert [line.split()[1] for line in listed] == ["input", "sin(%0)", "multiply(%1,"]
+    assert all((" at step 0.0, " in line) is cotangents for line in listed)
+    (outer,) = (box for box in drawing.picture.boxes if box.kind == "loop" and box.step == 0)
+    inside = [box.key for box in drawing.picture.boxes if box.step == 1]
+    assert [a.target for a in drawing.picture.arrows if a.source == outer.key and a.target in inside] == inside[:1]
+    assert [(a.source, a.target) for a in drawing.picture.arrows if a.carried and a.target in inside] == [
+        (inside[-1], inside[0])
+    ]
+
+
+def test_a_large_step_of_a_loop_function_is_left_out_and_says_so():
+    def body(k, u):
+        for _ in range(35):
+            u = np.sin(u) + 1.0
+        return u
+
+    graph = pb.record(lambda x: np.sum(pb.fori_loop(0, 4, body, x)), X)
+    drawing = graph.draw()
+    assert not drawing.picture.is_folded
+    assert "has 71 nodes, more than 60; body.graph.draw()" in drawing.text.splitlines()[-1]
+    assert "has 71 nodes" in drawing.svg
+    assert graph.nodes[1].body.graph.draw().picture.is_folded
+
+
 def test_the_function_of_a_line_is_the_innermost():
     assert function_at(__file__, line_of(squares)) == "squares in test_graph_drawing.py"
     assert function_at(__file__, 1) == "test_graph_drawing.py"

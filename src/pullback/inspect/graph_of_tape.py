@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -215,6 +215,10 @@ def _learn_from_loop(run: LoopRecord, solver: SpecSolver) -> Sequence[Any]:
     return run.left_specs
 
 
+_OF_STEPS: Final = {"snapshot": "snapshots", "constant": "constants of steps"}
+"""What a loop holds for a reason; of any other the steps."""
+
+
 class Slots:
     """The slots of every record of a tape. Buffers are numbered in order of appearance and kept alive, so that the
     ``id`` of one is never given to another."""
@@ -252,7 +256,7 @@ class Slots:
                     self.counted.add((key, reason))
                     sums[reason] = sums.get(reason, 0) + nbytes
         return tuple(
-            Slot("snapshots" if reason == "snapshot" else "steps", None, n, reason, numbers[reason])
+            Slot(_OF_STEPS.get(reason, "steps"), None, n, reason, numbers[reason])
             for reason, n in sums.items()
         )
 

@@ -3,6 +3,7 @@ the operations of a function of the source onto one box."""
 
 import ast
 import linecache
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import PurePath
@@ -56,7 +57,11 @@ class Picture:
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
     steps: tuple[str, ...]
+    bodies: tuple[Any, ...]
+    """The last of these groups are one step each of loop functions, the outer ones first."""
     notes: tuple[str, ...]
+    """How it was folded, and what is left out."""
+    is_folded: bool
 
 
 def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
@@ -74,14 +79,20 @@ def folded(graph: Any, fold: str, adjoints: Any) -> Picture:
     if fold == "functions" or (fold == "auto" and len(groups) > MOST):
         stretches, groups = [], _grouped(n, _by_function(graph))
         notes = [f"folded: of {n} nodes, the operations of a function are drawn as one"]
+    is_folded = bool(notes)
     boxes = [_box(graph, number, group, stretches, adjoints) for number, group in enumerate(groups.items())]
-    arrows, texts = _arrows(graph, groups), [_step_text(graph, each) for each in stretches]
-    for number, members in enumerate(groups.values()):
-        node = graph.nodes[members[0]]
-        if len(members) == 1 and node.body is not None and len(node.body.graph) <= MOST:
+    arrows, texts, bodies = _arrows(graph, groups), [_step_text(graph, each) for each in stretches], list[Any]()
+    alone = deque((number, graph.nodes[k]) for number, (k, *others) in enumerate(groups.values()) if not others)
+    while alone:
+        number, node = alone.popleft()
+        if node.body is not None and len(node.body.graph) > MOST:
+            notes.append(_left_out(node))
+        elif node.body is not None:
             texts.append(_body_text(node, boxes[number].title, adjoints))
+            bodies.append(node.body)
+            alone.extend(enumerate(node.body.graph, len(boxes)))  # loops within it
             _add_body(node.body, number, len(texts) - 1, boxes, arrows, told=adjoints is not None)
-    return Picture(graph.title, tuple(boxes), tuple(arrows), tuple(texts), tuple(notes))
+    return Picture(graph.title, tuple(boxes), tuple(arrows), tuple(texts), tuple(bodies), tuple(notes), is_folded)
 
 
 def _body_text(node: Any, title: str, adjoints: Any) -> str:
@@ -89,6 +100,13 @@ def _body_text(node: Any, title: str, adjoints: Any) -> str:
     text = f"one of {node.steps.n} steps of {title} at {node.where}, at a cut {mib(node.steps.state_bytes)} live"
     n = node.body.n_others if adjoints is not None else 0
     return text + f"; of {n} other{'' if n == 1 else 's'} the operations in common" * bool(n)
+
+
+def _left_out(node: Any) -> str:
+    return (
+        f"the step of {node.name} at {node.where} is left out: it has {len(node.body.graph)} nodes, more than {MOST}; "
+        "body.graph.draw() of the node of the loop draws it, folded"
+    )
 
 
 def _add_body(body: Any, loop: int, step: int, boxes: list[Box], arrows: list[Arrow], *, told: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from pullback.pictures.folded_graph import MOST, NO_INFLUENCE, SIZE, Picture, folded, steps_of, steps_text
+from pullback.pictures.folded_graph import NO_INFLUENCE, SIZE, Picture, folded, steps_of, steps_text
 from pullback.pictures.graph_languages import dot_of, mermaid_of, svg_of
 from pullback.words.errors import InputFileError, PullbackError
 
@@ -80,7 +80,7 @@ def draw_graph(graph: Any, fold: str, adjoints: Any) -> GraphDrawing:
 
 def _text(graph: Any, picture: Picture, adjoints: Any) -> str:
     """The listing, with the cuts between the steps of a Python loop; of a folded graph a line for each box."""
-    if not picture.notes:
+    if not picture.is_folded:
         lines = graph.listing(None).split("\n")
         if adjoints is not None:
             lines[1:-1] = _beside(lines[1:-1], [NO_INFLUENCE if x is None else f"{SIZE}{x:.3g}" for x in adjoints])
@@ -89,13 +89,12 @@ def _text(graph: Any, picture: Picture, adjoints: Any) -> str:
             for step in range(stretch.n_steps - 1, 0, -1):
                 at = stretch.start + step * stretch.period
                 lines.insert(1 + at, f"--- cut before step {step}: {live[at - 1]:,} B live ---")
-        bodies = [node.body for node in graph if node.body is not None and len(node.body.graph) <= MOST]
-        for text, body in zip(picture.steps, bodies, strict=True):
+        for text, body in zip(picture.steps, picture.bodies, strict=True):
             listed = body.graph.listing(None).split("\n")[1:-1]
             if adjoints is not None:
                 listed = _beside(listed, [steps_text(sizes, body.steps) for sizes in body.by_step])
             lines += [f"--- {text} ---", *listed]
-        return "\n".join(lines)
+        return "\n".join([*lines, *picture.notes])
     reads: dict[int, list[str]] = {}
     for arrow in picture.arrows:
         reads.setdefault(arrow.target, []).append(f"#{arrow.source}{' of the step before' if arrow.carried else ''}")
