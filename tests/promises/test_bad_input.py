@@ -225,7 +225,13 @@ def test_a_swallowed_tracer(swallow):
 
 
 def test_copies_of_a_tracer_are_traced():
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(copy.copy(x) * copy.deepcopy(x)))(X), 2 * X)
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(copy.copy(x) * x.copy()))(X), 2 * X)
+
+
+def test_a_deep_copy_of_a_tracer_is_refused_by_name():
+    for deep in (copy.deepcopy, lambda x: copy.deepcopy({"state": [x]})):
+        with pytest.raises(pb.ConversionError, match=r"copy\.deepcopy of a tracer of float64\[.*write x\.copy\(\)"):
+            pb.grad(lambda x, deep=deep: np.sum(x) * len(deep(x)))(X)
 
 
 def test_argument_changed_between_forward_and_reverse():

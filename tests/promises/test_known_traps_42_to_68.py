@@ -226,7 +226,7 @@ def test_row_63_a_bad_rule_is_named(name):
 def test_row_64_what_a_tracer_answers():
     def f(x):
         assert not isinstance(x, np.ndarray)  # documented: a handle, no subclass
-        y = copy.deepcopy(x).copy()
+        y = copy.copy(x).copy()
         y[0] = 0.0  # a copy: x is untouched
         assert f"{x[2]:.2f}" == "1.10"
         assert x.real is x or np.shape(x.real) == (3,)

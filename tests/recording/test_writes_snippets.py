@@ -338,7 +338,7 @@ def a_function_of_one_value_twice(x):
 @snippet(V)
 def copies_are_apart(x):
     y = x * 1
-    z, w = y.copy(), copy.deepcopy(y)
+    z, w = y.copy(), copy.copy(y)
     y[0] = 9
     z[1] = 8
     return y * z * w

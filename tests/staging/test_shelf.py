@@ -102,8 +102,17 @@ def test_what_is_no_function_has_a_shelf_of_its_own():
     assert shelf_of(body) is not shelf_of(body)
 
 
+def test_copies_of_a_function_share_a_shelf():
+    one, other = (eval("lambda k, u: u * 0.5") for _ in range(2))  # noqa: S307 - a code object each
+    assert one.__code__ is not other.__code__
+    assert shelf_of(one) is shelf_of(other)
+    assert shelf_of(one) in shelf.shelves_of(other)
+    elsewhere = eval(compile("lambda k, u: u * 0.5", "elsewhere.py", "eval"))  # noqa: S307 - the same in another file
+    assert shelf_of(one) is not shelf_of(elsewhere)
+
+
 def test_the_oldest_bodies_are_forgotten():
-    made = [eval("lambda k, u: u") for _ in range(MOST_BODIES + 1)]  # noqa: S307 - a code object each
+    made = [eval(f"lambda k, u: {k}") for k in range(MOST_BODIES + 1)]  # noqa: S307 - other code each
     for body in made:
         shelf_of(body)
     assert len(shelf._SHELVES) == MOST_BODIES

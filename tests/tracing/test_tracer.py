@@ -51,7 +51,7 @@ ANSWERS = {
     "mod": lambda x: np.sum(x % 0.4),
     "comparison": lambda x: np.sum(x * (x > 0)) + np.sum(x * (x > 0.2)) + np.sum(x * (x != 5)),
     "bool": lambda x: x[0] * 2 if x[0] > 0 else x[0],
-    "copy": lambda x: np.sum(copy.copy(x) * copy.deepcopy(x) * x.copy()),
+    "copy": lambda x: np.sum(copy.copy(x) * x * x.copy()),
     "real": lambda x: np.sum(x.real * 2),
     "T": lambda x: np.sum(x[None].T * X),
     "item": lambda x: x.item(1) * x.item(0),

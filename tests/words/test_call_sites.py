@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.words import call_sites
 
 X = np.array([1.0, 2.0, 3.0])
 ROOT = str(Path(pb.__file__).parent)
@@ -159,3 +160,20 @@ def test_a_warning_of_ours_names_the_users_line():
     assert (RuntimeWarning, __file__, line) in found
     (kind, file, _), *_ = warned(lambda: pb.grad(many_constants, policy=pb.Binomial(1))(np.ones(200_000)))
     assert (kind, file) == (pb.PolicyWarning, __file__)
+
+
+def test_equal_code_is_one_place_and_leaves_nothing():
+    """Copies of a function, which come by pickle with each task of a worker, have the call sites of the first."""
+
+    def copy():
+        return eval("lambda: call_sites.site_here()", globals())  # noqa: S307 - a code object each
+
+    first, other = copy(), copy()
+    site = first()
+    assert other() == site
+    number, known = id(other.__code__), len(call_sites._SITES)
+    assert number in call_sites._SITES_OF
+    del other
+    assert number not in call_sites._SITES_OF
+    assert len(call_sites._SITES) == known
+    assert first() == site

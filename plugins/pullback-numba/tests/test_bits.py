@@ -194,7 +194,7 @@ def test_special_values(dtype):
                 found.append(([np.where(np.isnan(g), 1.0, g) for g in gradients], out))
         assert [bits(part) for part in found[1]] == [bits(part) for part in found[0]]
         assert [bits(part) for part in found[2]] == [bits(part) for part in found[0]]
-    assert any(stage.record.kernels for _, one in shelf._SHELVES.values() for v in one.variants for stage in v.stages)
+    assert any(stage.record.kernels for one in shelf._SHELVES.values() for v in one.variants for stage in v.stages)
 
 
 @pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute()], ids=repr)
@@ -237,7 +237,7 @@ def test_a_step_is_recorded_reversed_and_summed_by_one_function_under_a_policy()
             with pb.using(staging="numba"):
                 for _ in range(2):
                     assert bits(gradient(u, c)) == bits(recorded), policy
-        return [stage for _, known in shelf._SHELVES.values() for each in known.variants for stage in each.stages]
+        return [stage for known in shelf._SHELVES.values() for each in known.variants for stage in each.stages]
 
     for policy in (pb.Binomial(3), pb.Mixed(6), pb.Recompute(4)):
         [stage] = stages_made(policy)

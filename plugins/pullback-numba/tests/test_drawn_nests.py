@@ -115,9 +115,9 @@ def test_drawn_programs(drawn_program, dtype, which):
         recorded = gradient(*state)
     with pb.using(staging="numba"):
         assert bits(gradient(*state)) == bits(recorded)
-    notes = [note for _, one in shelf._SHELVES.values() for v in one.variants for s in v.stages for note in s.notes]
+    notes = [note for one in shelf._SHELVES.values() for v in one.variants for s in v.stages for note in s.notes]
     assert not notes
-    COUNTS.update(kernel.text for _, one in shelf._SHELVES.values() for v in one.variants for s in v.stages
+    COUNTS.update(kernel.text for one in shelf._SHELVES.values() for v in one.variants for s in v.stages
                   for each in (s.record, s.reverse, s.reverse_own) for kernel in each.kernels)  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_warnings_are_those_of_recorded_steps(body, dtype):
 
 
 def stages():
-    return [stage for _, one in shelf._SHELVES.values() for v in one.variants for stage in v.stages]
+    return [stage for one in shelf._SHELVES.values() for v in one.variants for stage in v.stages]
 
 
 def test_no_warning_where_there_is_none():

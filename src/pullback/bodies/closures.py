@@ -9,6 +9,7 @@ from attrs import define, field
 
 from pullback.recording.handles import Handle, freeze, plain_value, read_only
 from pullback.recording.tape import PAUSED
+from pullback.travelling.made_functions import MadeFunction, with_function
 from pullback.words.sniffs import rebound_names
 from pullback.words.structures import flatten, map_leaves
 
@@ -71,6 +72,7 @@ def detached_function(f: Any, keep: Callable[[Any], Any]) -> Any:
 def _changed_cells(f: Any, depth: int) -> Iterator[int]:
     """The cells that a function binds anew, or a function that it reaches through its cells."""
     f = f.__func__ if isinstance(f, MethodType) else f
+    f = f.func if isinstance(f, MadeFunction) else f
     if not isinstance(f, FunctionType) or depth > MAX_DEPTH:
         return
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
@@ -83,6 +85,8 @@ def _changed_cells(f: Any, depth: int) -> Iterator[int]:
 def _frozen(f: Any, put: Callable[[Any], Any], frozen: Frozen, within: tuple[Any, ...]) -> Any:
     if isinstance(f, MethodType):
         return MethodType(_frozen(f.__func__, put, frozen, within), f.__self__)
+    if isinstance(f, MadeFunction):
+        return with_function(f, _frozen(f.func, put, frozen, within))
     if (
         not isinstance(f, FunctionType)
         or not (f.__closure__ or f.__defaults__ or f.__kwdefaults__)
@@ -116,7 +120,7 @@ def _frozen_cell(cell: CellType, put: Callable[[Any], Any], frozen: Frozen, with
 
 
 def _frozen_content(content: Any, put: Callable[[Any], Any], frozen: Frozen, within: tuple[Any, ...]) -> Any:
-    if isinstance(content, FunctionType | MethodType):
+    if isinstance(content, FunctionType | MethodType | MadeFunction):
         return _frozen(content, put, frozen, within)
     if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
         return map_leaves(put, content)

@@ -17,6 +17,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.recording.handles import value
+from pullback.travelling.made_functions import made
 from pullback.words.errors import PullbackError
 from pullback.words.structures import map_leaves
 
@@ -115,7 +116,7 @@ def effect(function: Callable[P, Any]) -> Callable[P, Any]:
         return call()
 
     vars(update_wrapper(once, function))[EFFECT] = True
-    return once
+    return made("effect", function, once)
 
 
 def _loops_around() -> list[tuple[Effects, int]]:

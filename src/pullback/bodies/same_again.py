@@ -18,6 +18,7 @@ from attrs import define, field, fields, has
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
+from pullback.travelling.made_functions import MadeFunction
 from pullback.words.digests import digest
 from pullback.words.sameness import same_content
 
@@ -170,7 +171,7 @@ def instructions_of(code: CodeType) -> list[dis.Instruction]:
 
 
 def _function(f: Any, reads: Reads, behind: Behind) -> None:
-    while type(f) is FunctionType and (inner := behind(f)) is not None:
+    while type(f) is MadeFunction and (inner := behind(f)) is not None:
         f = inner
     if type(f) is not FunctionType or f.__kwdefaults__:
         raise NotTheSameError(f"it calls {f!r}")
@@ -231,7 +232,7 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
         reads.names.append((names, name, found))
     for name in path:
         _member(name, reads)
-    if type(found) is FunctionType:
+    if type(found) in (FunctionType, MadeFunction):
         _function(found, reads, behind)
     elif not _is_known(found):
         _data(found, reads)

@@ -37,6 +37,7 @@ from pullback.staging.shelf import Shelf, Variants, shelf_of
 from pullback.staging.stages import Stage
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import View
+from pullback.travelling.made_functions import made
 from pullback.words.call_sites import find_site
 from pullback.words.errors import StructureError
 from pullback.words.structures import LEAVES, flatten, unflatten
@@ -80,9 +81,10 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
     def called(*args: Any, **kwargs: Any) -> Any:
         return known.call(args, kwargs)
 
-    called.__pullback_staged__ = known  # type: ignore[attr-defined]
-    known.itself = ref(called)
-    return called
+    function = made("staged", f, called, staging=staging, threads=threads)
+    vars(function)["__pullback_staged__"] = known
+    known.itself = ref(function)
+    return function
 
 
 def staged_alone(f: Callable[..., Any]) -> "StagedFunction":

@@ -8,8 +8,9 @@ from typing import Any
 from attrs import define, field
 
 from pullback.rules.declaration import Composite, Primitive
+from pullback.travelling.declared import standing
 from pullback.words import plugins
-from pullback.words.errors import PluginError, RegistrationError, UnknownFunctionError
+from pullback.words.errors import PluginError, RegistrationError, TravelError, UnknownFunctionError
 
 PLUGIN_OF = {
     "pullback-linalg": (
@@ -133,6 +134,14 @@ class Registry:
         finally:
             self.names, self.functions = before
             self._forget_callers()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self is not registry:
+            raise TravelError(
+                "a registry of your own cannot be pickled, since what it serves is found in the one of each process; "
+                "make it there, by pullback.registry.scoped() and add"
+            )
+        return standing, ("pullback", "registry")
 
     def _forget_callers(self) -> None:
         self.callers.clear()

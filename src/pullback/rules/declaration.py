@@ -3,6 +3,7 @@
 The names of a rule's parameters after ``ct`` *are* the declaration of what it reads (see ``rule_names``).
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -12,6 +13,7 @@ from attrs import define, field, frozen
 from pullback.rules.declaration_checks import build_rule, check_names, require_known, signature_of
 from pullback.rules.guarded_calls import called_guarded, refuse_tracers
 from pullback.rules.rule_names import Names, Rule
+from pullback.travelling.declared import declaring_module, reduced
 from pullback.words.errors import DeclarationError
 from pullback.words.ordered_calls import ordered_forward
 
@@ -55,6 +57,8 @@ class Primitive(Names):
     instead."""
     guarded: bool = True
     """Its calls are looked at (see ``guarded_calls``): whatever stands outside the library."""
+    module: str = field(factory=declaring_module, repr=False, init=False)
+    """Where it is declared, by which another process finds it."""
     defaults: Mapping[str, Any] = field(factory=dict, repr=False)
     """Default values of the static parameters."""
     rules: dict[str, tuple[Rule, ...]] = field(factory=dict, repr=False)
@@ -92,6 +96,15 @@ class Primitive(Names):
         else:
             result = self.forward(*operands, **params)
         return result[0] if self.residuals else result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduced(self, DECLARED, sys._getframe(1))
+
+    def __copy__(self) -> Any:
+        return self  # it is declared once
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
 
     @overload
     def vjp(self, *operands: str, saves: tuple[str, ...] | None = None) -> Callable[[Function], Function]: ...
@@ -158,9 +171,23 @@ class Composite:
     """True where the derivative is zero wherever it exists: tracers go in as their values, and the result is plain."""
     direct: Primitive | None = None
     """The primitive that is called with the very arguments, where these are its operands and it knows their types."""
+    module: str = field(factory=declaring_module, repr=False, init=False)
+    """Where it is declared, by which another process finds it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduced(self, DECLARED, sys._getframe(1))
+
+    def __copy__(self) -> Any:
+        return self  # it is declared once
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+DECLARED = (Primitive, Composite)
 
 
 def composite(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from itertools import count
 from typing import Any
+from weakref import finalize
 
 from pullback.rules.declaration import Primitive
 
@@ -20,8 +21,9 @@ def compile_function(name: str, source: str, namespace: dict[str, Any]) -> Calla
     filename = f"<pullback {name} {next(_serial)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     exec(compile(source, filename, "exec"), namespace)  # noqa: S102 - generated from declarations, never from user text
-    function: Callable[..., Any] = namespace[name]
-    return function
+    function: Any = namespace[name]
+    finalize(function.__code__, linecache.cache.pop, filename, None).atexit = False  # no line is shown of what is gone
+    return function  # type: ignore[no-any-return]  # it was compiled above
 
 
 def identifier(prim: Primitive) -> str:

@@ -23,13 +23,14 @@ import numpy as np
 
 from pullback.rules.guarded_calls import ATOMS, tracer_as_parameter
 from pullback.rules.rule_names import Names
+from pullback.travelling.made_functions import MadeFunction
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
 from pullback.words.structures import map_leaves
 
 # Named to be refused.
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)  # noqa: S311
-ITSELF = (type, ModuleType, FunctionType, BuiltinFunctionType, np.ufunc, np.dtype)
+ITSELF = (type, ModuleType, FunctionType, BuiltinFunctionType, MadeFunction, np.ufunc, np.dtype)
 """Classes whose instances stand for themselves."""
 FIXED = (*ITSELF, np.generic, int, float, complex, str, bytes)
 WRITABLE = frozenset((list, dict, set, frozenset, tuple, np.ndarray, bytearray, pickle.PickleBuffer))

@@ -60,6 +60,11 @@ class Layout:
     constants: tuple[Any, ...]
     """Leaves that carry no derivative; None at the places of the others."""
 
+    def __reduce__(self) -> Any:
+        # A definition cannot be read where a class in it has not been seen yet: a structure of that form can.
+        form = unflatten(self.definition, [0] * len(self.places))
+        return _layout_again, (self.places, self.size, self.dtype, self.real, form, self.constants)
+
     def __repr__(self) -> str:
         return f"Layout({self.dtype}[{self.size}]: {self._listed()})"
 
@@ -131,6 +136,10 @@ class Layout:
             "; ".join([*places[:6], f"{len(places) - 6} more"] if len(places) > 6 else places)
             or "no leaf carries a derivative"
         )
+
+
+def _layout_again(places: Any, size: int, dtype: Any, real: bool, form: Any, constants: Any) -> Layout:
+    return Layout(places, size, dtype, real, flatten(form)[1], constants)
 
 
 def layout_of(tree: Any, *, real: bool) -> Layout:

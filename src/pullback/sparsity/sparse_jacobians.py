@@ -21,6 +21,7 @@ from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.jacobian_hessian_hvp import MODES
 from pullback.transforms.jacobian_rows_and_columns import SEED_BYTES
 from pullback.transforms.reverse import vjp
+from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.specs import carries_derivative, spec_of
@@ -78,7 +79,10 @@ def sparse_jacobian(
             groups = kept.of_pattern(compressed.shaped(as_pattern(structure)), rows_only=rows_only)
         return compressed.jacobian(groups, check=check)
 
-    return public(derivative, like=f)
+    return made(
+        "sparse_jacobian", f, public(derivative, like=f), argnums=argnums, argnames=argnames, structure=structure,
+        mode=mode, check=check, policy=policy,
+    )  # fmt: skip
 
 
 def as_pattern(structure: Any) -> Any:

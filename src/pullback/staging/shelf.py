@@ -114,21 +114,22 @@ _SHELVES = Recent(MOST_BODIES)
 
 
 def shelf_of(body: Any, backend: str = "") -> Shelf:
-    """The shelf of a function's code, for NumPy's functions or those of a backend, shared by all loops over it; a new
-    one for anything else that is called."""
+    """The shelf of a function's code, for NumPy's functions or those of a backend, shared by all loops over it, and by
+    copies of the function that came by pickle; a new one for anything else that is called."""
     code = getattr(body, "__code__", None)
     arrange = plugins.backend(backend) if backend else None
     if code is None:
         return Shelf(arrange)
     with _SHELVES.changing:
-        shelf: Shelf = _SHELVES.of((id(code), backend), lambda: (code, Shelf(arrange)))[1]
+        shelf: Shelf = _SHELVES.of((code, code.co_filename, backend), lambda: Shelf(arrange))
         return shelf
 
 
 def shelves_of(body: Any) -> list[Shelf]:
     """The shelves of a function's code, whatever computes its stages."""
     with _SHELVES.changing:
-        return [shelf for (ident, _), (_, shelf) in _SHELVES.items() if ident == id(body.__code__)]
+        code = body.__code__
+        return [shelf for key, shelf in _SHELVES.items() if key[:2] == (code, code.co_filename)]
 
 
 def forget() -> None:

@@ -116,6 +116,14 @@ class Unconverted(Handle):
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise refusal(self, "a pickle")
 
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        """Raises, as to pickle it does."""
+        raise ConversionError(
+            f"copy.deepcopy of a tracer of {spec_of_handle(self)} (at {site_text(site_here())}): a deep copy is made "
+            "to outlive what it is of, and a tracer ends with its trace; write x.copy() or copy.copy(x), also for each "
+            "array of a structure, which are recorded, or take pullback.value(x) to leave the derivative behind"
+        )
+
     # No __getattr__: it would make every look into a slot slow. What arrays have besides is named here.
     (
         base, byteswap, ctypes, data, dump, dumps, getfield, itemset, newbyteorder, ptp, resize, setfield, setflags,

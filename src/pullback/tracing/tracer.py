@@ -325,7 +325,7 @@ class Tracer(Unconverted):
         """A copy that owns its memory."""
         return method("copy", self, (), {"order": order})
 
-    __copy__ = __deepcopy__ = lambda self, *_: self.copy()
+    __copy__ = copy
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """The values in another dtype; plain for an integer or boolean one, which carries no derivative."""

@@ -9,6 +9,7 @@ from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import value
 from pullback.transforms.argnums import chosen, function_of_chosen, name_of
 from pullback.transforms.reverse import vjp
+from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
 from pullback.words.errors import NotDifferentiableError
 from pullback.words.specs import carries_derivative, spec_of
@@ -63,7 +64,8 @@ def elementwise_grad(
         pull.close()
         return which.structured(slopes)
 
-    return public(derivative, like=f)
+    call = public(derivative, like=f)
+    return made("elementwise_grad", f, call, argnums=argnums, argnames=argnames, policy=policy)
 
 
 def _pull_at(f: Any, args: tuple[Any, ...], kwargs: Any, where: Sequence[int], policy: Any) -> tuple[Any, Any]:

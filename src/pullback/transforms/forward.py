@@ -21,6 +21,7 @@ from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
+from pullback.travelling.made_functions import made_here
 from pullback.words.call_sites import MISSED, public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
@@ -30,6 +31,10 @@ from pullback.words.structures import flatten, map_leaves, matched, paths, unfla
 _ROOM = "pullback.repeated.repeated_pushes"
 RECORDED_BYTES = 2**24
 """What a pull may hold that is kept beside the record of its derivative."""
+_STAYS = (
+    "what linearize returns holds the record of one run, which cannot go to another process; send the function and the "
+    "point there, and call linearize or jvp on that side"
+)
 NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
 """That of a primal that is no array with a derivative: no tangent is of this kind."""
 
@@ -314,4 +319,4 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
                 parts += [part for leaf, part in pairs if carries_derivative(leaf)]
         return parts
 
-    return (out, f_jvp, *aux)
+    return (out, made_here(f_jvp, _STAYS), *aux)

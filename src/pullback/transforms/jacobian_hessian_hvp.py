@@ -9,6 +9,7 @@ from pullback.transforms.forward import jvp, one_for_each
 from pullback.transforms.jacobian_rows_and_columns import KnownColumns, Task, same_again
 from pullback.transforms.reverse import grad, vjp
 from pullback.transforms.seed_checks import conjugate
+from pullback.travelling.made_functions import made
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
 from pullback.words.errors import NotDifferentiableError, StructureError
@@ -55,7 +56,10 @@ def jacobian(
         result = blocks.structured(which)
         return (result, aux) if has_aux else result
 
-    return public(derivative, like=f)
+    return made(
+        "jacobian", f, public(derivative, like=f), argnums=argnums, argnames=argnames, mode=mode, chunk=chunk,
+        policy=policy, has_aux=has_aux, holomorphic=holomorphic,
+    )  # fmt: skip
 
 
 def hessian(
@@ -96,7 +100,10 @@ def hessian(
         )
         return (result, aux) if has_aux else result
 
-    return public(second, like=f)
+    return made(
+        "hessian", f, public(second, like=f), argnums=argnums, argnames=argnames, policy=policy, chunk=chunk,
+        has_aux=has_aux,
+    )  # fmt: skip
 
 
 @public

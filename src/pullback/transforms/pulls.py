@@ -16,6 +16,7 @@ from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
 from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
 from pullback.transforms.seed_checks import checked_seed, conjugate
+from pullback.travelling.made_functions import refuse
 from pullback.words.call_sites import public, site_text
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.specs import spec_of
@@ -255,6 +256,12 @@ class Pull:
         report = self.report
         parts = ", ".join(f"{reason} {mib(nbytes)}" for reason, nbytes in report.bytes_by_reason.items() if nbytes)
         return f"<{where}: holds {mib(report.live_bytes)}; at the peak {mib(report.peak_bytes)} ({parts})>"
+
+    why_it_stays = (
+        "a pull holds the records of one run, which cannot go to another process, nor be copied; send the function and "
+        "its arguments there, and call pullback.grad, value_and_grad or vjp on that side"
+    )
+    __reduce_ex__ = refuse
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and hasattr(self, "_pulling"):  # an interrupt may have come while it was made

@@ -23,6 +23,7 @@ from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
 from pullback.transforms.pulls import Pull
 from pullback.transforms.seed_checks import conjugate, require_complex_linear, scalar_seed
+from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
 from pullback.words.errors import StructureError
 from pullback.words.structures import flatten, map_leaves, unflatten
@@ -60,7 +61,7 @@ def value_and_grad(
     """
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     both, hot = _gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)
-    return public(both, like=f, first=hot.first)
+    return _made("value_and_grad", f, public(both, like=f, first=hot.first), argnums, argnames, told)
 
 
 def grad(
@@ -80,7 +81,17 @@ def grad(
     :func:`value_and_grad`."""
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
-    return hot.named(public(gradient, like=f, first=hot.first))  # type: ignore[no-any-return]  # the very function
+    made_of_f = _made("grad", f, public(gradient, like=f, first=hot.first), argnums, argnames, told)
+    return hot.named(made_of_f)  # type: ignore[no-any-return]  # the very function
+
+
+def _made(transform: str, f: Any, call: Any, argnums: Any, argnames: Any, told: Any) -> Callable[..., Any]:
+    """What ``transform`` gives, which can be pickled as ``f`` and the settings."""
+    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = told
+    return made(
+        transform, f, call, argnums=argnums, argnames=argnames, policy=policy, has_aux=has_aux, holomorphic=holomorphic,
+        allow_int=allow_int, conj=conj, on_adjoint=on_adjoint, progress=progress,
+    )  # fmt: skip
 
 
 def _gradient_of(

@@ -32,6 +32,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
 from pullback.replay.marked_steps import MarkedSteps
 from pullback.replay.step_entries import Calls
+from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, StructureError, say_where
 from pullback.words.structures import map_leaves
@@ -253,7 +254,7 @@ def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[.
             require_held(governor)
         return out
 
-    return public(checkpointed, like=f)
+    return made("checkpoint", f, public(checkpointed, like=f), policy=policy)
 
 
 _PLAINLY: ContextVar[bool] = ContextVar("pullback_plainly", default=False)

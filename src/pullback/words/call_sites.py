@@ -16,6 +16,7 @@ from threading import Lock
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 from warnings import warn
+from weakref import finalize
 
 import numpy as np
 
@@ -27,8 +28,11 @@ _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
 _STARTS: list[int] = []
 _SITES_OF: dict[int, Sequence[int]] = {}
-"""Id of a code object in ``_SITES``, which keeps it alive so that its id stays its own, to its call sites by
-instruction offset."""
+"""Id of a code object to its call sites by instruction offset. Those in ``_SITES`` stay alive, so that their ids stay
+their own; any other is one of them once more, and goes with its id."""
+_ALIKE: dict[tuple[CodeType, str], Sequence[int]] = {}
+"""The same by the code object and its file: a function that comes to a process again and again, by a pickle, is known
+once."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(f"{sep}words{sep}")[0]
 _LIBRARY = (_HERE, np.__file__.rpartition(sep)[0])
@@ -104,13 +108,17 @@ def _sites_of(code: CodeType) -> Sequence[int]:
     sites = _SITES_OF.get(id(code))
     if sites is None:
         with _LOCK:
+            key = code, code.co_filename
             if id(code) not in _SITES_OF:
-                start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
-                _SITES.append((code, start))
-                _STARTS.append(start)
-                _SITES_OF[id(code)] = (
-                    () if _is_library(code.co_filename) else [start + offset for offset in own_offsets(code)]
-                )
+                if key in _ALIKE:
+                    finalize(code, _SITES_OF.pop, id(code), None).atexit = False
+                else:
+                    start = _STARTS[-1] + len(_SITES[-1][0].co_code) if _SITES else 0
+                    _SITES.append((code, start))
+                    _STARTS.append(start)
+                    own = () if _is_library(code.co_filename) else own_offsets(code)
+                    _ALIKE[key] = [start + offset for offset in own]
+                _SITES_OF[id(code)] = _ALIKE[key]
             sites = _SITES_OF[id(code)]
     return sites
 

@@ -98,6 +98,11 @@ class StructureError(PullbackError, TypeError, code="PB103"):
     shape."""
 
 
+class TravelError(PullbackError, TypeError, code="PB104"):
+    """Something cannot go to another process by pickle: it holds what is in this one alone, or could not be found
+    there."""
+
+
 class PolicyError(PullbackError, ValueError, code="PB401"):
     """A policy is asked for the impossible: fewer than one snapshot, a negative number of steps."""
 
@@ -114,7 +119,7 @@ class BudgetError(PolicyError, code="PB403"):
         self.minimum_bytes = minimum_bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.minimum_bytes)  # so that it comes back from another process
+        return type(self), (*self.args, self.minimum_bytes), vars(self)  # from another process, with its notes
 
 
 class StoreError(PullbackError, OSError, code="PB406"):
@@ -126,7 +131,7 @@ class StoreError(PullbackError, OSError, code="PB406"):
         self.part = part
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.part)
+        return type(self), (*self.args, self.part), vars(self)
 
 
 class ResumeError(PullbackError, RuntimeError, code="PB407"):
@@ -153,7 +158,7 @@ class ConvergenceError(PullbackError, ArithmeticError, code="PB502"):
         self.n_steps = n_steps
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.residual, self.n_steps)
+        return type(self), (*self.args, self.residual, self.n_steps), vars(self)
 
 
 class CheckError(PullbackError, AssertionError, code="PB601"):

@@ -209,6 +209,20 @@ def by_sparse_product(frame: Any) -> bool:
     return by_product and is_of("scipy.sparse", asks.co_filename)
 
 
+def asking_pickler(frame: FrameType) -> Any:
+    """The module of cloudpickle, also of a copy of it that another library has, where the frame that asks for a pickle
+    is its own; None for any other. Test: test_cloudpickle_is_known. Else what is of ``__main__`` is pickled by its
+    name, and not found in another process, which says so."""
+    asks = str(frame.f_globals.get("__name__", ""))
+    return sys.modules[asks] if "cloudpickle" in asks else None
+
+
+def is_by_value(pickler: Any, module: str) -> bool:
+    """Whether such a pickler takes along what is of a module, as it was told to."""
+    told: set[str] = getattr(pickler, "list_registry_pickle_by_value", set)()
+    return module == "__main__" or any(f"{module}.".startswith(f"{one}.") for one in told)
+
+
 # --------------------------------------------------------------------------------------------------- texts of messages
 _OF_A_WRITE = (
     r"setting an array element with a sequence\.?$|Error setting single item of array|"
