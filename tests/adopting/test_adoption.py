@@ -162,3 +162,15 @@ def test_a_file_that_cannot_be_copied_is_named(tmp_path, text, message):
     with pytest.raises(pb.AdoptionError, match=message):
         pb.adopt(tmp_path / "reads.py")
     assert "pullback_adopted.reads" not in sys.modules
+
+
+def test_a_file_of_ones_own_is_adopted_by_name_with_those_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "marching_main.py").write_text(
+        "import marching_flux\n\ndef run(t):\n    return marching_flux.flux(t)[1]\n"
+    )
+    (tmp_path / "marching_flux.py").write_text(
+        "import numpy as np\n\ndef flux(t):\n    f = np.zeros(2)\n    f[1] = 3 * t\n    return f\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert pb.grad(pb.adopt("marching_main").run)(2.0) == 3.0
+    assert pb.adopt("marching_main") is pb.adopt(tmp_path / "marching_main.py")

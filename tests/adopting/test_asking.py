@@ -1,9 +1,11 @@
 """Adopted functions in loops, in staged functions, in threads and within each other's derivatives."""
 
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import pytest
+from tests.adopting.simulations import lists
 
 import pullback as pb
 from pullback.memory.in_force import LIVE
@@ -88,3 +90,22 @@ def test_threads(step):
         thread.join()
     assert len(found) == 12
     assert set(found) == {pb.grad(plain(step))(0.1)}
+
+
+LISTS = pb.adopt(Path(lists.__file__))
+POLICIES = (pb.Binomial(2), pb.Recompute())
+H = 1e-6
+
+
+@pytest.mark.parametrize("name", lists.FUNCTIONS)
+def test_a_function_of_numpy_takes_a_list_of_traced_numbers(name):
+    gradient = pb.grad(LISTS.run)(0.4, name)
+    difference = (lists.run(0.4 + H, name) - lists.run(0.4 - H, name)) / (2 * H)
+    np.testing.assert_allclose(gradient, difference, rtol=1e-6, atol=1e-8)
+    assert all(pb.grad(LISTS.run, policy=policy)(0.4, name) == gradient for policy in POLICIES)
+    assert np.asarray(LISTS.run(0.4, name)).tobytes() == np.asarray(lists.run(0.4, name)).tobytes()
+
+
+def test_lists_are_written_into_arrays():
+    difference = (lists.written(0.4 + H) - lists.written(0.4 - H)) / (2 * H)
+    np.testing.assert_allclose(pb.grad(LISTS.written)(0.4), difference, rtol=1e-6)

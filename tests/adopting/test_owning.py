@@ -125,3 +125,35 @@ def test_arguments_written_without_dependence_are_seen_by_the_caller(tmp_path):
     assert pb.grad(lambda c: copy.scale(mine, c).sum())(1.5) == 3.0
     np.testing.assert_array_equal(pb.grad(lambda u, c: copy.scale(u, c).sum(), argnums=1)(mine, 1.5), 3.0)
     assert mine.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_reads_an_array_that_depends_on_nothing_is_answered(tmp_path):
+    (tmp_path / "reading.py").write_text(
+        "import numpy as np\n\n"
+        "def f(t):\n    a = np.arange(4.0)\n    bits = a.view(np.int64)\n"
+        "    return t * float(len(a.tobytes()) + bits[0] + (not bits.flags.writeable))\n\n"
+        "def g(t):\n    a = np.arange(4.0) * t\n    return np.sum(a.view(np.int64))\n"
+    )
+    reading = pb.adopt(tmp_path / "reading.py")
+    assert pb.grad(reading.f)(2.0) == 33.0
+    with pytest.raises(AttributeError, match="no attribute 'view'"):
+        pb.grad(reading.g)(2.0)
+
+
+def test_a_global_of_a_copy_is_set_in_a_trace_and_put_back(tmp_path):
+    (tmp_path / "with_global.py").write_text(
+        "import numpy as np\n\nSTART = np.ones(3)\n\ndef run():\n    return np.sum(START**2)\n"
+    )
+    model = pb.adopt(tmp_path / "with_global.py")
+    own = vars(model)["START"]
+
+    def energy(scale):
+        start, model.START = model.START, model.START * scale
+        try:
+            return model.run()
+        finally:
+            model.START = start
+
+    assert pb.grad(energy)(3.0) == 18.0
+    assert vars(model)["START"] is own
+    assert pb.grad(energy)(3.0) == 18.0

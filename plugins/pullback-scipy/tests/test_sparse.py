@@ -33,7 +33,17 @@ def programs(sp, la):
     def coo(data):
         return sp.coo_array((data, (ROWS, COLUMNS)), shape=(N, N))
 
+    def written(data):
+        a = csr(data)
+        b = a.copy()
+        b.data[:2] = 0.5 * data[1]
+        b.setdiag(2.0 * data[:3])
+        b.setdiag(data[0], k=1)
+        b.eliminate_zeros()
+        return b - a
+
     return {
+        "copied and written": (lambda d, x: written(d) @ x, DATA, X),
         "product": (lambda d, x: csr(d) @ x, DATA, X),
         "product columns": (lambda d, x: csr(d) @ x, DATA, XX),
         "product left": (lambda d, x: x @ csr(d), DATA, X),

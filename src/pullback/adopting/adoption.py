@@ -1,6 +1,7 @@
 """``pb.adopt``: a module, a file, a function or a class of somebody else, run as it is on tracers."""
 
 import sys
+import sysconfig
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -12,6 +13,8 @@ from pullback.words.errors import AdoptionError
 
 OURS = frozenset(("numpy", "math", "cmath", "scipy", "numba", "pullback", "builtins", "sys", COPIES))
 """Packages that adopted code finds anyway, and that are never adopted."""
+INSTALLED = frozenset(("site-packages", "dist-packages"))
+"""Folders in which libraries are installed."""
 
 
 def adopt(target: Any) -> Any:
@@ -26,7 +29,8 @@ def adopt(target: Any) -> Any:
     Parameters
     ----------
     target
-        The name of a module (``"package.module"``), the path of a Python file, or a module, function or class.
+        The name of a module (``"package.module"``), the path of a Python file, or a module, function or class. A module
+        that is a file of your own, and not installed, is adopted with those beside it, by its name, too.
 
     Returns
     -------
@@ -86,10 +90,19 @@ def _module(name: str) -> Any:
     if original is not None and path is not None and not path.endswith(".py"):
         raise AdoptionError(_compiled(name, path))
     if original is not None and "." not in name and path is not None and not hasattr(original, "__path__"):
-        return _file(Path(path)) if PathFinder.find_spec(name) is None else _found(name)
-    if known is not None and known.origin is not None and "." not in name and not known.origin.endswith(".py"):
-        raise AdoptionError(_compiled(name, known.origin))
+        return _file(Path(path)) if PathFinder.find_spec(name) is None or _is_a_script(path) else _found(name)
+    if known is not None and known.origin is not None and "." not in name:
+        if not known.origin.endswith(".py"):
+            raise AdoptionError(_compiled(name, known.origin))
+        if known.submodule_search_locations is None and _is_a_script(known.origin):
+            return _file(Path(known.origin))
     return _found(name)
+
+
+def _is_a_script(path: str) -> bool:
+    """Whether a file lies in a folder of the user's, where files beside it belong to the same program; libraries lie
+    in one folder with others."""
+    return INSTALLED.isdisjoint(Path(path).parts) and not path.startswith(sysconfig.get_path("stdlib"))
 
 
 def _found(name: str) -> Any:

@@ -5,8 +5,10 @@ from functools import partial
 from typing import Any
 
 from pullback.adopting.owning import fresh, note_call
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
+from pullback.recording.recorder import LISTS
 from pullback.words.structures import map_leaves
 
 
@@ -31,6 +33,19 @@ def _called(function: Any, *args: Any) -> Any:
     if function is float or function is complex:
         return _number(args[0], function)
     return function(*args)
+
+
+def with_lists(function: Any) -> Any:
+    """``function`` of NumPy, which is given nested lists with tracers as one tracer each."""
+    return partial(_with_lists, function)
+
+
+def _with_lists(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not LISTS.isdisjoint(map(type, args)):
+        args = tuple(map(as_operand, args))
+    if kwargs and not LISTS.isdisjoint(map(type, kwargs.values())):
+        kwargs = {name: given if name == "out" else as_operand(given) for name, given in kwargs.items()}
+    return function(*args, **kwargs)
 
 
 def _number(handle: Any, kind: Any) -> Any:

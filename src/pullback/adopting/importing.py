@@ -15,9 +15,9 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from pullback.adopting.asking import called, formatted, fresh_attribute
+from pullback.adopting.asking import called, formatted, fresh_attribute, with_lists
 from pullback.adopting.namespaces import Namespace, answered
-from pullback.adopting.owning import COPIES, LIVE_NAME, arguments, fresh, leaving, of_module
+from pullback.adopting.owning import COPIES, LIVE_NAME, arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
     ARGUMENTS,
     CALLED,
@@ -27,6 +27,7 @@ from pullback.adopting.rewriting import (
     LEAVING,
     OF_MODULE,
     PLAIN_MODULES,
+    WITH_LISTS,
     rewritten,
 )
 from pullback.memory.in_force import LIVE
@@ -47,6 +48,7 @@ NAMES: Final = {
     FRESH_ATTRIBUTE: fresh_attribute,
     OF_MODULE: of_module,
     CALLED: called,
+    WITH_LISTS: with_lists,
     FORMATTED: formatted,
     LEAVING: leaving,
     PLAIN_MODULES["math"]: math,
@@ -56,11 +58,15 @@ NAMES: Final = {
 
 
 class AdoptedModule(ModuleType):
-    """The copy of a module. Arrays of it are handles of the trace under way, for who asks from outside, too."""
+    """The copy of a module. Arrays of it are handles of the trace under way, for who asks from outside, too; what is
+    put back is the array."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
         return of_module(found) if LIVE and not name.startswith("__") else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, behind(value) if LIVE else value)
 
 
 class AdoptedLoader(SourceFileLoader):

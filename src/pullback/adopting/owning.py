@@ -146,6 +146,14 @@ def of_module(x: Any) -> Any:
     return standing(x) if type(x) is np.ndarray and x.dtype.kind in INEXACT else x
 
 
+def behind(x: Any) -> Any:
+    """The plain array for which a handle stands, if nothing was written to it since; anything else as it is."""
+    if not isinstance(x, Handle) or x._id is not None:
+        return x
+    arrays = (array for array, handle in (x._tape.adopted or {}).values() if handle is x)
+    return next((array for array in arrays if array is resolve(x)._value), x)
+
+
 def arguments(*values: Any) -> tuple[Any, ...]:
     """The arguments of an adopted function, while a trace is under way."""
     frame = _getframe(1)

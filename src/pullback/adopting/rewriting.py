@@ -8,6 +8,7 @@ trace is under way.
 | ``self.u = np.arange(n) * dx`` | ... ``if live: fresh_attribute(self, "u")`` |
 | ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
 | ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
+| ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
 | ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
 | ``"%g" % t`` | ``("%g" % t if not live else formatted("%g", t))`` |
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pullback.adopting import numpy_calls
 from pullback.adopting.owning import LIVE_NAME
 
 ARGUMENTS: Final = "__pb_arguments__"
@@ -29,11 +31,19 @@ FRESH: Final = "__pb_fresh__"
 FRESH_ATTRIBUTE: Final = "__pb_fresh_attribute__"
 OF_MODULE: Final = "__pb_of_module__"
 CALLED: Final = "__pb_called__"
+WITH_LISTS: Final = "__pb_with_lists__"
 FORMATTED: Final = "__pb_formatted__"
 LEAVING: Final = "__pb_leaving__"
 PLAIN_MODULES: Final = {"math": "__pb_math__", "cmath": "__pb_cmath__"}
 """Python's own modules of numbers, which are called while no trace is under way: the namespace would cost a call."""
 RESULT: Final = "__pb_result__"
+LISTED: Final = ("numpy", "numpy.linalg", "numpy.fft")
+"""Modules whose functions take lists for arrays, and look into these without asking what is in them."""
+TAKE_LISTS: Final = frozenset(vars(numpy_calls)) | frozenset(
+    "block multi_dot lexsort select choose piecewise apply_along_axis apply_over_axes histogramdd zeros ones empty "
+    "errstate printoptions".split()
+)
+"""Functions that do ask, those of which a list is no array, and those of which no argument is one."""
 
 ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
 """Builtin functions of which a tracer is asked."""
@@ -47,7 +57,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def rewritten(tree: ast.Module) -> ast.Module:
     """The module with these questions written in."""
-    rewriter = Rewriter(names_of_arrays(tree), names_of_numbers(tree))
+    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree))
     for node in tree.body:
         rewriter.visit(node)
     return ast.fix_missing_locations(tree)
@@ -68,21 +78,14 @@ def names_of_arrays(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def names_of_numbers(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """The names by which a module knows ``math`` and ``cmath``, and functions of these: to the module, and the name in
-    it, empty for the module itself. A name that is bound in another way, too, is not among them."""
-    found: dict[str, tuple[str, str]] = {}
+def imported_names(tree: ast.Module) -> dict[str, str]:
+    """The names that imports alone bind, and what they stand for: ``{"np": "numpy", "norm": "numpy.linalg.norm"}``."""
+    found: dict[str, str] = {}
     others: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            source = node.module if isinstance(node, ast.ImportFrom) and not node.level else ""
-            for part in node.names:
-                name = part.asname or part.name
-                if isinstance(node, ast.Import) and part.name in PLAIN_MODULES:
-                    found[name] = (part.name, "")
-                elif source in PLAIN_MODULES:
-                    found[name] = (str(source), part.name)
-                else:
+            for name, meant in _imports(node):
+                if not meant or found.setdefault(name, meant) != meant:
                     others.add(name)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             others.add(node.id)
@@ -91,6 +94,17 @@ def names_of_numbers(tree: ast.Module) -> dict[str, tuple[str, str]]:
         elif isinstance(node, ast.arg):
             others.add(node.arg)
     return {name: meant for name, meant in found.items() if name not in others}
+
+
+def _imports(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
+    """The names that an import binds, and what each stands for; empty for what is relative to the module."""
+    if isinstance(node, ast.ImportFrom):
+        source = "" if node.level else f"{node.module}."
+        return [(part.asname or part.name, source and source + part.name) for part in node.names]
+    return [
+        (part.asname, part.name) if part.asname else (part.name.partition(".")[0],) * 2  # import a.b binds a
+        for part in node.names
+    ]
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -191,6 +205,13 @@ def _may_be_new(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.IfExp | ast.Await | ast.Subscript)
 
 
+def _may_take_lists(call: ast.Call) -> bool:
+    """Whether an argument of a call may be a list, by the way it is written."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    never = ast.Constant | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Lambda
+    return not all(isinstance(part, never) for part in given)
+
+
 def _name_of(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
@@ -218,8 +239,8 @@ class Rewriter(ast.NodeTransformer):
     """Writes the questions into functions. ``arrays`` are the names that may stand for arrays in the module."""
 
     arrays: frozenset[str]
-    numbers: dict[str, tuple[str, str]]
-    """The names of ``math`` and ``cmath`` and of their functions."""
+    imported: dict[str, str]
+    """What the names stand for that imports bind."""
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
 
@@ -328,12 +349,20 @@ class Rewriter(ast.NodeTransformer):
             case ast.Name(id=name) if self.hidden and name in ASKED and node.args and not node.keywords:
                 if not any(name in names for names in self.hidden):
                     node.func = _unless_live(node.func, _call(CALLED, ast.Name(name, ast.Load())))
-            case ast.Name(id=name) if self.hidden and self.numbers.get(name, ("", ""))[1]:
-                node.func = self._plainly(node.func, *self.numbers[name])
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if self.hidden and name in self.numbers:
-                if not self.numbers[name][1]:
-                    node.func = self._plainly(node.func, self.numbers[name][0], attr)
+            case ast.Name() | ast.Attribute() if self.hidden:
+                module, _, name = self._meant(node.func).rpartition(".")
+                if module in PLAIN_MODULES:
+                    node.func = self._plainly(node.func, module, name)
+                elif module in LISTED and name not in TAKE_LISTS and _may_take_lists(node):
+                    node.func = _unless_live(node.func, _call(WITH_LISTS, node.func))
         return node
+
+    def _meant(self, node: ast.expr) -> str:
+        """The name of a library that an expression stands for; empty for any other."""
+        if isinstance(node, ast.Attribute):
+            owner = self._meant(node.value)
+            return owner and f"{owner}.{node.attr}"
+        return self.imported.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     @staticmethod
     def _plainly(function: ast.expr, module: str, name: str) -> ast.expr:

@@ -1,6 +1,7 @@
 """What a handle holds, and the questions every part of tracing asks of one. The class users meet is
 ``tracer.Tracer``."""
 
+from collections.abc import Callable
 from functools import cached_property
 from threading import get_ident
 from typing import Any, Final
@@ -57,6 +58,8 @@ class Kinds:
     view: type[Any]
     buffer: type[Any]
     weak: type[Any]
+    joined: Callable[[Any], Any]
+    """Nested lists with tracers as one tracer; anything else as it is."""
 
     @cached_property
     def ordinary(self) -> frozenset[type[Any]]:

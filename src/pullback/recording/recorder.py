@@ -41,6 +41,8 @@ from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.specs import shared_spec
 
 NUMBERS = (int, float, complex, np.generic)
+LISTS = frozenset((list, tuple))
+"""Types of operands in which tracers may be."""
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -48,6 +50,9 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     """The result of a primitive on operands of which one at least is a tracer: a tracer, or several, or a plain
     value."""
     tape = tape_of(operands, prim.name, follows=not prim.guarded)
+    if not LISTS.isdisjoint(map(type, operands)):
+        operands = tuple(tape.kinds.joined(o) if type(o) in LISTS else o for o in operands)
+        tape = tape_of(operands, prim.name, follows=not prim.guarded)  # of a trace within this one, perhaps
     if tape.mode == FORWARD:
         pushed = tape.tangents.quick(prim, operands, params)
         if pushed is not None:

@@ -70,7 +70,7 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
     if is_foreign(value, handle._tape):
         value = standing_for(value)
     if type(value) not in handle._tape.kinds.ordinary:
-        value = plain_operand(value, elementwise=True)
+        value = plain_operand(handle._tape.kinds.joined(value), elementwise=True)
     tape, target = tape_of((handle, value), doing, follows=True), handle
     if handle._tape is not tape:
         if left_alone(handle):

@@ -133,7 +133,7 @@ class ValuelessWeak(Valueless, Weak):
     __slots__ = ()
 
 
-VALUELESS: Final = Kinds(ValuelessTracer, ValuelessView, ValuelessBuffer, ValuelessWeak)
+VALUELESS: Final = Kinds(ValuelessTracer, ValuelessView, ValuelessBuffer, ValuelessWeak, KINDS.joined)
 CLASSES: Final[dict[str, Any]] = {
     "tracer": ValuelessTracer, "view": ValuelessView, "buffer": ValuelessBuffer, "weak": ValuelessWeak,
     "plain": ValuelessTracer,

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable
 from sys import _getframe
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pullback.recording.refusals import refusal
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
 from pullback.words.sniffs import by_sparse_product
+
+READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
+"""Attributes that only read: of an array that depends on nothing, in adopted code, they are those of its values."""
 
 
 class Unsupported:
@@ -26,6 +29,8 @@ class Unsupported:
     def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
         if handle is None:
             return self
+        if self.name in READING and not left_alone(handle) and not depends(handle):
+            return getattr(read_only(np.asarray(value_now(handle))), self.name)
         raise AttributeError(
             f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or "
             f"pullback.value(x).{self.name} to leave the derivative behind"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.selecting.indexing import getitem, read
+from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
@@ -46,8 +47,7 @@ def called(prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
 
 
 def compared(other: Any) -> Any:
-    """What an operator without a derivative looks at: a plain value. Raises :class:`NotDifferentiableError` for what
-    would take the operator itself."""
+    """What an operator without a derivative looks at: a plain value. Raises for what would take the operator itself."""
     if type(other) not in ORDINARY and not isinstance(other, Handle) and takes_the_operator(other, scalar=False):
         plain_operand(other, elementwise=True)
     return value(other) if isinstance(other, Handle) else other
@@ -395,5 +395,5 @@ class Weak(Tracer):
     __slots__ = ()
 
 
-KINDS = Kinds(Tracer, View, Buffer, Weak)
+KINDS = Kinds(Tracer, View, Buffer, Weak, as_operand)
 _CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called}

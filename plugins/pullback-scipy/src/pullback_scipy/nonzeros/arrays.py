@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define, frozen
 from scipy import sparse
 
 import pullback as pb
@@ -100,7 +100,7 @@ added = primitive(
 
 
 # ---------------------------------------------------------------------------------------------------------- the array
-@frozen(eq=False, repr=False)
+@define(eq=False, repr=False)
 class SparseArray:
     """A sparse array or matrix of SciPy's kind whose nonzeros ``data`` are traced; ``places`` are the two arrays that
     say where they stand, as in SciPy's format."""
@@ -189,26 +189,45 @@ class SparseArray:
     def transpose(self) -> "SparseArray":
         return self.moved(lambda a: a.T)
 
-    def _as(self, name: str) -> "SparseArray":
+    def _as(self, name: str, copy: bool = False) -> "SparseArray":
         if self.format == name:
-            return self
+            return self.copy() if copy else self
         start = self.without_duplicates() if self.format == "coo" else self
         return start.moved(lambda a: getattr(a, f"to{name}")())
 
-    def tocsr(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
-        return self._as("csr")
+    def tocsr(self, copy: bool = False) -> "SparseArray":
+        return self._as("csr", copy)
 
-    def tocsc(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
-        return self._as("csc")
+    def tocsc(self, copy: bool = False) -> "SparseArray":
+        return self._as("csc", copy)
 
-    def tocoo(self, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
-        return self._as("coo")
+    def tocoo(self, copy: bool = False) -> "SparseArray":
+        return self._as("coo", copy)
 
-    def asformat(self, format: Any, copy: bool = False) -> "SparseArray":  # noqa: ARG002 - as SciPy
-        return self if format is None else self._as(format)
+    def asformat(self, format: Any, copy: bool = False) -> "SparseArray":
+        return self._as(self.format if format is None else format, copy)
 
     def copy(self) -> "SparseArray":
-        return self
+        """The array with nonzeros of its own: ``A.data[k] = v`` writes into the one of them."""
+        return self.with_data(np.copy(self.data))
+
+    def eliminate_zeros(self) -> None:
+        """Nothing: a nonzero that is zero here may have a derivative."""
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """``values``, one or as many as fit, become the diagonal ``k``."""
+        rows, columns = self.coords
+        length = min(self.shape[0] + min(k, 0), self.shape[1] - max(k, 0))
+        if np.ndim(values):
+            length = min(length, len(values))
+            values = values[:length]
+        here = (columns - rows == k) & (np.minimum(rows, columns) < length)
+        at = np.arange(length) - min(k, 0), np.arange(length) + max(k, 0)
+        there = np.concatenate((rows[~here], at[0])), np.concatenate((columns[~here], at[1]))
+        data = np.concatenate((self.data[~here], np.broadcast_to(values, length).astype(self.dtype)))
+        kind = sparse.coo_matrix if self.is_matrix else sparse.coo_array
+        whole = SparseArray(data, there, Made(kind, self.shape))._as(self.format)  # noqa: SLF001 - of this class
+        self.data, self.places, self.made = whole.data, whole.places, whole.made
 
     def __getitem__(self, key: Any) -> Any:
         start = self if self.format == "csr" else self.tocsr()
