@@ -157,3 +157,12 @@ def test_a_global_of_a_copy_is_set_in_a_trace_and_put_back(tmp_path):
     assert pb.grad(energy)(3.0) == 18.0
     assert vars(model)["START"] is own
     assert pb.grad(energy)(3.0) == 18.0
+
+
+def test_a_deep_copy_in_adopted_code_is_a_copy(tmp_path):
+    (tmp_path / "deep_copies.py").write_text(
+        "from copy import deepcopy\nimport numpy as np\n\n"
+        "def f(t):\n    a = np.zeros(3)\n    a[:] = t\n    kept = deepcopy({'a': a})\n    a[0] = 5.0\n"
+        "    return np.sum(kept['a'] * a)\n"
+    )
+    assert pb.grad(pb.adopt(tmp_path / "deep_copies.py").f)(2.0) == 13.0

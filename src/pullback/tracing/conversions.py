@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from copy import copy
 from sys import _getframe
 from typing import Any, Final, NoReturn
 
@@ -121,8 +122,10 @@ class Unconverted(Handle):
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise refusal(self, "a pickle")
 
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        """Raises, as to pickle it does."""
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Raises, as to pickle it does; a copy in adopted code, which others wrote to copy arrays."""
+        if self._tape.adopted is not None:
+            return copy(self)
         raise ConversionError(
             f"copy.deepcopy of a tracer of {spec_of_handle(self)} (at {site_text(site_here())}): a deep copy is made "
             "to outlive what it is of, and a tracer ends with its trace; write x.copy() or copy.copy(x), also for each "
