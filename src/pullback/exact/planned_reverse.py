@@ -16,7 +16,7 @@ from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import plain_value
 from pullback.recording.results import COMPONENT
-from pullback.rules.forms import FORMS
+from pullback.rules.forms import FORMS, is_collective
 from pullback.rules.rule_names import positions
 from pullback.words.errors import BudgetError
 
@@ -96,7 +96,7 @@ class PlannedReverse:
         return sorted(ident for ident in ids if ident not in graph.pinned)
 
     def _cotangents(self) -> list[tuple[int, int, int]]:
-        """The records that a cotangent reaches, the last first: each with the bytes of cotangents before it, and while
+        """The records that are pulled back, the last first: each with the bytes of cotangents before it, and while
         it is pulled back, with what its rule makes on the way and the copies that the record holds."""
         graph, found = self.chain, []
         sizes, n = graph.live.sizes, len(self.sweeps)
@@ -106,8 +106,9 @@ class PlannedReverse:
         live = {i: sizes.get(i, 8) for one in self.sweeps for i, ct in enumerate(one.cts) if ct is not None}
         for p in range(graph.cuts[1] - 1, graph.start - 1, -1):
             record = graph.tape.records[p] or graph.entries.record_of(p)
-            if record is None or p not in live:
+            if record is None or (p not in live and not is_collective(record)):
                 continue
+            live.setdefault(p, sizes.get(p, 8))
             ids = [i for i in FORMS[record[0]].ids(record) if i is not None]
             known = [sizes.get(i, live[p]) for i in ids]
             new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}

@@ -11,7 +11,8 @@ from attrs import Factory, define, frozen
 
 from pullback.inspect.plan_forecast import Plan, Trial, forecast_of
 from pullback.inspect.profile_measurements import Program, seed_of
-from pullback.loops.loop_record import LoopRecord, Pass
+from pullback.loops.loop_record import LoopRecord
+from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import using
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store

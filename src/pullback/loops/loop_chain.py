@@ -100,6 +100,8 @@ class LoopChain(Storing):
     def unrepeated(self) -> str:
         """What two runs of step 0 from the live state do not do alike, in words; empty where there is nothing, or the
         step cannot be run."""
+        if self.steps.collective:  # others would have to take part
+            return ""
         try:
             return first_difference(self._tried(0)[0], self._tried(0)[0])
         except Exception:  # noqa: BLE001 - another error is on its way, to which this adds
@@ -144,9 +146,14 @@ class LoopChain(Storing):
 
     def run_on(self, k: int, n: int | None) -> int:
         """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
-        before = self.store.ledger.n_forward
-        while k < n if n is not None else self.goes_on(k):
-            k = self.advance(k, k + 1)
+        before, tape = self.store.ledger.n_forward, self.steps.enclosing
+        assert tape is not None  # the loop is one operation of it
+        tape.unrecorded = self.steps.name
+        try:
+            while k < n if n is not None else self.goes_on(k):
+                k = self.advance(k, k + 1)
+        finally:
+            tape.unrecorded = ""
         self.store.ledger.n_forward = before
         return k
 

@@ -355,7 +355,7 @@ class _Loop:
         """The results, handles where they depend on what enters: the loop is one operation on the tape."""
         captured = record.chain.steps.captured_values
         results = record.results()
-        if not record.ids:
+        if not record.ids and not record.collective:
             record.release()
             return results
         entry = (LOOP.opcode, tuple(record.ids), record, site_here())
@@ -379,10 +379,10 @@ class _Loop:
 
 
 def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
-    _pull_loop_of_several(record, (ct,), (sweep,))
+    _pull_loops(record, (ct,), (sweep,))
 
 
-def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
+def _pull_loops(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
     try:
         found = record[2].reverse(seeds, sweeps)
@@ -396,4 +396,4 @@ def _pull_loop_of_several(record: tuple[Any, ...], seeds: Sequence[Any], sweeps:
                 send(sweep.cts, ident, g, sweep)
 
 
-LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loop_of_several)
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loops, unreached=lambda r: r[2].unreached)

@@ -22,113 +22,17 @@ from pullback.loops.loop_bytes import (
     scheduled_by,
 )
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.staged_step import StagedStep, StepTape, record_of
+from pullback.loops.staged_step import Pass
 from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
 from pullback.memory.working_bytes import Lifetimes, Needed
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import Handle, make
-from pullback.recording.recorder import form_of
-from pullback.recording.tape import REPLAYABLE, Tape
-from pullback.rules.cotangent_sums import send
-from pullback.rules.unbroadcast import settle
+from pullback.recording.handles import Handle
+from pullback.recording.tape import REPLAYABLE
 from pullback.words.errors import ReplayError, TracerError, say_where
-from pullback.words.specs import buffer_of, carries_derivative, fits, new_zeros, shared_spec, spec_of
-
-
-@define(eq=False)
-class Pass:
-    """The way back of one seed: its cotangents between two steps. ``sweep`` is the one that came to the loop's own
-    record."""
-
-    sweep: Sweep
-    outer: Tape | None
-    """The trace that the pass is recorded on."""
-    n: int
-    """Steps of the loop."""
-    cts: list[Any]
-    """Of the carry."""
-    y_cts: list[Any]
-    """Of the stacked per-step outputs."""
-    x_cts: list[Any]
-    """Of ``xs``: buffers that are filled a row at a time."""
-    told: Any
-    """Who hears the cotangents of marked values."""
-    gathered: dict[int, Any] = field(factory=dict)
-    """Of the captured values, by their id in the enclosing trace."""
-    own_gathered: set[int] = field(factory=set)
-    after: Any = None
-    """The kind of the last step, where a stage has reversed it."""
-    sums: Sweep = field(init=False)
-    """Where staged steps gather."""
-
-    def __attrs_post_init__(self) -> None:
-        self.sums = Sweep(None, gathered=self.gathered, own_gathered=self.own_gathered)
-
-    def enter(self, work: StepTape, step: int, number: int, *, place: str, masks: bool) -> Sweep:
-        """The sweep of a step's tape, seeded with the cotangents of the carry and of the step's outputs; ``number`` is
-        the user's.
-
-        The sweep alone holds the cotangents then, and may add to them in place.
-        """
-        cts: list[Any] = [None] * len(work.tape.records)
-        within = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
-        carry, self.cts, self.after = self.cts, [], None
-        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
-        for at, ct in zip((*work.left, *work.ys), (*carry, *rows), strict=True):
-            if at is not None and ct is not None:
-                ident, spec = at
-                record: Any = record_of(work, ident)
-                g = ct if fits(ct, spec) else settle(ct, spec, form_of(record), 0, record[-1], ct)
-                if cts[ident] is None:  # as in nearly every loop: a leaf leaves the step once
-                    cts[ident] = g
-                else:
-                    send(cts, ident, g, within)
-        within.told, within.step = self.told, self.sweep.within(number)
-        within.gathered, within.own_gathered = self.gathered, self.own_gathered
-        return within
-
-    def seeds(self, work: StagedStep, step: int) -> list[Any] | None:
-        """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
-        if self.outer is not None:
-            return None
-        stage = work.kind.stage
-        if self.after is not None and self.after.stage is stage and stage.returns_seeds:  # then they are its own
-            return self.cts
-        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
-        return work.seeds([*self.cts, *rows])
-
-    def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
-        """The cotangents go back through a staged step."""
-        stage = work.kind.stage
-        cts, gathered = work.reverse(seeds, own=seeds is self.cts)
-        entered, x_entered = stage.places
-        if not x_entered and len(cts) == len(entered):
-            self.cts = cts  # type: ignore[assignment]  # a tuple serves as well
-        else:
-            found = iter(cts)
-            self.cts = [None if ident is None else next(found) for ident in entered]
-            self._rows([None if ident is None else next(found) for ident in x_entered], step)
-        self.after = work.kind
-        for ident, ct in gathered:
-            self.sums.gather(ident, ct)
-
-    def leave(self, work: StepTape, step: int, cts: list[Any]) -> None:
-        """Take the cotangents of what entered the step."""
-        self.cts = [None if ident is None else cts[ident] for ident in work.entered]
-        self._rows([None if ident is None else cts[ident] for ident in work.x_entered], step)
-
-    def _rows(self, cts: list[Any], step: int) -> None:
-        """The cotangents of the rows of ``xs`` that entered the step."""
-        for k, ct in enumerate(cts):
-            if ct is None:
-                continue
-            if self.x_cts[k] is None:
-                rows = new_zeros((self.n, *ct.shape), ct.dtype)
-                self.x_cts[k] = make(ct._tape.kinds.buffer, rows, None, ct._tape) if isinstance(ct, Handle) else rows
-            self.x_cts[k][step] = ct
+from pullback.words.specs import buffer_of, carries_derivative, shared_spec, spec_of
 
 
 @define(eq=False)
@@ -183,6 +87,17 @@ class LoopRecord:
         return self.chain.steps.name
 
     @property
+    def collective(self) -> bool:
+        """Whether a step has made a call that meets calls of others, as far as the loop has come: then it is reversed
+        in any case, and none of its steps runs but where the schedule says so."""
+        return self.chain.steps.collective
+
+    @property
+    def unreached(self) -> list[Any] | None:
+        """The cotangents that the results get where nothing sends any, if it is reversed all the same."""
+        return [None] * len(self.entering) if self.collective else None
+
+    @property
     def kept_bytes(self) -> int:
         """What is kept of its steps."""
         entries, sizes = self.chain.store.entries, self.sizes
@@ -209,7 +124,7 @@ class LoopRecord:
         before = chain.store.ledger.total + chain.store.ledger.lent_bytes
         self._run_first()
         ledger = chain.store.ledger
-        if not self.ids:  # nothing traced enters: nothing is held
+        if not self.ids and not self.collective:  # nothing traced enters: nothing is held
             chain.start = []
             ledger.n_forward += 1
             self.n = chain.run_on(chain.advance(0, 1), self.n)
@@ -265,7 +180,7 @@ class LoopRecord:
             ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)
         del step, after
         staging = chain.steps.staging
-        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
+        if staging is not None and (self.collective or sum(self.sizes.values()) > staging.most_bytes):
             chain.steps.staging = None
 
     def _decide(self) -> None:
@@ -298,6 +213,8 @@ class LoopRecord:
 
     def _trials(self) -> list[Callable[[], Any]]:
         """The first and the last step, to be run once more from the live state."""
+        if self.collective:
+            return []
         return [partial(self.chain.trial, k) for k in {0, (self.n or 1) - 1}]
 
     def results(self) -> list[Any]:

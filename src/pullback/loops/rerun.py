@@ -105,6 +105,7 @@ class Steps:
     """Who may record steps in another way (``staged_steps``)."""
     lifetimes: Lifetimes | None = field(default=None, init=False)
     """Of the values of step 0, where the policy has to know what a step needs."""
+    collective: bool = field(default=False, init=False)  # whether a step has called such a primitive
     nest: Any = field(default=None, init=False)
     """What loops in the steps get of a number of bytes (``loop_bytes.Nest``)."""
     within: Any = field(default=None, init=False)
@@ -112,7 +113,7 @@ class Steps:
     calls: Calls = field(factory=partial(Calls, may_miss=True), init=False)
     """What steps of which some values are kept have in common."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
-    """Copies of plain arrays that steps read, shared between the tapes that hold them and gone with them."""
+    """Copies of plain arrays that steps read, shared by the tapes that hold them and gone with them."""
 
     def __attrs_post_init__(self) -> None:
         self.flat = is_flat(self.definition)
@@ -171,10 +172,8 @@ class Steps:
             open_input(tape, leaf) if active else leaf for leaf, active in zip(row, self.x_active, strict=True)
         ]
         tape.n_inputs = len(tape.records)
-        entered, x_entered = (
-            [active_id(h, tape) for h in handles],
-            [active_id(h, tape) for h in x_handles or ()],
-        )  # before the body writes to them
+        # before the body writes to them
+        entered, x_entered = ([active_id(h, tape) for h in part] for part in (handles, x_handles or ()))
         with Releasing(tape):
             with Enclosed(self.enclosing, CAPTURED, tape):
                 parts = self.call_body(k + self.lower, handles, x_handles)
@@ -309,15 +308,16 @@ class Steps:
                 i: spec_of(value) if hasattr(value, "dtype") else None for i, value in self.captured_values.items()
             }
             if enclosing is not None:
-                enclosing.masks |= (
-                    tape.masks
-                )  # of step 0 alone: what is known when the loop returns, under every policy
+                enclosing.masks |= tape.masks  # of step 0 alone: what is known at the end, under every policy
         else:
             self.require_captures(captures, k)
             if enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer):
                 raise self._unknown(k)
-        if enclosing is not None and tape.outer is not None:
-            enclosing.meet(tape.outer)
+        self.collective |= tape.collective
+        if enclosing is not None:
+            enclosing.collective |= tape.collective
+            if tape.outer is not None:
+                enclosing.meet(tape.outer)
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""

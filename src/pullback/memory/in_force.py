@@ -11,11 +11,12 @@ import numpy as np
 
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.save_all import SaveAll
-from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape, recording_of
 from pullback.words.errors import PolicyError
+from pullback.words.ordered_calls import UNDER_WAY
 from pullback.words.plugins import backend
 
-_TAPES: ContextVar[tuple[Tape, ...]] = ContextVar("pullback_tapes", default=())
+_TAPES: Final[ContextVar[tuple[Tape, ...]]] = UNDER_WAY
 _PLANNED: ContextVar[list[Any] | None] = ContextVar("pullback_planned", default=None)
 _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_watchers", default=())
 LIVE: Final[dict[int, None]] = {}
@@ -226,16 +227,8 @@ class Enclosed(Tracing):
 
 
 def _recording() -> Tape | None:
-    """The innermost trace that records in this context. A loop that runs plainly has paused its own; one that is
-    captured records elsewhere. The trace to which a shadow has surrendered is asked of the shadow's: it was entered in
-    the context of the call that was not followed, which may be over."""
-    for tape in reversed(_TAPES.get()):
-        found: Any = tape
-        while found.mode == CAPTURED and found.shadow is not None:
-            found = found.inner
-        if found.mode not in (PAUSED, CAPTURED, CLOSED):
-            return found  # type: ignore[no-any-return]
-    return None
+    """The innermost trace that records in this context."""
+    return recording_of(_TAPES.get())[0]
 
 
 def innermost() -> Tape | None:

@@ -18,7 +18,7 @@ from pullback.recording.recorder import called_at, form_of
 from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED, Watched
-from pullback.rules.forms import FORMS, PULLS, TOGETHER
+from pullback.rules.forms import FORMS, PULLS, TOGETHER, is_collective
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
 from pullback.words.sniffs import HELD, quiet
@@ -79,7 +79,8 @@ def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
 
     Where they free, each record is dropped when all have used it. When a record is reached its cotangent is
     complete, because every reader stands after it. Several go through a stretch one after the other, and meet at
-    the records that work for all of them at once (:data:`pullback.rules.forms.TOGETHER`). An error tells the user's
+    the records that work for all of them at once (:data:`pullback.rules.forms.TOGETHER`), and at those where others
+    take part. An error tells the user's
     forward line.
     """
     if len(sweeps) > 1:
@@ -88,6 +89,10 @@ def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
             if record is not None and record[0] in TOGETHER:
                 _sweep_each(tape, i + 1, stop, sweeps)
                 _meet(tape, i, sweeps)
+                stop = i
+            elif tape.collective and record is not None and is_collective(record):  # others go seed by seed here, too
+                _sweep_each(tape, i + 1, stop, sweeps)
+                _sweep_each(tape, i, i + 1, sweeps)
                 stop = i
     _sweep_each(tape, start, stop, sweeps)
 
@@ -100,7 +105,7 @@ def _sweep_each(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> N
 def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> None:
     records = tape.records
     lift = one.outer
-    cts = one.cts
+    cts, collective = one.cts, tape.collective
     pulls: Any = MASKED_PULLS if one.masks or tape.masks else PULLS
     if TRAPPED.get():
         pulls = Watched(tape, one, pulls)
@@ -109,6 +114,8 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
         with quiet():
             for i in range(stop - 1, start - 1, -1):
                 ct = cts[i]
+                if ct is None and collective:
+                    ct = unreached(records[i])
                 if ct is not None:
                     cts[i] = None
                     record = records[i]
@@ -127,6 +134,12 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
         raise
 
 
+def unreached(record: Any) -> Any:
+    """The cotangent of a record to which nothing has sent any: None, unless it is pulled back in any case."""
+    give = None if record is None else FORMS[record[0]].unreached
+    return None if give is None else give(record)
+
+
 def _meet(tape: Tape, i: int, sweeps: Sequence[Sweep]) -> None:
     """Pull the cotangents of all sweeps back through record ``i`` at once."""
     records = tape.records
@@ -134,6 +147,7 @@ def _meet(tape: Tape, i: int, sweeps: Sequence[Sweep]) -> None:
     cts = []
     for one in sweeps:
         ct, one.cts[i] = one.cts[i], None
+        ct = unreached(record) if ct is None and tape.collective else ct
         cts.append(ct if ct is None or one.outer is None else raised(ct, one.outer))
     try:
         if any(ct is not None for ct in cts):

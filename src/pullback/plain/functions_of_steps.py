@@ -20,7 +20,7 @@ def functions_of(chain: Any) -> Any:
     calls, fewest = chain.entries.calls, FEWEST if chain.staging == "auto" else 2
     if calls is not None and calls.n >= fewest:
         fewest = 1
-    if chain.staging == "off" or len(chain.entries.patterns) < fewest:
+    if chain.staging == "off" or chain.tape.collective or len(chain.entries.patterns) < fewest:
         return None
     # What generates functions takes a third of the import, and few programs have such steps.
     from pullback.patterns.staged_patterns import staged_patterns  # noqa: PLC0415
@@ -50,7 +50,7 @@ def sweep_held(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> No
     generated functions where they do the same. Where there are several seeds, or somebody hears of cotangents, all are
     swept."""
     one, heard = sweeps[0], tape.marks is not None or tape.telling is not None or TRAPPED.get()
-    alone = len(sweeps) == 1 and one.outer is None and one.told is None
+    alone = len(sweeps) == 1 and one.outer is None and one.told is None and not tape.collective
     if heard or not alone or not any(map(_may_repeat, tape.marked)):
         sweep(tape, start, stop, sweeps)
         return

@@ -13,6 +13,7 @@ from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tap
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
+from pullback.rules.forms import is_collective
 from pullback.words.errors import BudgetError
 
 
@@ -67,6 +68,28 @@ def _keep_all(chain: Any, n: int) -> None:
         elif type(action) is EndForward:
             break
     chain.work = n - 1
+
+
+def stands_between(governor: Any, record: tuple[Any, ...]) -> bool:
+    """Whether a record is executed again by nothing, since others would have to take part: that of a call of a
+    collective primitive outside marked steps, where it ends a stretch as a loop does, and wherever values are kept one
+    by one."""
+    if not is_collective(record):
+        return False
+    if not governor.within:
+        talks = governor.talks or not (governor.marked or governor.keeps or governor.binds)
+        governor.mark()
+        governor.talks = talks
+    return not governor.within or not governor.active.replays
+
+
+def held_whole(governor: Any) -> str:
+    """What is warned of where a program has no marks but such calls."""
+    return (
+        f"{governor.policy!r} governs steps, and this program marks none and calls a collective primitive: what others "
+        "take part in is run again by steps alone, so everything is held; mark the loop with pullback.steps(n), or use "
+        "pullback.fori_loop"
+    )
 
 
 def end_stretch(governor: Any) -> None:

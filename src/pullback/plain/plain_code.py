@@ -19,7 +19,7 @@ from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.cutter import Cutter
 from pullback.plain.gauges import gauge_of
-from pullback.plain.other_ends import end_stretch, require_floor
+from pullback.plain.other_ends import end_stretch, held_whole, require_floor, stands_between
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
@@ -79,6 +79,8 @@ class PlainCode(Governor):
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
+    talks: bool = False
+    """Whether calls that meet calls of others are all there is of marks."""
     noted: list[str] = field(factory=list)
     """What is to be warned of, at the same time for the same reason."""
 
@@ -117,6 +119,8 @@ class PlainCode(Governor):
         chain, tape = self.active, self.tape
         if self.seen is not None:
             self.seen.met(record)
+        if tape is not None and tape.collective and stands_between(self, record):
+            return
         if chain is None:
             if record[0] == COMPONENT.opcode:
                 return  # of a loop, which stands between two stretches
@@ -234,6 +238,7 @@ class PlainCode(Governor):
     def mark(self) -> None:
         """A mark: what came before the first one becomes save-all, and what came before each where a number of bytes
         has room for that."""
+        self.talks = False
         if self.keeps:
             return
         if self.binds and self.active is not None:
@@ -339,7 +344,7 @@ class PlainCode(Governor):
             raise self.refused
         if self.seen is not None and self.tape is not None and not self.marked:
             self.seen.ended(self.tape)
-        for message in self.noted:
+        for message in (*self.noted, *([held_whole(self)] if self.talks else [])):
             warn_user(message, PolicyWarning)
         for decisions in self.ledger.decided.values():
             decisions.tell()

@@ -158,12 +158,18 @@ class Ident:
 
 
 class Tape:
-    """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there."""
+    """Records of one trace, with what the trace knows of itself. ``mode`` is falsy on the hot path and only there.
+
+    It is ``collective`` where a call of a collective primitive has been recorded here, or in a step of a loop: such
+    records are pulled back in any case. ``unrecorded`` is the name of a loop while its steps run none of which is
+    recorded, since nothing traced enters it.
+    """
 
     __slots__ = (
-        "__weakref__", "adopted", "captures", "code", "constants", "enclosing", "governor", "inner", "kept", "kinds",
-        "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest", "outer", "overlapping", "records",
-        "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
+        "__weakref__", "adopted", "captures", "code", "collective", "constants", "enclosing", "governor", "inner",
+        "kept", "kinds", "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest", "outer",
+        "overlapping", "records", "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
+        "unrecorded",
     )  # fmt: skip
 
     def __init__(self, level: int, kinds: Any) -> None:
@@ -182,6 +188,7 @@ class Tape:
         self.masks = False
         """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and
         stay 0."""
+        self.collective, self.unrecorded = False, ""
         self.marks: Any = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""
         self.marked: list[Any] = []  # where everything is held: the MarkedSteps of each marked loop
@@ -271,3 +278,19 @@ class Tape:
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"
+
+
+def recording_of(tapes: Sequence[Tape]) -> tuple[Tape | None, tuple[Tape, ...]]:
+    """Of traces under way, the innermost last: the innermost that records, and those around it.
+
+    A loop that runs plainly has paused its own; one that is captured records elsewhere. The trace to which a shadow has
+    surrendered is asked of the shadow's: it was entered in the context of the call that was not followed, which may be
+    over.
+    """
+    for at in range(len(tapes) - 1, -1, -1):
+        found: Any = tapes[at]
+        while found.mode == CAPTURED and found.shadow is not None:
+            found = found.inner
+        if found.mode not in (PAUSED, CAPTURED, CLOSED):
+            return found, tuple(tapes[:at])
+    return None, ()

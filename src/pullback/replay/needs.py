@@ -98,6 +98,8 @@ def _of_step(pattern: Pattern, after: frozenset[int]) -> StepNeeds:
             continue
         saved = entry.saved_ids(place)
         values |= saved
+        if entry.collective:
+            values.add(place)
         used: Iterable[int] = saved
         if place in values:
             used = (*saved, *entry.ids())

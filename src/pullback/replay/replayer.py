@@ -17,6 +17,7 @@ from pullback.recording.handles import (
 )
 from pullback.recording.recorder import evaluate
 from pullback.recording.results import COMPONENT, looks_at
+from pullback.recording.tape import FORWARD
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.replay.needs import Needs
 from pullback.replay.step_entries import Entry, StepEntries
@@ -24,6 +25,7 @@ from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest
 from pullback.words.errors import ReplayError, say_where
+from pullback.words.ordered_calls import UNDER_WAY
 
 
 @define(eq=False)
@@ -159,11 +161,12 @@ class Replayer:
         is_mark = not (
             form.primitive.rules or form.primitive.nondiff
         )  # nothing to differentiate: it hands on what it is given
-        out = (
-            form.primitive.forward(*values, **entry.params)
-            if is_mark
-            else evaluate(form.primitive, tuple(values), entry.params)
-        )
+        if is_mark:
+            out = form.primitive.forward(*values, **entry.params)
+        elif form.primitive.collective:
+            out = _called_again(form.primitive, tuple(values), entry.params)
+        else:
+            out = evaluate(form.primitive, tuple(values), entry.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         if form.primitive.opaque:  # what an opaque object keeps of an operand is not written
@@ -267,3 +270,13 @@ class Const:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+
+def _called_again(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    """What a call gives that meets calls of others: while steps are executed again, such traces alone go on around them
+    that compute tangents."""
+    token = UNDER_WAY.set(tuple(tape for tape in UNDER_WAY.get() if tape.mode == FORWARD))
+    try:
+        return prim(*values, **params)
+    finally:
+        UNDER_WAY.reset(token)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.rules.forms import FORMS, Form
+from pullback.rules.forms import FORMS, Form, is_collective
 from pullback.rules.rule_names import positions
 from pullback.words.call_sites import site_text
 from pullback.words.sameness import same_content, same_parts
@@ -104,6 +104,11 @@ class Entry:
         """The form of the record."""
         form: Form = FORMS[self.skeleton[0]]
         return form
+
+    @property
+    def collective(self) -> bool:
+        """Whether it is executed in every replay of its step, needed or not."""
+        return is_collective(self.skeleton)
 
     def ids(self) -> list[int]:
         """The ids this entry reads."""

@@ -43,6 +43,8 @@ class Options(TypedDict, total=False):
     """Its rules send exact zeros to what was not taken, as those of ``where`` do."""
     ordered: bool
     """Its calls have an effect: each is made once, in its order, in generated functions, too."""
+    collective: bool
+    """Its calls meet calls of others, in other processes: each is recorded and pulled back whatever it depends on."""
     guarded: bool
     """False: its calls are not looked at, for one that ``check_primitive`` has found right."""
     symbol: str
@@ -73,9 +75,11 @@ def primitive(forward: Callable[..., Any] | None = None, /, **options: Unpack[Op
     share memory with an operand), ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse
     Jacobians; the class explains them), ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that
     are no arrays), ``masks`` (its rules send exact zeros to what was not taken, as those of ``where`` do), ``ordered``
-    (its calls have an effect: each is made once, in its order, in generated functions, too), ``guarded`` (False: its
-    calls are not looked at, for one that ``check_primitive`` has found right on operands of each kind). Raises
-    :class:`DeclarationError` naming what is wrong.
+    (its calls have an effect: each is made once, in its order, in generated functions, too), ``collective`` (its calls
+    meet calls of others, in other processes: each is recorded whatever its operands are, run in every re-run of its
+    step, and pulled back in any case, a missing cotangent being zeros), ``guarded`` (False: its calls are not looked
+    at, for one that ``check_primitive`` has found right on operands of each kind). Raises :class:`DeclarationError`
+    naming what is wrong.
 
     Example::
 

@@ -10,12 +10,18 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from attrs import define, field, frozen
 
-from pullback.rules.declaration_checks import build_rule, check_names, require_known, signature_of
+from pullback.rules.declaration_checks import (
+    build_rule,
+    check_collective,
+    check_names,
+    require_known,
+    signature_of,
+)
 from pullback.rules.guarded_calls import called_guarded, refuse_tracers
 from pullback.rules.rule_names import Names, Rule
 from pullback.travelling.declared import declaring_module, reduced
 from pullback.words.errors import DeclarationError
-from pullback.words.ordered_calls import ordered_forward
+from pullback.words.ordered_calls import UNDER_WAY, ordered_forward
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,6 +82,9 @@ class Primitive(Names):
         check_names(self)
         require_known(self, "reach", (self.reach,), tuple(REACHES))
         require_known(self, "reach", REACHES[self.reach], self.params)
+        if self.collective:
+            self.ordered = True
+            check_collective(self)
         if self.ordered:
             if self.view:
                 raise DeclarationError(f"{self.name} is ordered, so it can be no view; leave one of the two out")
@@ -84,18 +93,23 @@ class Primitive(Names):
     def __call__(self, *operands: Any, **params: Any) -> Any:
         if len(params) < len(self.params):
             params = {**self.defaults, **params}
+        if self.collective and (under_way := UNDER_WAY.get()):
+            return under_way[-1].kinds.tracer.__pullback_record__(self, operands, params)
         for operand in operands:
             kind = type(operand)
             if kind is not np.ndarray and kind is not float:  # they are asked most often, and asking takes long
                 record = getattr(kind, "__pullback_record__", None)
                 if record is not None:
                     return record(self, operands, params)
+        result = self.computed(operands, params)
+        return result[0] if self.residuals else result
+
+    def computed(self, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """What the forward gives for plain operands, with the residuals."""
         if self.guarded:
             refuse_tracers(self, params)
-            result = called_guarded(self, operands, params, locked=False)
-        else:
-            result = self.forward(*operands, **params)
-        return result[0] if self.residuals else result
+            return called_guarded(self, operands, params, locked=False)
+        return self.forward(*operands, **params)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return reduced(self, DECLARED, sys._getframe(1))

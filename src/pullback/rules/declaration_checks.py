@@ -73,6 +73,19 @@ def check_names(prim: Names) -> None:
     require_known(prim, "opaque", prim.opaque, prim.value_names)
 
 
+def check_collective(prim: Names) -> None:
+    """Refuse what a primitive cannot be that is collective."""
+    if prim.elementwise:
+        raise DeclarationError(
+            f"{prim.name} is collective, so what it gives depends on the operands of others; leave elementwise out"
+        )
+    if prim.residuals:
+        raise DeclarationError(
+            f"{prim.name} is collective, and every trace around a call records it, which residuals do not reach; "
+            "return them as outputs=('out', ...)"
+        )
+
+
 def require_known(prim: Names, option: str, names: Iterable[str], known: tuple[str, ...]) -> None:
     """Raise :class:`DeclarationError` where an option names what is not ``known``."""
     for name in names:

@@ -48,6 +48,9 @@ class Form:
     """The ids are one tuple at place 1, since their number differs from record to record (a loop)."""
     execute: Callable[..., Any] | None = field(default=None, repr=False)
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
+    unreached: Callable[[tuple[Any, ...]], Any] | None = field(default=None, repr=False)
+    """What a record gets where nothing sends it a cotangent, or None where it is then passed over. None in the place of
+    the function: every record of this form is passed over."""
 
     held: tuple[tuple[str, str], ...] = field(init=False, repr=False)
     """The names of ``saved``, each with the reason for which the ledger books it."""
@@ -102,14 +105,23 @@ def new_form(
 
 
 def special_form(
-    name: str, pull: Any, execute: Any = None, n_ids: int = 1, *, wide: bool = False, together: Any = None
+    name: str,
+    pull: Any,
+    execute: Any = None,
+    n_ids: int = 1,
+    *,
+    wide: bool = False,
+    together: Any = None,
+    unreached: Any = None,
 ) -> Form:
     """A form that is no primitive call: an input, a component, a write, a loop."""
     prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",), guarded=False)
-    return new_form(
-        lambda opcode: (Form(opcode, prim, tuple(range(n_ids)), n_ids, (), (), wide=wide, execute=execute), pull),
-        together,
-    )
+    ids = tuple(range(n_ids))
+
+    def build(opcode: int) -> tuple[Form, Any]:
+        return Form(opcode, prim, ids, n_ids, (), (), wide=wide, execute=execute, unreached=unreached), pull
+
+    return new_form(build, together)
 
 
 def rules_for(
@@ -152,7 +164,8 @@ def layout(
     saved = tuple(dict.fromkeys(name for rule, _ in rules for name in rule.values))
     read = [spec_key(prim, name) for rule, _ in rules for name in rule.reads if name.endswith(SPEC)]
     own = [] if exact else [position for _, positions in rules for position in positions]
-    specs = tuple(dict.fromkeys((*own, *read)))
+    given = prim.outputs or ("out",) if prim.collective else ()  # for the zeros that stand for a missing cotangent
+    specs = tuple(dict.fromkeys((*own, *read, *given)))
     has_params = any(name in prim.params for rule, _ in rules for name in rule.reads)
     return saved, specs, has_params
 
@@ -161,3 +174,9 @@ def spec_key(prim: Primitive, name: str) -> int | str:
     """What stands in :attr:`Form.specs` for ``x_spec``."""
     stem = name.removesuffix(SPEC)
     return prim.operands.index(stem) if stem in prim.operands else stem
+
+
+def is_collective(record: tuple[Any, ...]) -> bool:
+    """Whether a record is a call that meets calls of others, or a loop that has made such."""
+    form = FORMS[record[0]]
+    return bool(record[2].collective) if form.wide else form.primitive.collective

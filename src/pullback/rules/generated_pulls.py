@@ -23,7 +23,7 @@ from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.guarded_calls import guarded_rule
 from pullback.rules.rule_names import Rule, meaning
-from pullback.rules.unbroadcast import settle, settle_several, summed
+from pullback.rules.unbroadcast import filled, settle, settle_several, summed, zeros_for
 
 SEND = """    i = record[{place}]
     p = cts[i]
@@ -72,7 +72,10 @@ def make_pull(
         "form": form, "cleaned": cleaned, "summed": summed, "in_rows": in_rows, "multiplied": multiplied, "add": np.add,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
-    if form.primitive.outputs:
+    if form.primitive.outputs and form.primitive.collective:
+        namespace["filled"] = filled(form)
+        lines.append("    ct = filled(ct, record)")
+    elif form.primitive.outputs:
         lines.append("    ct = tuple(ct)")
     if cleaned is None and called is None and alike(form):
         lines.append(_TWICE.format(x=1 + len(form.active), y=2 + len(form.active)))
@@ -328,6 +331,8 @@ def make_form(
 
     def build(opcode: int) -> tuple[Form, Any]:
         form = Form(opcode, prim, served, arity, rules, saved, specs, exact, has_params)
+        if prim.collective:
+            form.unreached = zeros_for(form)
         return form, make_pull(form)
 
     return new_form(build)

@@ -39,8 +39,9 @@ def called_guarded(prim: Any, values: tuple[Any, ...], params: Mapping[str, Any]
         )
     if locked and not prim.view:
         out = _on_locked(
-            prim.forward, values, params, lambda k: f"the forward of {prim.name} wrote into its {k} ({_where()})", prim
-        )
+            prim.forward, values, params, lambda k: f"the forward of {prim.name} wrote into its {k} ({_where()})", prim,
+            once=prim.ordered,
+        )  # fmt: skip
     else:
         out = prim.forward(*values, **params)
     if len(params) < len(prim.params):
@@ -77,7 +78,14 @@ def guarded_rule(prim: Names, rule: Rule) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         which = ", ".join(map(repr, rule.operands))
-        given = _on_locked(rule.fn, args, {}, lambda k: f"the rule of {prim.name} for {which} wrote into {k}", names)
+        given = _on_locked(
+            rule.fn,
+            args,
+            {},
+            lambda k: f"the rule of {prim.name} for {which} wrote into {k}",
+            names,
+            once=prim.collective,
+        )
         if type(given) is np.ndarray and _fresh(getrefcount(given), given):
             return given
         several = type(given) in (tuple, list)
@@ -111,14 +119,15 @@ def tracer_as_parameter(prim: Names, name: str) -> ConversionError:
 
 # ----------------------------------------------------------------------------------------------- what is handed over
 def _on_locked(
-    fn: Callable[..., Any], args: tuple[Any, ...], params: Mapping[str, Any], said: Callable[[str], str], names: Any
-) -> Any:
+    fn: Callable[..., Any], args: tuple[Any, ...], params: Mapping[str, Any], said: Callable[[str], str], names: Any,
+    *, once: bool,
+) -> Any:  # fmt: skip
     """``fn`` on views that cannot be written. What refuses those, as compiled code may, is called on copies, and told
-    from what writes."""
+    from what writes; what has an effect is called ``once``."""
     try:
         return fn(*map(_locked, args), **params)
     except (TypeError, ValueError) as error:
-        if isinstance(error, PullbackError):
+        if isinstance(error, PullbackError) or once:
             raise
         own = tuple(map(_copied, args))
         try:

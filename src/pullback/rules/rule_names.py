@@ -59,6 +59,9 @@ class Names:
     nondiff: tuple[str, ...] = ()
     opaque: Mapping[str, Callable[[Any], int]] = field(factory=dict, repr=False)
     elementwise: bool = False
+    collective: bool = False
+    """Its calls meet calls of others, in other processes: each is recorded wherever a trace is under way, whatever its
+    operands are, and pulled back in any case. It is ``ordered``, and made in every re-run of its step."""
 
     @cached_property
     def named_outputs(self) -> Callable[[Iterable[Any]], Any]:

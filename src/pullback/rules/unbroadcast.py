@@ -1,6 +1,7 @@
 """Where a broadcast is undone: the cotangent that a rule returns is checked against its primal and brought to its
 spec."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from pullback.rules.forms import Form
 from pullback.words.call_sites import site_text
 from pullback.words.errors import RuleError
-from pullback.words.specs import INEXACT, ArraySpec
+from pullback.words.specs import INEXACT, ArraySpec, new_zeros
 
 
 def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int, ct: Any) -> Any:
@@ -95,3 +96,30 @@ def _refused(form: Form, position: int, site: int, spec: ArraySpec | None, given
         f"the VJP rule of {form.name} for operand {form.primitive.name_of(position)!r} returned {given}, expected "
         f"{expected} (called at {site_text(site)}); {remedy}"
     )
+
+
+def zeros_for(form: Form) -> Callable[[tuple[Any, ...]], Any]:
+    """What gives, for a record of this form, the cotangent that stands where nothing depends on what was computed."""
+    places = spec_places(form)
+    if form.primitive.outputs:
+        return lambda record: [_zeros(record[place]) for place in places]
+    return lambda record: _zeros(record[places[0]])
+
+
+def filled(form: Form) -> Callable[[Sequence[Any], tuple[Any, ...]], tuple[Any, ...]]:
+    """What gives the cotangents of several outputs, of which some may be missing, with zeros in the place of these."""
+    places = spec_places(form)
+    return lambda cts, record: tuple(
+        _zeros(record[place]) if ct is None else ct for ct, place in zip(cts, places, strict=True)
+    )
+
+
+def spec_places(form: Form) -> list[int]:
+    """Where in a record of a collective primitive the specs of its outputs are."""
+    return [form.first_spec + form.specs.index(name) for name in form.primitive.outputs or ("out",)]
+
+
+def _zeros(spec: ArraySpec) -> Any:
+    dtype = spec.dtype if spec.dtype.kind in INEXACT else np.dtype(np.float64)
+    zeros = new_zeros(spec.shape, dtype)
+    return zeros if spec.shape else zeros[()]

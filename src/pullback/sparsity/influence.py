@@ -80,6 +80,10 @@ class Influence:
         number = self.program.note(spec.shape, spec.dtype)
         return Named(self.sets.sources(spec.size).reshape(spec.shape), number)
 
+    def still(self, value: Any) -> Named:
+        """The names of a value that no input reaches."""
+        return Named(np.zeros(np.shape(value), np.int64), self.program.note("still", np.shape(value)))
+
     def push(
         self, prim: Primitive, operands: tuple[Any, ...], values: tuple[Any, ...], out: Any,
         residuals: Mapping[str, Any],  # noqa: ARG002

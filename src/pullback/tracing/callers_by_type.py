@@ -21,6 +21,7 @@ from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.generated_pulls import make_form
+from pullback.tracing.collectives import call_collective
 from pullback.tracing.resting import resting
 from pullback.words.call_sites import MISSED, find_site
 from pullback.words.errors import MissingRuleError
@@ -42,6 +43,8 @@ _NAMES = {
 def first_calls(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """What ``recorder.call`` gives. At the second call with operands of these types the fast way is made for the
     next."""
+    if prim.collective:
+        return call_collective(prim, operands, params)
     found = resting(prim, operands, params)
     if found is not MISSED:
         return found

@@ -221,7 +221,8 @@ class LinearMap:
         self._outs, self._policy, self._lock = outs, policy, RLock()
         self._pushed: Any = None
         self._repeated: Any = None
-        self._may_repeat = _alone() and not pull.conj and (policy is not None or saves_all())
+        plain = not (pull.conj or pull.tape.collective)
+        self._may_repeat = _alone() and plain and (policy is not None or saves_all())
         if _ROOM in sys.modules:
             self._look()
         if self._repeated is not None and self._repeated.is_known:

@@ -159,7 +159,7 @@ class Pull:
     def _left(self, runs: list[Sweep]) -> list[Sweep]:
         """The sweeps that no generated function of a pull that is called often has made."""
         self._n_sweeps += len(runs)
-        if self._n_sweeps <= FEW or staging_in_force() == "off":
+        if self._n_sweeps <= FEW or staging_in_force() == "off" or self.tape.collective:
             return runs
         if self._repeated is None:
             if self._n_sweeps <= SOME and _ROOM not in sys.modules:

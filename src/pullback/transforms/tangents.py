@@ -56,6 +56,10 @@ class Tangents:
             push = prim.forms["push"] = make_push(prim, _classes(self.tape))
         return None if push is None else push(self.tape, params, *operands)
 
+    def still(self, value: Any) -> Tangent:
+        """The tangent of a value that moves with none of the inputs, where one is asked for in any case."""
+        return Tangent(np.zeros(np.shape(value), dtype_of(value))[()])
+
     # Other forward traces ask for the tag (see ``influence``).
     def mark(self, leaf: Any, tag: str) -> Any:  # noqa: ARG002
         """A value marked by ``name``: tangents have no use for it."""

@@ -1,14 +1,17 @@
-"""Calls that have an effect: where what they gave is known already, they are not made again."""
+"""Calls that have an effect: where what they gave is known already, they are not made again; and the traces in which
+those are recorded that meet calls of others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 _FED: ContextVar[Iterator[Any] | None] = ContextVar("pullback_fed", default=None)
+UNDER_WAY: Final[ContextVar[tuple[Any, ...]]] = ContextVar("pullback_tapes", default=())
+"""The tapes of the traces under way in this thread or task, the innermost last."""
 
 
 @contextmanager

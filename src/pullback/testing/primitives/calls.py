@@ -221,6 +221,8 @@ def _seeds(call: Call) -> tuple[Any, ...]:
     whole = tuple(random_like(rng, v) if carries_derivative(v) else None for v in outputs)
     if not call.primitive.outputs:
         return (whole[0], random_like(rng, outputs[0]) if whole[0] is not None else None)
+    if call.primitive.collective:  # which gets zeros for what is missing
+        return (tuple(np.zeros(np.shape(v)) if ct is None else ct for v, ct in zip(outputs, whole, strict=True)),)
     alone = [
         tuple(v if k == place else None for k, v in enumerate(whole))
         for place in range(len(whole))

@@ -1,0 +1,103 @@
+"""Calls that meet calls of others, in other processes. Each of those makes its call and waits, forward and back, so
+none may be left out: not where nothing here depends on the inputs, nor where nothing depends on what it gives.
+
+Such a call is recorded in every trace that goes on around it. There its operands are values that depend on the inputs,
+as far as they carry a derivative: a constant becomes one by a record of its own, whose cotangent nobody wants. So on
+every rank the record has one form, and what is computed from its result is recorded, too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pullback.recording.crossing import present
+from pullback.recording.handles import SHARED, Handle, active_id, freeze, is_foreign, kind_of, make, tape_of
+from pullback.recording.recorder import finish, operand_value
+from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape, recording_of
+from pullback.rules.declaration import Primitive
+from pullback.rules.forms import special_form
+from pullback.rules.parameters import frozen_params
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import TracerError
+from pullback.words.ordered_calls import UNDER_WAY
+from pullback.words.specs import carries_derivative
+
+
+def call_collective(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    """The result of such a call: a handle, or several, of the innermost trace that goes on; plain where there is
+    none."""
+    if any(isinstance(operand, Handle) for operand in operands):
+        tape_of(operands, prim.name, follows=True)  # none whose trace has ended
+    return _recorded(prim, operands, params, UNDER_WAY.get())
+
+
+def _recorded(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], tapes: tuple[Tape, ...]) -> Any:
+    """The result in the innermost of these traces that goes on; those around it record the call, too."""
+    tape, around = recording_of(tapes)
+    if tape is None:
+        return _computed(prim, tuple(present(operand, None) for operand in operands), params, tapes)
+    if tape.mode == DEFERRED:
+        tape = tape.shadow.surrender()
+        if tape in around:  # a function that is called in this one goes on as if it stood there itself
+            around = around[: around.index(tape)]
+    operands = tuple(present(operand, tape) if is_foreign(operand, tape) else operand for operand in operands)
+    values = tuple(operand_value(operand, tape, prim) for operand in operands)
+    if prim.guarded:
+        params = frozen_params(prim, params, tape)
+    token = UNDER_WAY.set(around)  # what a trace does with a call, a tangent of it, say, is done around it
+    try:
+        out = _recorded(prim, values, params, around)
+        for part in out if prim.outputs else (out,):
+            if isinstance(part, Handle):
+                tape.meet(part._tape)
+        pairs = enumerate(zip(operands, values, strict=True))
+        entered = [_entered(prim, k, operand, value, tape) for k, (operand, value) in pairs]
+        tape.collective = True
+        return finish(prim, tuple(h for h, _ in entered), tuple(value for _, value in entered), out, params, tape)
+    finally:
+        UNDER_WAY.reset(token)
+
+
+def _computed(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], tapes: tuple[Tape, ...]) -> Any:
+    """What the forward gives for plain operands: no trace goes on here."""
+    for tape in tapes:
+        if tape.mode == PAUSED and tape.unrecorded:
+            raise TracerError(
+                f"{prim.name} is collective, and a step of {tape.unrecorded} calls it (at {site_text(site_here())}), "
+                "whose step 0 has called no such primitive. Nothing traced enters this loop, so its steps are not "
+                "recorded, and nothing would answer in the reverse pass: make the call in step 0, too, or let a traced "
+                "value enter the loop"
+            )
+    token = UNDER_WAY.set(())
+    try:
+        return prim.computed(operands, params)
+    finally:
+        UNDER_WAY.reset(token)
+
+
+def _entered(prim: Primitive, k: int, operand: Any, value: Any, tape: Tape) -> tuple[Any, Any]:
+    """An operand as the record has it, with its value: a handle that depends on the inputs, unless it carries no
+    derivative."""
+    if active_id(operand, tape) is not None or prim.rule_name(k) in prim.nondiff or not carries_derivative(value):
+        return operand, value
+    if isinstance(operand, Handle) and operand._tape is tape:
+        value = freeze(operand)._value
+    elif isinstance(value, np.ndarray):
+        value = tape.keep(value)
+    if tape.mode == FORWARD:
+        ident = tape.tangents.still(value)
+    else:
+        record = (CONSTANT.opcode, site_here())
+        if tape.mode == REPLAYABLE:
+            tape.governor.before_record(record, (value,), (value,), {})
+        ident = len(tape.records)
+        tape.records.append(record)
+    return make(kind_of(tape, value), value, ident, tape, SHARED), value
+
+
+def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
+    """A constant has nobody to pass its cotangent to."""
+
+
+CONSTANT = special_form("constant", _pull_nothing, lambda value: value, n_ids=0)
