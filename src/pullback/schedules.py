@@ -1,5 +1,5 @@
 """Schedules for people who write or study policies: the actions, the machine that checks them, the simulator, the
-diagram; the best schedules of chains and graphs of unequal operations.
+diagram; what runs of any length cost; the best schedules of chains and graphs of unequal operations.
 
 >>> from pullback.policies.binomial import Binomial
 >>> from pullback.schedules import simulate
@@ -37,3 +37,5 @@ from pullback.machine.schedule import Schedule as Schedule
 from pullback.machine.simulator import Simulation as Simulation
 from pullback.machine.simulator import play as play
 from pullback.machine.simulator import simulate as simulate
+from pullback.planning.long_runs import RunForecast as RunForecast
+from pullback.planning.long_runs import forecast as forecast

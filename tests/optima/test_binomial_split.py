@@ -44,6 +44,7 @@ def test_advances_are_the_optimum_of_the_dynamic_program(n):
     for s in range(1, 9):
         assert costs.advances(n, s) == least_advances(n, s), (n, s)
         assert costs.forward_steps(n, s) == n + least_advances(n, s)
+        assert costs.writes(n, s) == (n > 1) + least_writes(n, s)
 
 
 @pytest.mark.parametrize("n", range(2, 41))

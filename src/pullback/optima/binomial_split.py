@@ -75,6 +75,24 @@ def forward_steps(n: int, s: int) -> int:
     return n + advances(n, s)
 
 
+def writes(n: int, s: int) -> int:
+    """Fewest snapshots that are written where the advances are fewest, that of x_0 included; 0 for n <= 1.
+
+    n - 1 up to n = s + 1. Then, as n grows from beta(s, t-1) to beta(s, t), none more for the first beta(s-1, t-1)
+    steps and one more for each of the others: from beta(s-1, t-1) writes to beta(s-1, t). Found by counting along
+    :func:`split`; tests/optima and tests/planning count again.
+    """
+    if n <= 1:
+        return 0
+    _need_slots(n, s)
+    if n <= s + 1:
+        return n - 1
+    t, edge = _repetition(n, s)
+    fewer = edge * t // (s + t)  # beta(s, t-1)
+    least = fewer * s // (s + t - 1)  # beta(s-1, t-1)
+    return least + max(0, n - fewer - least)
+
+
 @lru_cache(maxsize=4096)
 def split(n: int, s: int) -> int:
     """Steps m to advance from x_0, stored, to the next snapshot x_m: the largest m with fewest advances and then fewest
