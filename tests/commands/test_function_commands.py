@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.commands.running import FUNCTION, run
 
 from pullback import cli
@@ -66,6 +67,46 @@ def test_a_function_that_fails_leaves_the_report_up_to_there(folder):
     assert result.exit_code == 1
     assert isinstance(result.exception, ValueError)
     assert "profile: ValueError: half way" in Path("report.html").read_text("utf-8")
+
+
+def test_of_an_error_of_the_function_its_own_lines_are_shown(folder, monkeypatch):
+    text = "import numpy as np\ndef fails(c):\n    c = np.sin(c) * c\n    return inner(c)\n"
+    text += "def inner(c):\n    raise RuntimeError('diverged')\n"
+    Path("half.py").write_text(text, "utf-8")
+    words = ("profile", "half.py:fails", "--arg", "c=c.npy", "--quiet")
+    monkeypatch.delenv("PULLBACK_TRACEBACK", raising=False)
+    result = run(*words)
+    assert result.exit_code == 1
+    lines = result.stderr.splitlines()
+    assert [line.split(", ")[1] for line in lines if line.startswith("  File")] == ["line 4", "line 6"]
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1].startswith("until it failed, fails held under SaveAll(): ")
+    assert "most of it by half.py:3" in lines[-1]
+    monkeypatch.setenv("PULLBACK_TRACEBACK", "full")
+    assert isinstance(run(*words).exception, RuntimeError)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line_and_comes_once(folder):
+    text = "import numpy as np\nimport pullback as pb\n\n\ndef f(c):\n    np.float64(1) / np.zeros(1)\n"
+    text += "    for k in pb.steps(9):\n        c = np.sum((k + np.ones((500, c.size))) * c, axis=0)\n"
+    text += "    return np.sum(c * c)\n"
+    Path("warns.py").write_text(text, "utf-8")
+    with pytest.warns(RuntimeWarning, match="divide by zero"):  # the function's own is shown as ever
+        result = run("profile", "warns.py:f", "--arg", "c=c.npy", "--policy", "Binomial(1)", "--quiet")
+    assert result.exit_code == 0, result.output
+    ours = [line for line in result.stderr.splitlines() if "PB4" in line]
+    assert len(ours) == 1
+    assert ours[0].startswith("Warning: Binomial(1) holds ")
+
+
+def test_a_wrong_number_of_bytes_and_a_wrong_policy_are_bad_input(folder):
+    result = run("plan", *FUNCTION, "--budget", "banana")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: --budget='banana' is no number of bytes; write ")
+    result = run("plan", *FUNCTION, "--policy", "Binomial(0)")
+    assert result.exit_code == 2
+    assert result.stderr.count("pullback explain") == 1
 
 
 def test_the_file_finds_its_neighbours(folder):

@@ -70,7 +70,9 @@ Binomial(3)          3      114       3.80       3 MiB       3 MiB  70 MiB      
 one plain forward run: 0.05 s, 0.04 s of the processor
 predicted = measured to the byte, for every policy
 same bits: compared with SaveAll(), bit for bit
-dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by complex step"""
+dot-product error: |<w, Jv> - <J'w, v>| / (|w| |Jv|), the largest of three v, with Jv by complex step
+None of Binomial(3) holds less than SaveAll().
+lines=2 (--lines 2) tells what it costs not to hold what one line makes."""
 
 TRANSPOSED = """\
 gradient of growth, by memory policy
@@ -184,7 +186,7 @@ def test_a_policy_that_refuses_or_fails_half_way_costs_its_row_alone():
 
     def failing(x):
         calls.append(None)
-        if len(calls) > 7:
+        if len(calls) > 9:
             raise ValueError("the disk is full")
         return growth(x)
 
@@ -487,10 +489,10 @@ def test_it_answers_which_line_holds_the_memory_and_what_it_costs_not_to():
     save_all, binomial, without = found.rows
     assert without.peak_bytes == without.predicted_bytes < save_all.peak_bytes
     assert without.same_bits
-    assert found.held_by[0] == (line, save_all.peak_bytes)
+    assert found.held_by == ((line, save_all.peak_bytes - 8000), ("no line", 8000))  # the argument's own memory
     first, second, third = found.answer
     assert first.startswith(f"{line} holds ")
-    assert first.endswith(", 100% of the 312 KiB that are saved under SaveAll().")
+    assert first.endswith(", 98% of the 312 KiB that are saved under SaveAll().")
     assert second.startswith(f"Binomial(3) holds {mib(binomial.peak_bytes)} in the place of 312 KiB, and takes ")
     assert third.startswith(f"Where all is held but what {line} makes, that is {mib(without.peak_bytes)} in the place")
     assert str(found).endswith("\n".join(found.answer))
@@ -526,11 +528,39 @@ def test_the_error_of_a_function_that_fails_half_way_tells_what_was_held_until_t
                 raise RuntimeError("half way")
         return np.sum(x)
 
-    with pytest.raises(RuntimeError, match="half way") as caught:
-        pb.profile(fails, np.ones(1000), policies=policy, repeat=1)
-    (note,) = caught.value.__notes__
-    held = r"peak \d\d\.\d KiB after .* s, forward.*: .*saved \d"
-    assert re.match(rf"until it failed, fails held under {re.escape(repr(policy))}: {held}", note)
+    for lines in (0, 1):
+        with pytest.raises(RuntimeError, match="half way") as caught:
+            pb.profile(fails, np.ones(1000), policies=policy, repeat=1, lines=lines)
+        (note,) = caught.value.__notes__
+        held = r"peak \d\d\.\d KiB after .* s, forward.*: .*saved \d"
+        first = fails.__code__.co_firstlineno
+        line = rf"; most of it by test_profile_table.py:({first + 2}|{first + 4}): \d"
+        assert re.match(rf"until it failed, fails held under {re.escape(repr(policy))}: {held}.*{line}", note)
+
+
+def test_where_no_policy_holds_less_the_answer_says_so():
+    def plain(x):
+        return np.sum(np.sin(x) * np.exp(x))
+
+    found = profile(plain, np.ones(50), policies=[pb.SaveAll(), pb.Recompute()], repeat=1)
+    assert found.answer[1:] == (
+        "None of Recompute() holds less than SaveAll().",
+        "lines=2 (--lines 2) tells what it costs not to hold what one line makes.",
+    )
+    found = profile(plain, np.ones(50), policies=[pb.SaveAll(), pb.Recompute()], repeat=1, lines=1)
+    assert [text.split()[0] for text in found.answer[1:]] == ["None", "What"]
+
+
+def test_lines_that_make_next_to_nothing_are_not_tried():
+    def f(x):
+        y = np.sin(x)
+        z = np.sin(x[:1])
+        return np.sum(y * y * z)
+
+    held = profile(f, np.ones(1000), policies=[pb.SaveAll()], repeat=1, lines=5)
+    lines = [row.without_line.rsplit(":")[1] for row in held.rows[1:]]
+    assert str(f.__code__.co_firstlineno + 1) in lines
+    assert str(f.__code__.co_firstlineno + 2) not in lines
 
 
 def test_figures_of_a_block_show_in_a_notebook():

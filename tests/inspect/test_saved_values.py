@@ -145,7 +145,7 @@ constants holds 2.44 KiB between forward and reverse
 tanh at FILE:L: the rule for x that saves out; the alternative saves x"""
     shown = re.sub("-{9,}", "---", str(table).replace(f"test_saved_values.py:{n + 2}", "FILE:L"))
     assert re.sub("line {9,}", "line    ", shown) == golden
-    assert "... and 1.66 KiB in smaller rows; listing(None) shows all" in table.listing(1)
+    assert "... and 1.66 KiB in 3 rows that hold no more than these" in table.listing(1)
 
 
 def test_rows_are_values_in_the_order_of_the_program() -> None:
@@ -233,6 +233,24 @@ def body(k, u):
     return np.sin(u) * u
 
 
+def test_a_long_table_is_folded_and_a_whole_one_is_not() -> None:
+    def f(x):
+        for _ in range(30):
+            x = np.sin(x) * x
+        return np.sum(x)
+
+    table = saved(f, X)
+    folded = table.folded()
+    assert [(row.origin, row.steps) for row in folded] == [("input x", 1), ("sin", 30), ("multiply", 29)]
+    assert folded.total_bytes == table.total_bytes
+    assert folded.folded() == folded
+    text = str(table)
+    assert "23.4 KiB       30 x 800 B  float64[100]  multiply   x              sin  " in text
+    assert f"{len(table)} rows are folded into 3, by line, operation, slot, value, reason and spec" in text
+    assert len(table.listing(None).splitlines()) > len(table)
+    assert "... and 23.4 KiB in 2 rows that hold no more than these" in table.listing(1)
+
+
 def test_the_steps_of_a_loop_are_one_row_for_each_slot() -> None:
     def f(x):
         return np.sum(pb.fori_loop(0, 7, body, x * 1.0))
@@ -245,7 +263,7 @@ def test_the_steps_of_a_loop_are_one_row_for_each_slot() -> None:
     where = f"test_saved_values.py:{body.__code__.co_firstlineno + 1}"
     assert [row.where for row in table] == [where, where]
     assert table.rows[0].loop.startswith("fori_loop at ")
-    assert "5.47 KiB      7 x 800 B    0-6  float64[100]  sin        x (2 holders)  state            saved   " in str(
+    assert "5.47 KiB        7 x 800 B    0-6  float64[100]  sin        x (2 holders)  state            saved   " in str(
         table
     )
 

@@ -281,7 +281,7 @@ def test_every_loop_function_shows_its_state(f, labels):
 def test_a_loop_within_a_loop_shows_one_of_its_steps_too(cotangents):
     def f(x):
         def inner(k, u):
-            return np.sin(u) * u
+            return np.sin(u) + u
 
         def outer(k, u):
             return pb.fori_loop(0, 3, inner, 0.5 * u)
@@ -294,7 +294,7 @@ def test_a_loop_within_a_loop_shows_one_of_its_steps_too(cotangents):
         f"one of 3 steps of fori_loop at test_graph_drawing.py:{n + 4}",
     ]
     listed = drawing.text.split("---\n")[2].splitlines()
-    assert [line.split()[1] for line in listed] == ["input", "sin(%0)", "multiply(%1,"]
+    assert [line.split()[1] for line in listed] == ["input", "sin(%0)", "add(%1,"]
     assert all((" at step 0.0, " in line) is cotangents for line in listed)
     (outer,) = (box for box in drawing.picture.boxes if box.kind == "loop" and box.step == 0)
     inside = [box.key for box in drawing.picture.boxes if box.step == 1]

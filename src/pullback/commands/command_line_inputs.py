@@ -190,6 +190,6 @@ def parse_policy(text: str, known: Mapping[str, type[MemoryPolicy]]) -> MemoryPo
     try:
         return known[called.id](*args, **kwargs)
     except PolicyError as error:
-        raise InputFileError(f"{text!r}: {error}") from error
+        raise InputFileError(f"{text!r}: {error.args[0]}") from error
     except TypeError as error:
         raise InputFileError(f"{text!r} has the wrong arguments ({error}); {example}") from error

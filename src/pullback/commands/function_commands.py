@@ -36,7 +36,8 @@ from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
 from pullback.reports.contents import contents_of
 from pullback.reports.page import page_of, require_writable
-from pullback.words.errors import InputFileError
+from pullback.words.byte_sizes import as_bytes
+from pullback.words.errors import InputFileError, PolicyError
 
 FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION")
 POLICY = click.option("--policy", metavar="POLICY", help="The policy, such as 'Binomial(20)'.  [default: SaveAll]")
@@ -130,6 +131,7 @@ def plan_command(
     pullback plan model.py:misfit --arg 'c=float64[4096,4096]' --policy 'Binomial(20)'
     """  # noqa: D301  \b is click's mark for lines that keep their breaks
     with one_line_errors():
+        require_bytes(budget)
         f, args = loaded(function, arguments, shapes=True)
         found = plan(f, *args, policy=parsed(policy), budget=budget)
     if as_json:
@@ -248,6 +250,14 @@ def loaded(function: str, arguments: Sequence[str], *, shapes: bool = False) -> 
     if hollow and not shapes:
         raise InputFileError(f"--arg {hollow[0]}= is a shape, by which pullback plan alone can go; name a .npy file")
     return f, bind(f, values)
+
+
+def require_bytes(budget: str | None) -> None:
+    """Raise :class:`InputFileError` where this is no number of bytes."""
+    try:
+        as_bytes(budget or 0, "--budget")
+    except PolicyError as error:
+        raise InputFileError(error.args[0]) from error
 
 
 def parsed(policy: str | None) -> MemoryPolicy | None:

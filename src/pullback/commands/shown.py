@@ -1,7 +1,10 @@
 """How commands take options and show what they found: tables, progress, one line for an error."""
 
 import json
+import os
 import sys
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +30,8 @@ from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
 from pullback.watching.parts import bar_on
-from pullback.words.errors import InputFileError, PullbackError
+from pullback.words.call_sites import users_part
+from pullback.words.errors import InputFileError, PolicyWarning, PullbackError
 
 OUT = click.option(
     "--out",
@@ -88,13 +92,38 @@ class BadInputError(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and else 1.
-    Other errors keep their traceback."""
-    try:
-        yield
-    except PullbackError as error:
-        kind = BadInputError if isinstance(error, InputFileError) else click.ClickException
-        raise kind(" ".join(str(error).split())) from error
+    """Within the block, an error of pullback becomes one line on stderr, with exit code 2 for bad input and else 1, and
+    a warning of it one line, too. Of any other error the traceback begins with the user's program; the code is 1."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line(warnings.showwarning)
+        try:
+            yield
+        except PullbackError as error:
+            kind = BadInputError if isinstance(error, InputFileError) else click.ClickException
+            raise kind(" ".join(str(error).split())) from error
+        except click.ClickException:
+            raise
+        except Exception as error:
+            of_user = users_part(error.__traceback__)
+            if of_user is None or os.environ.get("PULLBACK_TRACEBACK") == "full":
+                raise
+            click.echo("".join(traceback.format_exception(error.with_traceback(of_user))).rstrip(), err=True)
+            raise click.exceptions.Exit(1) from error
+
+
+def _one_line(otherwise: Callable[..., None]) -> Callable[..., None]:
+    """What shows a warning: each of pullback once, without the line, which is one of the command; others as ever."""
+    told = set[str]()
+
+    def showwarning(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+        text = " ".join(str(message).split())
+        if not issubclass(category, PolicyWarning):
+            otherwise(message, category, *where, **options)
+        elif text not in told:
+            told.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+    return showwarning
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.machine.actions import Delete, Save
@@ -59,6 +60,18 @@ class Program:
     def call(self, *active: Any) -> Any:
         """``f`` as a function of these arguments alone."""
         return function_of_chosen(self.f, self.args, self.kwargs, self.argnums)(*active)
+
+    @property
+    def as_far_as_it_goes(self) -> "Program":
+        """The same, but where ``f`` fails it ends, and gives 0."""
+
+        @wraps(self.f)
+        def until(*args: Any, **kwargs: Any) -> Any:
+            with suppress(Exception):
+                return self.f(*args, **kwargs)
+            return 0.0
+
+        return evolve(self, f=until)
 
     @property
     def named(self) -> Callable[..., Any]:

@@ -25,8 +25,9 @@ from pullback.inspect.profile_measurements import (
 )
 from pullback.inspect.profile_table import Profile, Row
 from pullback.inspect.saved_values import saved
-from pullback.inspect.seconds import Forecaster, phases_of, timeline_of
+from pullback.inspect.seconds import SHORT, Forecaster, phases_of, timeline_of
 from pullback.memory.in_force import policy_in_force
+from pullback.memory.ledger import mib
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
@@ -41,6 +42,8 @@ from pullback.words.call_sites import public
 from pullback.words.errors import PolicyWarning, PullbackError
 from pullback.words.structures import flatten
 
+NO_LINE = "no line"
+"""What is said to hold what no line of the user's holds."""
 DEFAULT_POLICIES = (SaveAll(), Recompute(), Binomial(10), Binomial(30))
 
 
@@ -83,10 +86,10 @@ def profile(
 
     Default policies: save-all, recompute, binomial with 10 and with 30 snapshots; with ``budget`` (``"100 MB"``)
     save-all and :class:`Budget` of these bytes, or what ``policies`` says and it. Beside each measured figure stands
-    what ``plan`` predicts. Each gradient is computed ``repeat`` times and compared, bit for bit, with the first one of
-    save-all (of the first policy where save-all is not among them), and once more to tell the seconds by phase and the
-    operations executed again. A policy that refuses the program, or under which it fails half way, has no row and is
-    told with its reason in the notes (``refused``).
+    what ``plan`` predicts. Each gradient is computed ``repeat`` times, a short one at least twice, and compared, bit
+    for bit, with the first one of save-all (of the first policy where save-all is not among them), and once more to
+    tell the seconds by phase and the operations executed again. A policy that refuses the program, or under which it
+    fails half way, has no row and is told with its reason in the notes (``refused``).
 
     ``lines=3`` adds a row for each of the three lines of yours that make most of what is held: everything is held but
     that, which is computed again. ``answer`` says in sentences which line holds the memory, and what it costs not to
@@ -119,16 +122,23 @@ def profile(
     if lines < 0:
         raise ValueError(f"profile needs lines >= 0, got {lines}; pass how many lines are to be left out in turn")
     program = make_program(f, args, (argnums,) if isinstance(argnums, int) else tuple(argnums), kwargs)
-    policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
     with telling(progress) as tell:
         wanted = {"taylor": taylor, "dot_product": dot_product, "rss": rss, "timeline": timeline}
         try:
+            policies = (*policies, *(without(line) for line in lines_that_make(program, lines)))
             return _profiled(program, policies, tell, repeat=repeat, **wanted)
         except Exception as error:
             if not isinstance(error, PullbackError):  # f has failed: what is known up to there is told
-                until = timeline_of(program, policies[0], whole=False)
-                error.add_note(f"until it failed, {name_of(f)} held under {policies[0]!r}: {until}")
+                error.add_note(_until_it_failed(program, policies[0]))
             raise
+
+
+def _until_it_failed(program: Program, policy: MemoryPolicy) -> str:
+    """What a function held until it failed, and by which line most."""
+    until = timeline_of(program, policy, whole=False)
+    most = next(iter(holding_lines(program.as_far_as_it_goes, policy)), None)
+    told = "" if most is None else f"; most of it by {most[0]}: {mib(most[1])}"
+    return f"until it failed, {name_of(program.f)} held under {policy!r}: {until}{told}"
 
 
 def _profiled(
@@ -251,15 +261,18 @@ class _Session:
 
     def _runs(self, policy: MemoryPolicy, name: str) -> tuple[list[Run], bool]:
         """The runs, and whether all have the bits of the reference."""
-        runs, same = [], True
+        runs = []
         for k in range(self.repeat):
             self.parts.begin(f"{name}: gradient {k + 1} of {self.repeat}")
-            self.plain.append(plain_seconds(self.program))
-            run = run_once(self.program, policy)
-            self.reference = self.reference or run
-            same = same and same_bits(*(flatten(each.gradient)[0] for each in (run, self.reference)))
-            runs.append(run)
-        return runs, same
+            runs.append(self._run(policy))
+        if len(runs) == 1 and runs[0].elapsed_seconds < SHORT:  # the first run meets cold caches
+            runs.append(self._run(policy))
+        self.reference = reference = self.reference or runs[0]
+        return runs, all(same_bits(*(flatten(each.gradient)[0] for each in (run, reference))) for run in runs)
+
+    def _run(self, policy: MemoryPolicy) -> Run:
+        self.plain.append(plain_seconds(self.program))
+        return run_once(self.program, policy)
 
     def _rate(self, run: Run, name: str, *, same: bool) -> float:
         self.parts.begin(f"{name}: Taylor test")
@@ -318,21 +331,23 @@ def line_of(policy: MemoryPolicy) -> str:
 
 
 def lines_that_make(program: Program, n: int) -> list[str]:
-    """The ``n`` lines that make most of what save-all holds."""
+    """The ``n`` lines that make most of what save-all holds, and more than a hundredth of it."""
     if not n:
         return []
-    groups = saved(program.call, *program.active, policy=SaveAll()).group("maker")
+    table = saved(program.call, *program.active, policy=SaveAll())
+    groups = (group for group in table.group("maker") if 100 * group.nbytes > table.total_bytes)
     return [group.key for group in groups if not group.key.startswith("(")][:n]
 
 
 def holding_lines(program: Program, policy: MemoryPolicy) -> tuple[tuple[str, int], ...]:
-    """The lines that hold something under a policy, and their bytes, most first; what no line holds stands apart.
-    Nothing where the function fails this time."""
+    """The lines that hold something under a policy, and their bytes, most first; at the end what no line holds: the
+    memory of the arguments, too, which is the caller's. Nothing where the function fails this time."""
     sums: dict[str, int] = {}
     with quietly(policy), suppress(Exception):
         for row in saved(program.call, *program.active, policy=policy).rows:
-            sums[row.where or "no line"] = sums.get(row.where or "no line", 0) + row.nbytes
-    return tuple(sorted(sums.items(), key=lambda pair: -pair[1]))
+            where = NO_LINE if row.is_argument else row.where or NO_LINE
+            sums[where] = sums.get(where, 0) + row.nbytes
+    return tuple(sorted(sums.items(), key=lambda pair: (pair[0] == NO_LINE, -pair[1])))
 
 
 @contextmanager

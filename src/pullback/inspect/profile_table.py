@@ -96,6 +96,11 @@ class Profile:
             return
         policies = [row for row in self.rows if not row.without_line and row.peak_bytes < first.peak_bytes]
         least = min(policies, key=lambda row: (row.peak_bytes, row.cpu_seconds), default=None)
+        others = [row.policy for row in self.rows if not row.without_line and row is not first]
+        if least is None and others:
+            yield f"None of {', '.join(others)} holds less than {first.policy}."
+            if len(others) == len(self.rows) - 1:
+                yield "lines=2 (--lines 2) tells what it costs not to hold what one line makes."
         for row in self.rows:
             slower = f"takes {row.cpu_seconds / (first.cpu_seconds or np.nan):.2f} times as long as {self.reference}"
             if row is least:

@@ -1,6 +1,7 @@
 """``Saved``: the table of what a program holds between forward and reverse. ``saved_values`` fills it."""
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from attrs import asdict, evolve, frozen
@@ -58,6 +59,19 @@ class Row:
     def bytes_per_step(self) -> float:
         """Bytes of one step's share; all of them outside loops."""
         return self.nbytes / self.steps
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What rows have in common that differ in the number of a node alone."""
+        return (
+            self.file, self.line, self.primitive, self.name, self.reason, self.spec, self.loop, self.is_argument,
+            unnumbered(self.origin),
+        )  # fmt: skip
+
+
+def unnumbered(origin: str) -> str:
+    """What a value is without the number of its node."""
+    return re.sub(r"^%\d+ ", "", origin)
 
 
 @frozen
@@ -183,6 +197,19 @@ class Saved:
         groups = [Group(name, sum(sizes), len(sizes)) for name, sizes in sums.items()]
         return Groups(by, tuple(sorted(groups, key=lambda group: -group.nbytes)))
 
+    def folded(self) -> "Saved":
+        """The table with one row for all that differ in the number of a node alone, as those of the steps of a Python
+        loop do; their ``steps`` are added up."""
+        found: dict[Any, Row] = {}
+        for row in self.rows:
+            before = found.get(row.kind)
+            if before is None:
+                found[row.kind] = row
+            else:
+                nbytes, steps, origin = before.nbytes + row.nbytes, before.steps + row.steps, unnumbered(row.origin)
+                found[row.kind] = evolve(before, nbytes=nbytes, steps=steps, origin=origin)
+        return evolve(self, rows=tuple(found.values()))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything in it as plain values, ready for ``json.dump``."""
         rows = [asdict(row) | {"spec": str(row.spec) if row.spec is not None else None} for row in self.rows]
@@ -196,13 +223,15 @@ class Saved:
         }
 
     def listing(self, limit: int | None = SHOWN) -> str:
-        """The largest rows as a table, all of them with ``None``."""
+        """The largest rows as a table, :meth:`folded` where there are more than ``limit``; all as they are with
+        ``None``."""
         return str(self.table(limit))
 
     def table(self, limit: int | None = SHOWN) -> Table:
         """The same as a table."""
-        shown = self.top(len(self.rows) if limit is None else limit).rows
-        return Table(self._title(), _columns(shown), tuple(self._notes(shown)))
+        table = self if limit is None or len(self) <= limit else self.folded()
+        shown = table.top(len(table) if limit is None else limit).rows
+        return Table(self._title(), _columns(shown), tuple(self._notes(table, shown)))
 
     def _repr_html_(self) -> str:
         return self.table().html()
@@ -211,10 +240,13 @@ class Saved:
         under = f" under {self.policy}" if self.policy else ""
         return f"{self.program}{under} holds {mib(self.total_bytes)} between forward and reverse"
 
-    def _notes(self, shown: Iterable[Row]) -> Iterator[str]:
-        smaller = self.total_bytes - sum(row.nbytes for row in shown)
-        if smaller:
-            yield f"... and {mib(smaller)} in smaller rows; listing(None) shows all"
+    def _notes(self, table: "Saved", shown: tuple[Row, ...]) -> Iterator[str]:
+        smaller, n = self.total_bytes - sum(row.nbytes for row in shown), len(table) - len(shown)
+        if n:
+            rest = "a row that holds" if n == 1 else f"{n} rows that hold"
+            yield f"... and {mib(smaller)} in {rest} no more than these"
+        if len(table) < len(self):
+            yield f"{len(self)} rows are folded into {len(table)}, by line, operation, slot, value, reason and spec"
         if self.argument_bytes:
             yield f"{mib(self.argument_bytes)} of it is the arguments' own memory"
         yield from (f"{choice}" for choice in self.choices)
@@ -227,11 +259,12 @@ class Saved:
 
 
 def _columns(rows: tuple[Row, ...]) -> tuple[Column, ...]:
-    has_loops = any(row.loop for row in rows)
     columns = [Column("held", tuple(mib(row.nbytes) for row in rows))]
-    if has_loops:
-        each = tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop else "" for row in rows)
-        columns += [Column("steps x bytes", each), Column("steps", tuple(map(_range, rows)))]
+    if any(row.loop or row.steps > 1 for row in rows):
+        each = tuple(f"{row.steps} x {mib(row.bytes_per_step)}" if row.loop or row.steps > 1 else "" for row in rows)
+        columns.append(Column("buffers x bytes", each))
+    if any(row.loop for row in rows):
+        columns.append(Column("steps", tuple(map(_range, rows))))
     texts: dict[str, Callable[[Row], str]] = {
         "spec": lambda row: str(row.spec) if row.spec is not None else "" if row.loop else "opaque",
         "primitive": lambda row: row.primitive,

@@ -47,11 +47,18 @@ def of_runs(f: Callable[..., Any], args: tuple[Any, ...], budget: int, *, timed:
 
 def save_all_within(f: Callable[..., Any], args: tuple[Any, ...], nbytes: int) -> Plan | None:
     """What save-all holds, by a run, where that is no more than so many bytes; else None. No run holds much more."""
-    found = measured(f, args, Auto(nbytes))
+    found = untold(lambda: measured(f, args, Auto(nbytes)))
     if any(type(choice.policy) is not SaveAll for choice in found.choices):
         return None
     saved = measured(f, args, SaveAll())
     return saved if saved.peak_bytes <= nbytes else None
+
+
+def untold(run: Callable[[], Plan]) -> Plan:
+    """The plan of a policy that nobody takes, and of which nobody is warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PolicyWarning)
+        return run()
 
 
 def takes(plan: Plan) -> int:
@@ -72,9 +79,7 @@ class _Runs:
     @cached_property
     def at_work(self) -> int:
         """What steps need while they run, as they tell a policy that asks."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PolicyWarning)  # of a policy that nobody takes
-            return measured(self.f, self.args, Budget(1 << 62)).working_bytes or 0
+        return untold(lambda: measured(self.f, self.args, Budget(1 << 62))).working_bytes or 0
 
     def within(self, nbytes: int) -> list[Plan]:
         """The plans that take no more: save-all, or else a budget and the others."""

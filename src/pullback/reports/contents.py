@@ -1,6 +1,5 @@
 """What a report shows, measured: plain values, ready to be written into the page."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,7 +26,7 @@ LARGEST_PICTURE = 400_000
 """Characters of a schedule's picture; a larger one is left out, and the page says so."""
 N_BUDGETS = 6
 """Numbers of bytes that the curve has beside the compared policies."""
-MOST_ROWS = 200
+MOST_ROWS = 60
 """Rows of the table of saved values; of more, those that are alike become one, and the page says so."""
 SHOWN = (
     "policy snapshots n_forward recompute_factor predicted_bytes peak_bytes rss_bytes seconds cpu_seconds ratio "
@@ -85,6 +84,8 @@ def contents_of(
     except Exception as error:  # noqa: BLE001  the function is the user's; what came before is shown, and it is raised
         found.note("profile", error)
         found.parts["timelines"] = [_timeline(program, compared[0], whole=False)]
+        with _part(found, "saved", []):
+            _add_saved(found, program.as_far_as_it_goes, compared[0])
         return found, None, error
     found.answer = list(measured.answer)
     found.parts["profile"] = {
@@ -107,12 +108,15 @@ def contents_of(
             found.parts["timelines"].append(_timeline(program, policy))
     with _part(found, "saved", errors):
         tell("the saved values", n - 2, n)
-        under = next((policy for policy in served if isinstance(policy, SaveAll)), served[0])
-        table = saved(program.named, *program.active, policy=under)
-        found.parts["saved"] = _saved(table, repr(under))
-        found.parts["sources"] = source_lines(table)
+        _add_saved(found, program, next((policy for policy in served if isinstance(policy, SaveAll)), served[0]))
     tell("done", n, n)
     return found, measured, errors[0] if errors else None
+
+
+def _add_saved(found: Contents, program: Program, policy: MemoryPolicy) -> None:
+    """The table of saved values, and the source with their bytes."""
+    table = saved(program.named, *program.active, policy=policy)
+    found.parts["saved"], found.parts["sources"] = _saved(table, repr(policy)), source_lines(table)
 
 
 @contextmanager
@@ -166,32 +170,18 @@ def _picture(policy: MemoryPolicy) -> str:
 
 
 def _saved(table: Saved, under: str) -> dict[str, Any]:
-    """The table, with the place of each row as it is shown, and in how many buffers it is. Rows that differ in the
-    number of a node alone are one where there are too many."""
+    """The table, with the place of each row as it is shown, and in how many buffers it is; folded where it has too many
+    rows."""
+    shown = table.folded() if len(table) > MOST_ROWS else table
+    found = shown.to_dict()
     rows = [
-        row | {"where": each.where, "buffers": each.steps}
-        for row, each in zip(table.to_dict()["rows"], table.rows, strict=True)
+        row | {"where": each.where, "buffers": each.steps} for row, each in zip(found["rows"], shown.rows, strict=True)
     ]
-    folded = _folded(rows) if len(rows) > MOST_ROWS else rows
     return {
         "total_bytes": table.total_bytes,
         "argument_bytes": table.argument_bytes,
         "policy": under,
-        "rows": folded,
-        "n_rows": len(rows),
+        "rows": rows,
+        "n_rows": len(table),
         "choices": [str(choice) for choice in table.choices],
     }
-
-
-def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for all of the same line, operation, slot, reason and spec."""
-    found: dict[Any, dict[str, Any]] = {}
-    for row in rows:
-        key = tuple(row[name] for name in ("where", "primitive", "name", "reason", "spec", "loop", "is_argument"))
-        before = found.get(key)
-        if before is None:
-            found[key] = row | {"origin": re.sub(r"^%\d+ ", "", row["origin"])}
-        else:
-            before["nbytes"] += row["nbytes"]
-            before["buffers"] += row["buffers"]
-    return list(found.values())

@@ -78,7 +78,7 @@
   function savedTable(saved) {
     $("#saved .total").textContent = `${bytes(saved.total_bytes)} between forward and reverse under ${saved.policy}, ` +
       `${bytes(saved.argument_bytes)} of it the arguments' own memory` +
-      (saved.rows.length < saved.n_rows ? `; ${saved.n_rows} rows are folded into ${saved.rows.length}, by line, operation, slot, reason and spec` : "");
+      (saved.rows.length < saved.n_rows ? `; ${saved.n_rows} rows are folded into ${saved.rows.length}, by line, operation, slot, value, reason and spec` : "");
     const steps = (row) => (row.first_step === null ? "" : row.first_step === row.last_step ? String(row.first_step) : `${row.first_step}-${row.last_step}`);
     const columns = [
       ["bytes", "nbytes", bytes], ["buffers", "buffers", String], ["at steps", steps, String, true], ["spec", (row) => row.spec || "opaque", String, true],

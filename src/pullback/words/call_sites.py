@@ -222,6 +222,16 @@ def _shorten(trace: TracebackType | None) -> None:
         last.tb_next = None
 
 
+def users_part(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame of the user's program on; None where it has none."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not _is_ours(file) and not _is_library(file):
+            break
+        trace = trace.tb_next
+    return trace
+
+
 def _is_ours(filename: str) -> bool:
     inside = _HERE in filename or filename.startswith("<pullback") or is_of_plugin(filename)
     return inside and not any(part in filename for part in _USER)
