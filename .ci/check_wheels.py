@@ -22,6 +22,7 @@ NEEDED = {
         *("pullback/reports/uplot/uPlot.iife.min.js", "pullback/reports/uplot/LICENSE"),
     ),
     "pullback_autograd-": ("pullback_autograd/scipy/stats/norm.py", "pullback_autograd/py.typed", "points.txt"),
+    "pullback_dask-": ("pullback_dask/sums.py", "pullback_dask/py.typed", "points.txt"),
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
     "pullback_jax-": ("pullback_jax/__init__.py", "pullback_jax/py.typed"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PLUGINS = {
     "autograd": ("pullback.namespaces", "autograd"),
+    "dask": ("pullback.sums", "dask"),
     "fft": ("pullback.primitives", "fft"),
     "linalg": ("pullback.primitives", "linalg"),
     "numba": ("pullback.backends", "numba"),

@@ -8,9 +8,11 @@ import doctest
 import io
 import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+import cloudpickle
 import pytest
 from tests.test_architecture import rooms, said
 
@@ -54,10 +56,19 @@ def test_the_blocks_run(document, tmp_path, monkeypatch):
     module = ModuleType("document")
     monkeypatch.setitem(sys.modules, "document", module)  # a class asks for the module it is defined in
     monkeypatch.chdir(tmp_path)
-    for line, source in blocks(text, "python"):
-        run = run_examples if ">>> " in source else run_block
-        run(source, line, module, Path(document).name)
+    with travelling_by_value(module):
+        for line, source in blocks(text, "python"):
+            run = run_examples if ">>> " in source else run_block
+            run(source, line, module, Path(document).name)
     threads.end()
+
+
+@contextmanager
+def travelling_by_value(module):
+    """Workers cannot import a document: they get its functions by value, as those of a script."""
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
 
 
 def anchors(page):

@@ -8,8 +8,10 @@ May be imported by: the public faces.
 """
 
 from pullback.scaling.executors import over_executor as over_executor
+from pullback.scaling.in_order import in_order as in_order
 from pullback.scaling.terms import Term as Term
 from pullback.scaling.terms import plus as plus
 from pullback.scaling.transport import explained as explained
+from pullback.scaling.transport import sendable_error as sendable_error
 from pullback.scaling.transport import unsendable as unsendable
 from pullback.scaling.trees import tree_sum as tree_sum

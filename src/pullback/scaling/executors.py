@@ -1,7 +1,6 @@
 """A sum over items by any executor of the standard library's form."""
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
 from functools import partial
@@ -9,8 +8,8 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.memory.in_force import policy_in_force
 from pullback.policies.base import PolicyOrAuto
+from pullback.scaling.in_order import in_order
 from pullback.scaling.terms import Failed, Part, Term, plus
 from pullback.scaling.transport import explained
 from pullback.scaling.trees import tree_sum
@@ -77,9 +76,9 @@ def over_executor(
     if not isinstance(executor, Executor):
         hint = "its get_executor()" if hasattr(executor, "get_executor") else "one, such as ThreadPoolExecutor(2)"
         raise WorkerError(f"executor= takes a concurrent.futures.Executor, got {type(executor).__name__}; pass {hint}")
-    tasks = Tasks(executor, Term.here(f, policy), x, iter(items), _window(executor, window))
-    with closing(tasks.parts()) as parts:
-        return tree_sum(parts, partial(plus, in_place=True))
+    tasks, at_once = Tasks(executor, Term.here(f, policy), x, items), _window(executor, window)
+    with closing(in_order(tasks.futures(), lambda: at_once, tasks.any_done)) as futures:
+        return tree_sum(map(tasks.part, futures), partial(plus, in_place=True))
 
 
 def _window(executor: Executor, window: int | None) -> int:
@@ -94,62 +93,46 @@ def _window(executor: Executor, window: int | None) -> int:
 
 @define(eq=False)
 class Tasks:
-    """The items on their way, in order. Not more than ``window`` of them: what is done waits for those before it."""
+    """The items as futures of the executor, and these as parts."""
 
     executor: Executor
     term: Term
     x: Any
-    items: Iterator[Any]
-    window: int
-    waiting: deque[tuple[int, Any, Future[Any]]] = field(factory=deque)
-    """Number, item and future. The item serves to say what could not be sent."""
-    unseen: dict[Future[Any], tuple[int, Any]] = field(factory=dict)
-    """Those of them of which it is not known how they ended."""
-    n: int = 0
+    items: Iterable[Any]
+    sent: dict[Future[Any], tuple[int, Any]] = field(factory=dict)
+    """The number and the item of each that is under way. The item serves to say what could not be sent."""
 
-    def parts(self) -> Generator[Part, None, None]:
-        """The parts in the order of the items. When the generator is closed, what has not begun is cancelled."""
-        try:
-            while self._fill():
-                self._wait_for_first()
-                yield self._part(*self.waiting.popleft())
-        finally:
-            for _, _, future in self.waiting:
-                future.cancel()
-
-    def _fill(self) -> bool:
-        """Send items until the window is full; whether any are on their way."""
-        while len(self.waiting) < self.window:
+    def futures(self) -> Iterator[Future[Any]]:
+        """One for each item, sent when it is taken."""
+        for number, item in enumerate(self.items):
             try:
-                item = next(self.items)
-            except StopIteration:
-                break
-            try:
-                future = self.executor.submit(self.term.part_or_error, self.x, item, self.n)
+                future = self.executor.submit(self.term.part_or_error, self.x, item, number)
             except Exception as error:
-                raise self._explained(error, self.n, item) from error
-            self.waiting.append((self.n, item, future))
-            self.unseen[future] = self.n, item
-            self.n += 1
-        return bool(self.waiting)
+                raise self._explained(error, number, item) from error
+            self.sent[future] = number, item
+            yield future
+            del future
 
-    def _wait_for_first(self) -> None:
-        """Until the first is done; an error of any other, which comes sooner, is raised at once."""
-        while self.waiting[0][2] in self.unseen:
-            for future in wait(self.unseen, return_when=FIRST_COMPLETED).done:
-                self._part(*self.unseen.pop(future), future)
+    def any_done(self, under_way: set[Future[Any]]) -> set[Future[Any]]:
+        """Those that are done, at least one; the error of any of them is raised."""
+        done = wait(under_way, return_when=FIRST_COMPLETED).done
+        for future in done:
+            self.part(future)
+            del self.sent[future]
+        return done
 
-    def _part(self, number: int, item: Any, future: Future[Any]) -> Part:
+    def part(self, future: Future[Any]) -> Part:
+        """What became of a future that is done."""
         try:
             part = future.result()
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
-            raise self._explained(error, number, item) from error
+            raise self._explained(error, *self.sent[future]) from error
         if isinstance(part, Failed):
             raise part.raised()
         return part  # type: ignore[no-any-return]
 
     def _explained(self, error: BaseException, number: int, item: Any) -> WorkerError:
-        policy = policy_in_force(self.term.settings[0])
-        return explained(error, {"f": self.term.f, "policy": policy, "x": self.x, f"item {number}": item})
+        sent = {"f": self.term.f, "policy": self.term.settings[0], "x": self.x, f"item {number}": item}
+        return explained(error, sent)

@@ -39,11 +39,12 @@ class Term:
     """``term(x, item, number)`` is ``(value, gradient)`` of ``f(x, item)``, wherever it is called.
 
     ``settings`` are what ``using`` says where the term is made; a thread or a process that computes it knows nothing of
-    them. A term that was pickled knows that it was.
+    them. With ``load`` the item that ``f`` gets is ``load(item)``. A term that was pickled knows that it was.
     """
 
     f: Callable[[Any, Any], Any]
     settings: tuple[Any, ...]
+    load: Callable[[Any], Any] | None = None
     travelled: bool = False
     both: Callable[..., Any] = field(init=False, repr=False)
 
@@ -52,18 +53,20 @@ class Term:
         return value_and_grad(self.f)
 
     @classmethod
-    def here(cls, f: Callable[[Any, Any], Any], policy: Any) -> "Term":
+    def here(
+        cls, f: Callable[[Any, Any], Any], policy: Any = None, load: Callable[[Any], Any] | None = None
+    ) -> "Term":
         """With ``policy``, or for None the one in force, and all else that is in force here."""
-        return cls(f, settings_in_force(policy))
+        return cls(f, settings_in_force(policy), load)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.f, self.settings, True)
+        return type(self), (self.f, self.settings, self.load, True)
 
     def __call__(self, x: Any, item: Any, number: int) -> Part:
         """The part of an item; an error says which item it was."""
         try:
             with InForce(*self.settings):
-                value, gradient = self.both(x, item)
+                value, gradient = self.both(x, item if self.load is None else self.load(item))
         except Exception as error:
             say_where(error, f"item {number} of the sum")
             raise

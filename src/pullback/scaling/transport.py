@@ -7,6 +7,7 @@ from typing import Any
 from pullback.words.errors import WorkerError
 
 REMEDIES = {
+    "load": "define it at the top of a module, and let it open its files itself",
     "f": "define it at the top of a module, or use an executor that sends functions by value, as loky's and Dask's do",
     "policy": "a BudgetPool without a file is for threads of one process: pass a policy that is a plain value",
     "x": "pass arrays, in dicts, lists or tuples",

@@ -1,0 +1,53 @@
+"""What runs on the workers. What is sent travels as bytes: what a task unpickles is its own, whatever another task did
+to it, and a task that is computed again begins with the same."""
+
+from collections import OrderedDict
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import cloudpickle
+
+import pullback as pb
+from pullback.scaling import Term, plus, sendable_error, tree_sum
+
+TERMS = 8
+"""How many terms a worker keeps unpickled."""
+_terms: OrderedDict[bytes, Term] = OrderedDict()
+_lock = Lock()
+
+
+def held(sent: bytes) -> bytes:
+    """What was sent, to be held by a worker. Where the worker dies, the scheduler sends it to another one."""
+    return sent
+
+
+def term_of(sent: bytes) -> Term:
+    """The term, unpickled once for a worker: a function that is sent by value would be a new one in each task, with
+    generated code of its own, and threads would not share a ``BudgetPool``."""
+    with _lock:
+        if sent not in _terms:
+            try:
+                _terms[sent] = cloudpickle.loads(sent)
+            except Exception as error:
+                raise pb.WorkerError(
+                    f"the function cannot be unpickled on a worker ({type(error).__name__}: {error}); install there "
+                    "what it imports, or send its module by client.upload_file"
+                ) from error
+        _terms.move_to_end(sent)
+        while len(_terms) > TERMS:
+            _terms.popitem(last=False)
+        return _terms[sent]
+
+
+def batch_part(term: bytes, x: bytes, items: bytes, first: int) -> Any:
+    """Value and gradient of the sum over a batch, whose first item has that number."""
+    try:
+        ran, x = term_of(term), cloudpickle.loads(x)
+        parts = (ran(x, item, number) for number, item in enumerate(cloudpickle.loads(items), first))
+        return tree_sum(parts, partial(plus, in_place=True))
+    except Exception as error:
+        told = sendable_error(error)
+        if told is error:
+            raise
+        raise told from error
