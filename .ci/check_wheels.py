@@ -26,6 +26,7 @@ NEEDED = {
     "pullback_fft-": ("pullback_fft/__init__.py", "pullback_fft/py.typed", "points.txt"),
     "pullback_jax-": ("pullback_jax/__init__.py", "pullback_jax/py.typed"),
     "pullback_linalg-": ("pullback_linalg/__init__.py", "points.txt"),
+    "pullback_mpi-": ("pullback_mpi/__init__.py", "pullback_mpi/py.typed", "points.txt"),
     "pullback_numba-": ("pullback_numba/__init__.py", "pullback_numba/py.typed", "points.txt"),
     "pullback_scipy-": ("pullback_scipy/linalg.py", "pullback_scipy/py.typed", "points.txt"),
     "pullback_torch-": ("pullback_torch/__init__.py", "pullback_torch/py.typed"),

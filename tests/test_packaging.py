@@ -19,6 +19,7 @@ PLUGINS = {
     "dask": ("pullback.sums", "dask"),
     "fft": ("pullback.primitives", "fft"),
     "linalg": ("pullback.primitives", "linalg"),
+    "mpi": ("pullback.primitives", "mpi"),
     "numba": ("pullback.backends", "numba"),
     "scipy": ("pullback.primitives", "scipy"),
 }

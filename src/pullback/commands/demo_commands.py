@@ -22,8 +22,10 @@ from pullback.commands.shown import (
 from pullback.demos.assimilation import AssimilationSettings, run_assimilation
 from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
-from pullback.demos.wave_data import DEFAULT, FULL
+from pullback.demos.wave_data import DEFAULT, FULL, WaveSettings
+from pullback.demos.wave_ranks import DIVIDED, DIVIDED_POLICIES, run_on_ranks
 from pullback.inspect.profile_runs import DEFAULT_POLICIES
+from pullback.policies.base import MemoryPolicy
 
 
 @click.group()
@@ -50,13 +52,16 @@ def demo() -> None:
     default=None,
     help="Measure the peak RSS, in one process for each policy.  [default: where memory-profiler is there]",
 )
+@click.option(
+    "--mpi", is_flag=True, help="Divide the section over the ranks of mpiexec, and compare with one; no inversion."
+)
 @OUT
 @JSON
 @QUIET
 def wave(
     full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...],
     iterations: int, repeat: int,
-    rss: bool | None, out: Path, as_json: bool, quiet: bool,
+    rss: bool | None, mpi: bool, out: Path, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Recover a velocity model from seismic recordings, and compare memory policies on the way.
 
@@ -69,10 +74,15 @@ def wave(
     pullback demo wave                                    under a minute, under 500 MiB
     pullback demo wave --dtype float32 --out pictures
     pullback demo wave --policy SaveAll --policy 'Binomial(5)' --no-rss
+    mpiexec -n 2 pullback demo wave --mpi                 one gradient, by rows on two ranks
     """  # noqa: D301  see commands
     with one_line_errors():
-        to_compare = [parse_policy(text, known_policies()) for text in policies] or DEFAULT_POLICIES
-        settings = sized(FULL if full else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
+        to_compare = [parse_policy(text, known_policies()) for text in policies]
+        settings = sized(FULL if full else DIVIDED if mpi else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
+        if mpi:
+            _wave_on_ranks(settings, to_compare, repeat, as_json=as_json, quiet=quiet)
+            return
+        to_compare = to_compare or list(DEFAULT_POLICIES)
         with progress_bar(quiet=quiet) as tell:
             report = run_wave(
                 settings, policies=to_compare, iterations=iterations, repeat=repeat, rss=rss, out=out, progress=tell
@@ -84,6 +94,16 @@ def wave(
     show(report.profile.table())
     for line in ("", *report.inversion_lines(), *(f"picture: {path}" for path in report.pictures)):
         click.echo(line)
+
+
+def _wave_on_ranks(
+    settings: WaveSettings, policies: list[MemoryPolicy], repeat: int, *, as_json: bool, quiet: bool
+) -> None:
+    """What ``wave --mpi`` does on each rank; the first shows it."""
+    with progress_bar(quiet=quiet) as tell:
+        report = run_on_ranks(settings, policies=policies or DIVIDED_POLICIES, repeat=repeat, progress=tell)
+    if report.rank == 0:
+        show_json(report.to_dict()) if as_json else show(report.table())
 
 
 @demo.command()

@@ -88,7 +88,7 @@ class Primitive(Names):
         if self.ordered:
             if self.view:
                 raise DeclarationError(f"{self.name} is ordered, so it can be no view; leave one of the two out")
-            self.forward = ordered_forward(self.forward)
+            self.forward = ordered_forward(self.forward, copies=self.guarded or not self.collective)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         if len(params) < len(self.params):

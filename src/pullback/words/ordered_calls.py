@@ -25,15 +25,15 @@ def fed(results: Iterable[Any]) -> Iterator[None]:
         _FED.reset(before)
 
 
-def ordered_forward(forward: Callable[..., Any]) -> Callable[..., Any]:
+def ordered_forward(forward: Callable[..., Any], *, copies: bool = True) -> Callable[..., Any]:
     """The forward of a primitive that is ``ordered``. It gets copies, which it may keep though what they are of
-    changes, and what it gives is nobody else's."""
+    changes, and what it gives is nobody else's; without ``copies`` it is trusted to keep nothing."""
 
     @wraps(forward)
     def called(*operands: Any, **params: Any) -> Any:
         results = _FED.get()
         if results is None:
-            return _copied(forward(*map(_copied, operands), **params))
+            return _copied(forward(*map(_copied, operands), **params)) if copies else forward(*operands, **params)
         for result in results:
             return _copied(result)
         raise LookupError(f"{getattr(forward, '__name__', 'a primitive')} has an effect, and may not be tried")

@@ -1,7 +1,8 @@
 """What installed distributions bring to pullback: their entry points, read when something needs one.
 
 A group says what its entries are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
-staged steps, ``pullback.namespaces`` modules that stand for others. Nothing here knows a plugin by its name.
+staged steps, ``pullback.namespaces`` modules that stand for others, ``pullback.communicators`` what ranks speak by.
+Nothing here knows a plugin by its name.
 """
 
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 from pullback.words.errors import PluginError, RegistrationError
 
 PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "pullback.namespaces"
+COMMUNICATORS = "pullback.communicators"
 
 
 def entry_points(group: str) -> Any:
@@ -52,15 +54,27 @@ def _only(points: list[Any]) -> Any:
 def backend(name: str) -> Any:
     """The function that the backend of that name hands over; raises :class:`PluginError` with the line that installs
     it."""
-    points = entry_points(BACKENDS)
+    return _brought(BACKENDS, "backend", name, "a backend is a function of a plan")
+
+
+@cache
+def communicator(name: str) -> Any:
+    """The function that makes communicators of that name; raises :class:`PluginError` with the line that installs
+    it."""
+    return _brought(COMMUNICATORS, "communicator", name, "a communicator is made by a function or a class")
+
+
+def _brought(group: str, kind: str, name: str, wanted: str) -> Any:
+    """The function that the entry of that name names; ``wanted`` says what it is to be."""
+    points = entry_points(group)
     point = _only([p for p in points if p.name == name])
     if point is None:
         known = ", ".join(sorted(p.name for p in points)) or "none"
-        raise PluginError(f"no backend {name!r} is installed (there is: {known}); pip install pullback-{name}")
+        raise PluginError(f"no {kind} {name!r} is installed (there is: {known}); pip install pullback-{name}")
     with loading(point):
         found = point.load()
         if not callable(found):
-            raise TypeError(f"a backend is a function of a plan, not {type(found).__name__}")
+            raise TypeError(f"{wanted}, not {type(found).__name__}")
     return found
 
 
@@ -91,7 +105,7 @@ def package_roots() -> tuple[str, ...]:
     """Where the packages of all plugins stand, as beginnings of file names; nothing of them is imported."""
     from importlib.util import find_spec  # noqa: PLC0415 - as entry_points
 
-    points = [point for group in (PRIMITIVES, BACKENDS, NAMESPACES) for point in entry_points(group)]
+    points = [point for group in (PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS) for point in entry_points(group)]
     roots: list[str] = []
     for package in dict.fromkeys(point.module.partition(".")[0] for point in points):
         spec = find_spec(package)

@@ -1,0 +1,275 @@
+"""What users hold: the communications of a divided program, each with its adjoint, and what ranks agree on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+import numpy as np
+import xxhash
+from attrs import field, frozen
+
+import pullback as pb
+from pullback_mpi import collectives, primitives
+from pullback_mpi.adjoint_check import check_adjoint
+from pullback_mpi.channel import Channel
+from pullback_mpi.errors import MismatchError, PartError
+from pullback_mpi.exchanges import Edges, UnderWay
+from pullback_mpi.grid import Grid, Slices
+from pullback_mpi.heads import new_head
+from pullback_mpi.primitives import Division
+
+
+@frozen(eq=False)
+class Started:
+    """An exchange on its way, from :meth:`Communicator.start` to :meth:`Communicator.finish`."""
+
+    x: Any = field(repr=False)
+    token: Any = field(repr=False)
+    edges: Edges = field(repr=False)
+
+
+class Communicator:
+    """The communications of a program that is divided over the ranks of an MPI communicator, as differentiable
+    functions.
+
+    ``comm`` is a communicator of mpi4py; None is ``MPI.COMM_WORLD``. ``parts`` says how many parts there are along each
+    divided axis, in all one a rank; by default one axis is divided. ``axes`` are the axes of arrays that are divided,
+    by default the first ones; negative ones count from the end, so that ``(-2, -1)`` fits fields with and without a
+    leading axis. Ranks are numbered in C order over the parts. To make one is itself a communication: every rank does.
+
+    A value is *divided*, each rank has a part of its own, or *replicated*, each rank has the same. So are cotangents:
+    a divided value has the cotangent of the part, a replicated one the whole cotangent on every rank. A loss is
+    replicated (``total``), and every rank seeds it alike, as ``grad`` does.
+
+    ============  ==========================  =============================  ====================================
+    function      takes                       gives                          adjoint
+    ============  ==========================  =============================  ====================================
+    ``halo``      a part                      it with its neighbours' edges  edges go back and are added
+    ``total``     divided                     the sum, replicated            the cotangent; nothing but a check sent
+    ``shared``    replicated                  a copy for each rank, divided  the sum over the ranks
+    ``scatter``   a whole                     parts                          ``gather``
+    ``gather``    parts                       a whole                        ``scatter``
+    ``bcast``     that of one rank            a copy for each rank, divided  the sum, on that rank
+    ============  ==========================  =============================  ====================================
+
+    So what is replicated goes through ``shared`` (or ``scatter``) before a rank computes with it on its own part.
+
+    Every communication has a number and says what it is; a rank that gets another than it waits for raises
+    :class:`MismatchError`. An error on one rank raises :class:`RankError` on all others that communicate, and an error
+    that leaves the program ends all ranks.
+
+    Raises :class:`PartError` where ``parts`` does not fit the number of ranks, PluginError without mpi4py and MPI.
+
+    Example::
+
+        comm = Communicator(MPI.COMM_WORLD)
+
+        def loss(u):                                            # rows of this rank
+            def step(k, u):
+                p = comm.halo(u, 1, axis=0, periodic=True)
+                return u + 0.1 * (p[2:] - 2 * u + p[:-2])
+            u = pb.fori_loop(0, 100, step, u)
+            return comm.total(np.sum(u * u))
+
+        with comm.agree(pb.Binomial(10)):
+            g = pb.grad(loss)(u)                                # rows of this rank
+    """
+
+    def __init__(
+        self, comm: Any = None, *, parts: int | Sequence[int] | None = None, axes: Sequence[int] | None = None
+    ) -> None:
+        self._channel = Channel(comm)
+        size = self._channel.size
+        numbers = (size,) if parts is None else (parts,) if isinstance(parts, int) else tuple(parts)
+        divided = tuple(range(len(numbers))) if axes is None else tuple(axes)
+        if prod(numbers) != size or min(numbers, default=0) < 1:
+            self._channel.refuse(
+                PartError(
+                    f"parts={parts!r} are {prod(numbers)} parts, and there are {size} ranks: one part a rank; start "
+                    f"mpiexec -n {prod(numbers)}, or give other parts"
+                )
+            )
+        if not 1 <= len(numbers) <= 3 or len(set(divided)) != len(numbers) or len(divided) != len(numbers):
+            self._channel.refuse(
+                PartError(f"parts={numbers} along axes={divided}: divide one, two or three axes, each once")
+            )
+        self._grid = Grid(self._channel.rank, numbers, divided)
+        self._division = Division(self._channel, self._grid, UnderWay(self._channel))
+        self._edges: dict[Any, Edges] = {}
+
+    # ---------------------------------------------------------------------------------------------------- who and where
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+        return self._channel.rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._channel.size
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many parts there are along each divided axis."""
+        return self._grid.parts
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Which of them this rank has."""
+        return self._grid.place
+
+    @property
+    def sent_bytes(self) -> int:
+        """What this rank has sent until now, heads included."""
+        return self._channel.sent_bytes
+
+    def slices(self, shape: Sequence[int]) -> Slices:
+        """The key of this rank's part of a whole of this shape, as :meth:`scatter` divides it: ``whole[key]``."""
+        try:
+            return self._grid.slices(shape)
+        except PartError as error:
+            self._channel.refuse(error)
+
+    def __repr__(self) -> str:
+        return f"Communicator(rank {self.rank} of {self.size}, parts={self.parts}, axes={self._grid.axes})"
+
+    # ---------------------------------------------------------------------------------------------------------- edges
+    def halo(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Any:
+        """``x`` with the edges of the neighbouring parts before and after it along ``axis``.
+
+        ``widths`` is how many rows of each: one number, or two, ``(before, after)``. Where the domain ends zeros stand
+        in their place, unless it is ``periodic``. An axis that is not divided has its own ends as neighbours. Corners
+        come by a second exchange, of the result: ``comm.halo(comm.halo(x, 1, 0), 1, 1)``.
+
+        Returns an array that is ``before + after`` longer along ``axis``; its middle is ``x``. Raises
+        :class:`PartError` where a part is shorter than a width.
+        """
+        return primitives.halo(x, via=self._edges_of(x, widths, axis, periodic, "halo"))
+
+    def start(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Started:
+        """The exchange of :meth:`halo`, on its way: compute what needs no edges, then :meth:`finish` it.
+
+        So does the reverse pass: what was computed between the two is pulled back while the edges go back.
+        """
+        edges = self._edges_of(x, widths, axis, periodic, "start")
+        return Started(x, primitives.start(x, via=edges, division=self._division), edges)
+
+    def finish(self, started: Started) -> Any:
+        """What :meth:`halo` gives, of an exchange that was started in the same step. Once for each."""
+        return primitives.finish(started.x, started.token, via=started.edges, division=self._division)
+
+    def _edges_of(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
+        key = (x.shape, x.dtype, widths, axis, periodic) if hasattr(x, "dtype") else None
+        found = self._edges.get(key)
+        if found is None:
+            try:
+                found = self._edges[key] = self._new_edges(x, widths, axis, periodic, what)
+            except PartError as error:
+                self._channel.refuse(error)
+        return found
+
+    def _new_edges(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
+        before, after = widths if isinstance(widths, tuple) else (widths, widths)
+        dtype = np.dtype(getattr(x, "dtype", object))
+        if dtype.kind not in "biufc" or not 0 < len(x.shape) <= collectives.MOST_AXES:
+            raise PartError(
+                f"{what} got {type(x).__name__} of dtype {dtype}: give it an array of numbers on one to "
+                f"{collectives.MOST_AXES} axes"
+            )
+        shape = tuple(x.shape)
+        direction = self._grid.direction(axis, len(shape))
+        peers: tuple[int | None, int | None] = (self.rank, self.rank) if periodic else (None, None)
+        if direction is not None:
+            peers = self._grid.neighbours(direction, periodic=periodic)
+        axis %= len(shape)
+        if not 0 <= max(before, after) <= shape[axis] or min(before, after) < 0:
+            raise PartError(
+                f"{what}(widths={widths}, axis={axis}) needs {max(before, after)} rows of a neighbour, and the part of "
+                f"rank {self.rank} has {shape[axis]} (shape {shape}): take fewer ranks along this axis, or a narrower "
+                "halo"
+            )
+        terms = (axis, before, after, int(periodic), dtype.num, len(shape))
+        return Edges(self._channel, peers, shape, dtype, axis, (before, after), terms)
+
+    # ----------------------------------------------------------------------------------------------------- all together
+    def total(self, x: Any) -> Any:
+        """The sum of ``x`` over the ranks, in rank order: the same bits on every rank. ``x`` has one shape."""
+        return primitives.total(x, via=self._division)
+
+    def shared(self, x: Any) -> Any:
+        """``x``, which every rank holds, as a value that each uses in its own way: its cotangents are summed.
+
+        Raises :class:`MismatchError` where ranks hold different values.
+        """
+        return primitives.shared(x, via=self._division)
+
+    def scatter(self, x: Any, root: int | None = None) -> Any:
+        """The part of this rank of a whole, ``x[comm.slices(x.shape)]``: as even as can be, larger parts first.
+
+        ``root`` None: every rank holds the whole, and its gradient is the whole one on every rank. Else ``x`` is read
+        on that rank only, and the gradient is zero on all others.
+        """
+        return primitives.scatter(x, via=self._division, root=self._root(root), part=None)
+
+    def gather(self, x: Any, root: int | None = None) -> Any:
+        """The whole that the parts make, which may be uneven: replicated, or on the ``root``, and empty elsewhere."""
+        return primitives.gather(x, via=self._division, root=self._root(root))
+
+    def bcast(self, x: Any, root: int = 0) -> Any:
+        """What the ``root`` has, as a value that each rank uses in its own way; the cotangents are summed there."""
+        return primitives.spread(x, via=self._division, root=self._root(root))
+
+    def _root(self, root: int | None) -> int | None:
+        if root is not None and not 0 <= root < self.size:
+            self._channel.refuse(PartError(f"root={root} is no rank: give one from 0 to {self.size - 1}"))
+        return root
+
+    # -------------------------------------------------------------------------------------------------------- agreeing
+    def check_adjoint(
+        self, f: Callable[..., Any], *args: Any, replicated: Sequence[int] = (), replicated_out: bool = False
+    ) -> None:
+        """Nothing, or CheckError on every rank: the dot-product test of ``f``, for parts in and parts out.
+
+        With random tangents t and cotangents ct, ``<ct, J t>`` and ``<J' ct, t>`` over all ranks together are the same
+        to the precision of the arrays. ``replicated`` are the places of arguments that every rank holds alike, and
+        ``replicated_out`` says so of what ``f`` returns, as of a ``total``: then they count once.
+        """
+        check_adjoint(self._channel, f, args, replicated, replicated_out=replicated_out)
+
+    @contextmanager
+    def agree(self, policy: Any = None) -> Iterator["Communicator"]:
+        """A block in which this policy is in force on every rank, and in which ranks do not lose each other.
+
+        On entry the policies of all ranks are compared. An error on one rank, wherever in the block, raises on all
+        others at their next communication, or at the end of the block. Raises :class:`MismatchError` on every rank
+        where policies differ.
+        """
+        said = repr(policy)
+        numbers = tuple(int(n) for n in np.frombuffer(xxhash.xxh3_64_digest(said.encode()), np.uint32))
+        most = self.largest((*numbers, *(-n for n in numbers)))
+        if most != (*numbers, *(-n for n in numbers)):
+            self._channel.refuse(
+                MismatchError(f"rank {self.rank} has the policy {said}, and another rank another: give each the same"),
+                alone=False,
+            )
+        try:
+            with pb.using(policy):
+                yield self
+        except BaseException as error:
+            self.settled(error)
+            raise
+        self.settled(None)
+
+    def largest(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        """The greatest of each number over the ranks; what pullback asks within :meth:`agree`."""
+        return collectives.largest(self._channel, values)
+
+    def settled(self, error: BaseException | None) -> None:
+        """An agreed point: returns where all ranks have come to it without an error. With an ``error``, of this rank,
+        the others are told, and it returns at once."""
+        if error is not None:
+            self._channel.fail(error)
+            return
+        self._division.under_way.require_none()
+        self._channel.heads(new_head("an agreed point"))

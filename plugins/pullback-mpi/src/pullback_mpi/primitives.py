@@ -1,0 +1,190 @@
+"""The communications as primitives: each has the adjoint of another one as its rule, so that derivatives of any order
+communicate on every rank alike.
+
+``via`` is what a primitive communicates over: the edges of an exchange, or the channel and the division.
+"""
+
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+import pullback as pb
+from pullback_mpi import collectives
+from pullback_mpi.channel import Channel
+from pullback_mpi.exchanges import UnderWay
+from pullback_mpi.grid import Grid
+
+
+@frozen(eq=False)
+class Division:
+    """What the primitives that all ranks take part in communicate over."""
+
+    channel: Channel
+    grid: Grid
+    under_way: UnderWay
+
+
+def communication(forward: Any) -> pb.Primitive:
+    """A primitive of one operand or two, in which it is linear; its name is that of the function."""
+    name = f"mpi_{forward.__name__}"
+    operands = ("x", "token") if forward.__name__ == "finish" else ("x",)
+    made: pb.Primitive = pb.primitive(forward, name=name, collective=True, guarded=False, linear=operands)
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------------ exchanges
+@communication
+def halo(x: Any, *, via: Any) -> Any:
+    """The part with the edges of its neighbours around it."""
+    return via.begun("halo", x).around(x)
+
+
+@communication
+def fold(x: Any, *, via: Any) -> Any:
+    """The part in the middle, to which is added what its neighbours have around theirs."""
+    return via.begun("the adjoint of halo", x).added(x[via.core].copy())
+
+
+@communication
+def start(x: Any, *, via: Any, division: Any) -> Any:
+    """Edges are on their way to the neighbours; the token stands for those that are to come."""
+    return division.under_way.put(via.begun("start", x))
+
+
+@communication
+def finish(x: Any, token: Any, *, via: Any, division: Any) -> Any:
+    """The part with the edges around it that a token stands for."""
+    return division.under_way.take(token).around(x)
+
+
+@communication
+def finish_zeros(x: Any, *, via: Any, division: Any) -> Any:
+    """Zeros with the edges around them that a token stands for."""
+    return division.under_way.take(x).around(None)
+
+
+@communication
+def fold_start(x: Any, *, via: Any, division: Any) -> Any:
+    """What stands around the part in the middle is on its way to the neighbours."""
+    return division.under_way.put(via.begun("the adjoint of finish", x))
+
+
+@communication
+def fold_finish(x: Any, *, via: Any, division: Any) -> Any:
+    """Zeros, to which is added what the neighbours have sent back."""
+    return division.under_way.take(x).added(np.zeros(via.shape, via.dtype))
+
+
+@halo.vjp("x")
+def _(ct: Any, via: Any) -> Any:
+    return fold(ct, via=via)
+
+
+@fold.vjp("x")
+def _(ct: Any, via: Any) -> Any:
+    return halo(ct, via=via)
+
+
+@start.vjp("x")
+def _(ct: Any, via: Any, division: Any) -> Any:
+    return fold_finish(ct, via=via, division=division)
+
+
+@finish.vjp("x")
+def _(ct: Any, via: Any) -> Any:
+    return ct[via.core]
+
+
+@finish.vjp("token")
+def _(ct: Any, via: Any, division: Any) -> Any:
+    return fold_start(ct, via=via, division=division)
+
+
+@finish_zeros.vjp("x")
+def _(ct: Any, via: Any, division: Any) -> Any:
+    return fold_start(ct, via=via, division=division)
+
+
+@fold_start.vjp("x")
+def _(ct: Any, via: Any, division: Any) -> Any:
+    return finish_zeros(ct, via=via, division=division)
+
+
+@fold_finish.vjp("x")
+def _(ct: Any, via: Any, division: Any) -> Any:
+    return start(ct, via=via, division=division)
+
+
+# ---------------------------------------------------------------------------------------------------------- collectives
+@communication
+def total(x: Any, *, via: Any) -> Any:
+    """The sum over the ranks, on each."""
+    return collectives.total(via.channel, x)
+
+
+@communication
+def shared(x: Any, *, via: Any) -> Any:
+    """What every rank holds, as a value of each."""
+    return collectives.shared(via.channel, x)
+
+
+@communication
+def gather(x: Any, *, via: Any, root: Any) -> Any:
+    """The whole that the parts make."""
+    return collectives.gather(via.channel, via.grid, x, root)
+
+
+@communication
+def scatter(x: Any, *, via: Any, root: Any, part: Any) -> Any:
+    """The part of each rank of a whole."""
+    return collectives.scatter(via.channel, via.grid, x, root, part)
+
+
+@communication
+def spread(x: Any, *, via: Any, root: Any) -> Any:
+    """What the root has, as a value of each."""
+    return collectives.bcast(via.channel, x, root)
+
+
+@communication
+def collect(x: Any, *, via: Any, root: Any, like: Any) -> Any:
+    """The sum over the ranks on the root, elsewhere zeros of a shape of its own."""
+    found = collectives.total(via.channel, x)
+    return found if via.channel.rank == root else np.zeros(like, np.asarray(found).dtype)[()]
+
+
+@total.vjp("x")
+def _(ct: Any, via: Any) -> Any:
+    return shared(ct, via=via)
+
+
+@shared.vjp("x")
+def _(ct: Any, via: Any) -> Any:
+    return total(ct, via=via)
+
+
+@scatter.vjp("x")
+def _(ct: Any, via: Any, root: Any, x_spec: Any) -> Any:
+    whole = gather(ct, via=via, root=root)
+    return whole if root is None or root == via.channel.rank else np.zeros_like(whole, shape=x_spec.shape)
+
+
+@gather.vjp("x")
+def _(ct: Any, via: Any, root: Any, x_spec: Any) -> Any:
+    return scatter(ct, via=via, root=root, part=x_spec.shape)
+
+
+@spread.vjp("x")
+def _(ct: Any, via: Any, root: Any, x_spec: Any) -> Any:
+    return collect(ct, via=via, root=root, like=x_spec.shape)
+
+
+@collect.vjp("x")
+def _(ct: Any, via: Any, root: Any, like: Any) -> Any:
+    return spread(ct, via=via, root=root)
+
+
+PRIMITIVES = (
+    halo, fold, start, finish, finish_zeros, fold_start, fold_finish, total, shared, gather, scatter, spread, collect
+)  # fmt: skip

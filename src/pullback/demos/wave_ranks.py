@@ -1,0 +1,220 @@
+"""The wave demo divided over MPI ranks: each has some rows of the section, and exchanges one row with its neighbours in
+every step.
+
+The program of one rank is that of :mod:`pullback.demos.wave_model` on its rows, with the rows of its neighbours around
+them; so every number that belongs to one node has the bits of the undivided program.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import evolve, field, frozen
+from numpy.typing import NDArray
+
+from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
+from pullback.demos.wave_model import Body, State, WaveProblem, misfit_by_loop
+from pullback.inspect.tables import Column, Table
+from pullback.loops.loop_functions import fori_loop
+from pullback.policies.base import MemoryPolicy
+from pullback.policies.binomial import Binomial
+from pullback.policies.save_all import SaveAll
+from pullback.transforms.reverse import value_and_grad
+from pullback.watching.parts import Tell, silent
+from pullback.words.plugins import communicator
+
+DIVIDED = evolve(DEFAULT, shape=(512, 512), n_steps=100, n_shots=1, border=24)
+"""What is divided unless other sizes are given: one shot on a section that is worth dividing."""
+DIVIDED_POLICIES: tuple[MemoryPolicy, ...] = (SaveAll(), Binomial(10))
+
+
+def part_of(problem: WaveProblem, rows: slice) -> WaveProblem:
+    """The problem of the rank that has these rows: its sources, receivers and recordings, and ``gain`` for each of its
+    rows, zero in the outermost of the section, which the Laplacian never touches."""
+    first, last = rows.start, rows.stop
+    *shots, sz, sx = problem.source_index
+    here = (np.atleast_1d(sz) >= first) & (np.atleast_1d(sz) < last)
+    sources = [np.atleast_1d(index)[here] for index in (*shots, sz, sx)]
+    sources[-2] = sources[-2] - first
+    every, rz, rx = problem.receiver_index
+    heard = (rz >= first) & (rz < last)
+    gain = np.zeros((problem.damp.shape[0], problem.damp.shape[1] - 2), problem.dtype)
+    gain[1:-1] = problem.gain
+    return evolve(
+        problem,
+        field_shape=(*problem.field_shape[:-2], last - first, problem.field_shape[-1]),
+        source_index=tuple(sources),
+        receiver_index=(every, rz[heard] - first, rx[heard]),
+        damp=problem.damp[rows],
+        gain=gain[rows],
+        data=problem.data[..., heard],
+    )
+
+
+def make_part_body(c: Any, part: WaveProblem, around: Callable[[Any], Any]) -> Body:
+    """The step of :func:`pullback.demos.wave_model.make_body` on the rows of one rank; ``around`` gives rows with one
+    more of each neighbour."""
+    courant = (part.dt / part.dx) * c[:, 1:-1]
+    c2 = part.gain * (courant * courant)
+
+    def body(k: int, state: State) -> State:
+        u_prev, u, loss = state
+        p = around(u)
+        u_next = u - u_prev
+        u_next *= part.damp
+        u_next += u
+        inner = u[..., 1:-1]
+        laplacian = p[..., 2:, 1:-1] + p[..., :-2, 1:-1] + u[..., 2:] + u[..., :-2] - 4.0 * inner
+        u_next[..., 1:-1] += c2 * laplacian
+        u_next[part.source_index] += part.wavelet[k]
+        residual = u_next[part.receiver_index] - part.data[k]
+        return u, u_next, loss + np.sum(residual * residual)
+
+    return body
+
+
+def misfit_of_part(c: Any, part: WaveProblem, comm: Any, **options: Any) -> Any:
+    """The misfit of the whole section, on every rank, of the velocities of this rank's rows; ``options`` are those of
+    the loop function."""
+    at_rest = np.zeros(part.field_shape, part.dtype)
+    state = at_rest, at_rest.copy(), part.dtype.type(0)
+    body = make_part_body(c, part, partial(comm.halo, widths=1, axis=-2))
+    _, _, loss = fori_loop(0, part.n_steps, body, state, **options)
+    return part.scale * comm.total(loss)
+
+
+@frozen
+class RanksRow:
+    """One policy: seconds of the undivided program on one rank, of the divided one on all, and what else was seen."""
+
+    policy: MemoryPolicy
+    seconds_alone: float
+    seconds: float
+    same_bits: bool
+    """As under the first policy, on every rank."""
+    apart: float
+    """The largest difference to the undivided gradient, of its largest element."""
+    value_apart: float
+    sent_bytes: int
+    """In one gradient, by all ranks."""
+
+
+@frozen
+class RanksReport:
+    """What was measured; prints as a table. The same on every rank."""
+
+    rank: int
+    size: int
+    problem: WaveProblem = field(repr=False)
+    rows: tuple[RanksRow, ...]
+
+    def table(self) -> Table:
+        """One row for each policy."""
+        nz, nx = self.problem.damp.shape
+        rows = self.rows
+        columns = (
+            Column("policy", tuple(repr(row.policy) for row in rows), text=True),
+            Column("undivided|s", tuple(f"{row.seconds_alone:.3f}" for row in rows)),
+            Column(f"{self.size} ranks|s", tuple(f"{row.seconds:.3f}" for row in rows)),
+            Column("speed-up", tuple(f"{row.seconds_alone / row.seconds:.2f}" for row in rows)),
+            Column("same bits|as the first", tuple("yes" if row.same_bits else "NO" for row in rows), text=True),
+            Column("gradient apart|from undivided", tuple(f"{row.apart:.1e}" for row in rows)),
+            Column("sent|MiB", tuple(f"{row.sent_bytes / 2**20:.2f}" for row in rows)),
+        )
+        title = f"gradient of wave misfit, {nz} x {nx} nodes, {self.problem.n_steps} steps, rows on {self.size} ranks"
+        return Table(
+            title,
+            columns,
+            (
+                "undivided: the whole section on one rank, while the others wait; the least of several rounds",
+                "gradient apart: the largest difference, of the largest element of the undivided gradient",
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        rows = [
+            {
+                "policy": repr(row.policy), "seconds_alone": row.seconds_alone, "seconds": row.seconds,
+                "speed_up": row.seconds_alone / row.seconds, "same_bits": row.same_bits, "apart": row.apart,
+                "value_apart": row.value_apart, "sent_bytes": row.sent_bytes,
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        return {"ranks": self.size, "steps": self.problem.n_steps, "rows": rows}
+
+
+def run_on_ranks(
+    settings: WaveSettings = DIVIDED,
+    *,
+    policies: Sequence[MemoryPolicy] = DIVIDED_POLICIES,
+    repeat: int = 2,
+    progress: Tell | None = None,
+) -> RanksReport:
+    """The :class:`RanksReport`; every rank of MPI calls it. ``repeat`` is the number of timed gradients.
+
+    Raises :class:`PluginError` where the plugin, mpi4py or MPI is missing.
+    """
+    comm = communicator("mpi")(axes=(-2,))
+    tell = progress if progress is not None and comm.rank == 0 else silent
+    tell("survey: recordings on the finer grid", 0, len(policies))
+    survey = make_survey(settings)
+    rows: list[RanksRow] = []
+    first: Any = None
+    for done, policy in enumerate(policies):
+        tell(f"gradient under {policy!r}", done, len(policies))
+        row, gradient = _measured(comm, survey, policy, repeat)
+        first = gradient if first is None else first
+        rows.append(evolve(row, same_bits=not comm.total(float(not np.array_equal(gradient, first)))))
+    tell("done", len(policies), len(policies))
+    return RanksReport(comm.rank, comm.size, survey.problem, tuple(rows))
+
+
+def _measured(comm: Any, survey: WaveSurvey, policy: MemoryPolicy, repeat: int) -> tuple[RanksRow, NDArray[Any]]:
+    """The row of one policy, and this rank's part of the gradient."""
+    problem, c = survey.problem, survey.initial_velocity
+    rows = comm.slices(c.shape)
+    part = part_of(problem, rows[0])
+    undivided = value_and_grad(lambda c: misfit_by_loop(c, problem, fori_loop), policy=policy)
+    divided = value_and_grad(lambda c: misfit_of_part(c, part, comm), policy=policy)
+    whole = _timed(comm, lambda: undivided(c) if comm.rank == 0 else (0.0, c), repeat)
+    with comm.agree(policy):
+        ours = _timed(comm, lambda: divided(c[rows]), repeat)
+    gradient, expected, value = comm.gather(ours.gradient), comm.bcast(whole.gradient), comm.bcast(whole.value)
+    row = RanksRow(
+        policy,
+        seconds_alone=whole.seconds,
+        seconds=ours.seconds,
+        same_bits=True,
+        apart=float(np.max(np.abs(gradient - expected)) / np.max(np.abs(expected))),
+        value_apart=float(abs(ours.value - value) / abs(value)),
+        sent_bytes=int(comm.total(ours.sent_bytes)),
+    )
+    return row, ours.gradient
+
+
+@frozen(eq=False)
+class Timed:
+    """A value and a gradient, the seconds of the slowest rank in the fastest of several runs, and the bytes that this
+    rank sent in one."""
+
+    value: Any
+    gradient: NDArray[Any]
+    seconds: float
+    sent_bytes: int
+
+
+def _timed(comm: Any, run: Callable[[], Any], repeat: int) -> Timed:
+    """All ranks begin together; the first run, which stages the steps, is not timed."""
+    run()
+    least = float("inf")
+    for _ in range(repeat):
+        comm.settled(None)
+        before, start = comm.sent_bytes, time.perf_counter()
+        value, gradient = run()
+        nanoseconds = int(1e9 * (time.perf_counter() - start))
+        sent = comm.sent_bytes - before
+        least = min(least, comm.largest((nanoseconds,))[0] / 1e9)
+    return Timed(value, gradient, least, sent)
