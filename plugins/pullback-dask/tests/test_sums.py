@@ -1,5 +1,6 @@
 """Sums on clusters of threads and of processes: their bits, what the cluster holds, what they leave."""
 
+import json
 import os
 import re
 import runpy
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.optimize import minimize
 from tests.scaling.summed import ITEMS, X, assert_same_bits, late_misfit, misfit, summed, what_is_in_force
 
 import pullback as pb
+from pullback.cli import commands
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -220,3 +223,12 @@ def test_the_readme_runs(monkeypatch, tmp_path):
     program.write_text(source, "utf-8")
     found = runpy.run_path(str(program), run_name="__main__")
     assert found["found"].fun < found["value"]
+
+
+def test_the_demo_runs_on_a_cluster_of_its_own():
+    sizes = ["--grid", "30", "36", "--steps", "20", "--repeat", "1", "--json", "--quiet"]
+    found = CliRunner().invoke(commands, ["demo", "wave", "--workers", "2", *sizes])
+    rows = json.loads(found.output)["rows"]
+    assert [row["where"] for row in rows] == ["this process", "1 worker of Dask", "2 workers of Dask"]
+    assert all(row["same_bits"] for row in rows)
+    assert rows[1]["moved_bytes"] > 0

@@ -24,6 +24,7 @@ from pullback.demos.digits import run_digits
 from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL, WaveSettings
 from pullback.demos.wave_ranks import DIVIDED, DIVIDED_POLICIES, run_on_ranks
+from pullback.demos.wave_shots import SHOTS, SHOTS_POLICY, run_on_workers
 from pullback.inspect.profile_runs import DEFAULT_POLICIES
 from pullback.policies.base import MemoryPolicy
 
@@ -55,13 +56,18 @@ def demo() -> None:
 @click.option(
     "--mpi", is_flag=True, help="Divide the section over the ranks of mpiexec, and compare with one; no inversion."
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Give 16 shots to so many workers of a cluster on this machine, and compare with one; no inversion.",
+)
 @OUT
 @JSON
 @QUIET
 def wave(
     full: bool, dtype: str, grid: tuple[int, int] | None, steps: int | None, policies: tuple[str, ...],
     iterations: int, repeat: int,
-    rss: bool | None, mpi: bool, out: Path, as_json: bool, quiet: bool,
+    rss: bool | None, mpi: bool, workers: int | None, out: Path, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Recover a velocity model from seismic recordings, and compare memory policies on the way.
 
@@ -75,12 +81,19 @@ def wave(
     pullback demo wave --dtype float32 --out pictures
     pullback demo wave --policy SaveAll --policy 'Binomial(5)' --no-rss
     mpiexec -n 2 pullback demo wave --mpi                 one gradient, by rows on two ranks
+    pullback demo wave --workers 2                        one gradient, its shots on two workers
     """  # noqa: D301  see commands
+    if mpi and workers is not None:
+        raise click.UsageError("--mpi divides the section, --workers the shots: give one of them")
     with one_line_errors():
         to_compare = [parse_policy(text, known_policies()) for text in policies]
-        settings = sized(FULL if full else DIVIDED if mpi else DEFAULT, grid=grid, n_steps=steps, dtype=dtype)
+        usual = DIVIDED if mpi else DEFAULT if workers is None else SHOTS
+        settings = sized(FULL if full else usual, grid=grid, n_steps=steps, dtype=dtype)
         if mpi:
             _wave_on_ranks(settings, to_compare, repeat, as_json=as_json, quiet=quiet)
+            return
+        if workers is not None:
+            _wave_on_workers(settings, workers, to_compare, repeat, as_json=as_json, quiet=quiet)
             return
         to_compare = to_compare or list(DEFAULT_POLICIES)
         with progress_bar(quiet=quiet) as tell:
@@ -104,6 +117,18 @@ def _wave_on_ranks(
         report = run_on_ranks(settings, policies=policies or DIVIDED_POLICIES, repeat=repeat, progress=tell)
     if report.rank == 0:
         show_json(report.to_dict()) if as_json else show(report.table())
+
+
+def _wave_on_workers(
+    settings: WaveSettings, workers: int, policies: list[MemoryPolicy], repeat: int, *, as_json: bool, quiet: bool
+) -> None:
+    """What ``wave --workers`` does."""
+    if len(policies) > 1:
+        raise click.UsageError("--workers compares workers, under one policy: give --policy once")
+    [policy] = policies or [SHOTS_POLICY]
+    with progress_bar(quiet=quiet) as tell:
+        report = run_on_workers(settings, workers, policy=policy, repeat=repeat, progress=tell)
+    show_json(report.to_dict()) if as_json else show(report.table())
 
 
 @demo.command()

@@ -1,8 +1,8 @@
 """What installed distributions bring to pullback: their entry points, read when something needs one.
 
 A group says what its entries are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
-staged steps, ``pullback.namespaces`` modules that stand for others, ``pullback.communicators`` what ranks speak by.
-Nothing here knows a plugin by its name.
+staged steps, ``pullback.namespaces`` modules that stand for others, ``pullback.communicators`` what ranks speak by,
+``pullback.sums`` sums over items on several workers. Nothing here knows a plugin by its name.
 """
 
 import sys
@@ -16,7 +16,8 @@ from typing import Any
 from pullback.words.errors import PluginError, RegistrationError
 
 PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "pullback.namespaces"
-COMMUNICATORS = "pullback.communicators"
+COMMUNICATORS, SUMS = "pullback.communicators", "pullback.sums"
+GROUPS = PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS, SUMS
 
 
 def entry_points(group: str) -> Any:
@@ -64,6 +65,12 @@ def communicator(name: str) -> Any:
     return _brought(COMMUNICATORS, "communicator", name, "a communicator is made by a function or a class")
 
 
+@cache
+def sum_over_items(name: str) -> Any:
+    """What makes sums on the engine of that name; raises :class:`PluginError` with the line that installs it."""
+    return _brought(SUMS, "sum over items", name, "a sum is made by a function or a class")
+
+
 def _brought(group: str, kind: str, name: str, wanted: str) -> Any:
     """The function that the entry of that name names; ``wanted`` says what it is to be."""
     points = entry_points(group)
@@ -105,7 +112,7 @@ def package_roots() -> tuple[str, ...]:
     """Where the packages of all plugins stand, as beginnings of file names; nothing of them is imported."""
     from importlib.util import find_spec  # noqa: PLC0415 - as entry_points
 
-    points = [point for group in (PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS) for point in entry_points(group)]
+    points = [point for group in GROUPS for point in entry_points(group)]
     roots: list[str] = []
     for package in dict.fromkeys(point.module.partition(".")[0] for point in points):
         spec = find_spec(package)
