@@ -35,20 +35,21 @@ def governed(monkeypatch):
     return found
 
 
-def repeated(n):
+def repeated(n, steps=range):
     """A program of n steps: its code is one for all n."""
 
     def f(x):
-        for _ in range(n[0]):
+        for _ in steps(n[0]):
             x = np.sin(x) * x + 0.1
         return np.sum(x)
 
     return f
 
 
+@pytest.mark.parametrize("steps", [range, pb.steps])
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_later_call_is_not_governed(governed, exact):
-    f = repeated([5])
+def test_a_later_call_is_not_governed(governed, exact, steps):
+    f = repeated([5], steps)
     gradient = pb.value_and_grad(f, policy=pb.Budget("20 MB", exact=exact))
     wanted = pb.value_and_grad(f)(X)
     for n_governed in (True, False, False):
@@ -69,11 +70,12 @@ def test_half_of_the_bytes_stay_free(governed, exact):
         assert governed
 
 
+@pytest.mark.parametrize("steps", [range, pb.steps])
 @pytest.mark.parametrize(("longer", "exact"), [(6, False), (40, False), (200, False), (6, True), (40, True)])
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
-def test_a_longer_run_is_governed_from_there_on_and_binds(governed, longer, exact):
+def test_a_longer_run_is_governed_from_there_on_and_binds(governed, longer, exact, steps):
     n = [6]
-    f = repeated(n)
+    f = repeated(n, steps)
     gradient = pb.grad(f, policy=pb.Budget("12 MB", exact=exact))
     gradient(X)
     governed.clear()
@@ -169,21 +171,51 @@ def test_a_captured_array_of_another_size_makes_another_program(governed):
         assert bool(governed) is not known
 
 
-def test_what_has_loops_or_marks_stays_governed(governed):
-    def marked(x):
-        for _ in pb.steps(4):
-            x = np.sin(x) * x
-        return np.sum(x)
-
+def test_what_has_loops_or_checkpoints_of_their_own_stays_governed(governed):
     def looped(x):
         return np.sum(np.sin(pb.fori_loop(0, 4, lambda k, u: np.sin(u) * u, x * 2)))
 
-    for f in (marked, looped):
+    def kept(x):
+        for _ in pb.steps(4):
+            x = x * 2
+        return np.sum(pb.checkpoint(np.sin, policy=pb.Recompute())(x))
+
+    for f in (looped, kept):
         gradient = pb.grad(f, policy=pb.Budget("1 GB"))
         for _ in range(3):
             governed.clear()
             assert gradient(X).tobytes() == pb.grad(f)(X).tobytes()
             assert governed
+
+
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_marked_steps_that_grow_are_governed_from_there_on_and_bind(governed):
+    times = [1]
+
+    def f(x):
+        for k in pb.steps(60):
+            if k == 20:
+                x = np.concatenate([x] * times[0])
+            x = np.sin(x) * x
+        for _ in pb.steps(30):
+            x = np.cos(x) * x
+        return np.sum(x)
+
+    gradient = pb.grad(f, policy=pb.Budget("6 MB"))
+    for known in (False, True):
+        governed.clear()
+        gradient(X[:100])
+        assert bool(governed) is not known
+    times[0] = 100
+    wanted = pb.grad(f)(X[:100])
+    gc.collect()
+    tracemalloc.start()
+    found = gradient(X[:100])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert governed
+    assert found.tobytes() == wanted.tobytes()
+    assert peak <= 6_000_000 + SLACK
 
 
 def test_the_report_is_that_of_the_policy():

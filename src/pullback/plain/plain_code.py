@@ -113,12 +113,12 @@ class PlainCode(Governor):
     ) -> None:
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
+        if self.seen is not None:
+            self.seen.met(record)
         following = self.following
         if following is not None and rerun is None and following.meets(record, operands, values, params, self):
             return
         chain, tape = self.active, self.tape
-        if self.seen is not None:
-            self.seen.met(record)
         if tape is not None and tape.collective and stands_between(self, record):
             return
         if chain is None:
@@ -285,6 +285,8 @@ class PlainCode(Governor):
         the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
         self.end()  # what stands before marked steps
+        if self.seen is not None and name == "checkpoint":
+            self.seen.alone = False
         verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
         if policy.plans_values and name == "the program":
             from pullback.exact.graph_chain import GraphChain  # noqa: PLC0415 - for those who plan values
@@ -305,7 +307,7 @@ class PlainCode(Governor):
             policy = policy.between
             store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
             snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
-            if self.marked and calls is None and self.seen is None and name != "the program":
+            if self.marked and calls is None and name != "the program":
                 entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
                 self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
@@ -342,7 +344,7 @@ class PlainCode(Governor):
             require_floor(self)
         if self.refused is not None:
             raise self.refused
-        if self.seen is not None and self.tape is not None and not self.marked:
+        if self.seen is not None and self.tape is not None and self.binds:
             self.seen.ended(self.tape)
         for message in (*self.noted, *([held_whole(self)] if self.talks else [])):
             warn_user(message, PolicyWarning)

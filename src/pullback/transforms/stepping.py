@@ -194,7 +194,8 @@ def _counted(items: Iterable[Any], tape: Tape, telling: Any, how: tuple[str, str
     try:
         for item in items:
             (telling or ledger).n_forward += 1
-            cuts.append(len(tape.records))
+            if tape.mode == RECORDING:  # else it has done more than was foreseen, and is governed
+                cuts.append(len(tape.records))
             if telling is not None:
                 telling.marked(len(tape.records))
             yield item
