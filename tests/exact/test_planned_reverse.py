@@ -229,6 +229,42 @@ def test_loops_and_marks_beside_it():
     assert found.tobytes() == pb.grad(f)(X).tobytes()
 
 
+def of_marked_steps(x):
+    for _ in pb.steps(3):
+        u = np.tanh(x.reshape(100, 100)).T
+        x = np.sin(u).ravel()
+    return u, x
+
+
+def of_code_before(x):
+    u = np.tanh(x.reshape(100, 100))
+    return u.T, pb.fori_loop(0, 3, lambda k, x: np.sin(x), np.cos(x))
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("before", [of_marked_steps, of_code_before])
+def test_a_view_from_before_loops_is_read_as_it_looks(before, writes):
+    def f(x):
+        u, x = before(x)
+        w = u[::-1]
+        y = np.sin(u) * u * w
+        if writes:
+            u[3] *= 2.0
+        return np.sum(y * u) + np.sum(x)
+
+    for x in (X, 0.7 * X):
+        wanted = pb.grad(f)(x)
+        budget = 1
+        for arrays in (0, 25, 100):
+            for _ in range(6):
+                try:
+                    found = pb.grad(f, policy=pb.Budget(max(budget, arrays * X.nbytes), exact=True))(x)
+                    break
+                except pb.BudgetError as error:
+                    budget = error.minimum_bytes
+            assert found.tobytes() == wanted.tobytes()
+
+
 def test_reverse_over_reverse_holds_everything():
     x = np.linspace(0.2, 0.9, 50)
 

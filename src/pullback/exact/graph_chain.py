@@ -141,7 +141,7 @@ class GraphChain:
         root = self.root(ident)
         if value is None or root in self.pinned or self.is_node(root):
             return
-        value = _lasting(value, operand)
+        value = _lasting(value, operand, whole=root != ident)  # what a view from before looks at has no entry here
         self.pinned[root] = value
         if root >= self.tape.n_inputs:
             self._book(root, value, "snapshot")
@@ -184,7 +184,7 @@ class GraphChain:
         if root != ident and whole is not None and not _same_memory(value, whole._value):
             self.twins.add((record, ident))
         if root not in self.kept:
-            self.kept[root] = value = _lasting(value, operand)
+            self.kept[root] = value = _lasting(value, operand, whole=True)
             self._book(root, value, "saved")
 
     def _book(self, ident: int, value: Any, reason: str) -> None:
@@ -291,10 +291,10 @@ class GraphChain:
             release_records(self.tape.records[self.cuts[0] : self.cuts[-1]])
 
 
-def _lasting(value: Any, operand: Any) -> Any:
-    """The whole of what an operand looks at: who writes to it from now on copies first."""
+def _lasting(value: Any, operand: Any, *, whole: bool) -> Any:
+    """A value, or the ``whole`` of what an operand looks at: who writes to it from now on copies first."""
     if isinstance(operand, Handle):
-        value = freeze(root_of(resolve(operand)))._value
+        value = freeze(root_of(resolve(operand)) if whole else operand)._value
     return freeze(value) if isinstance(value, Handle) else value
 
 
