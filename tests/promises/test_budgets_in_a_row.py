@@ -62,10 +62,10 @@ def gradient(f, policy, x=X, *, heard):
 
 
 def enough(loops, nbytes, *, heard):
-    """These bytes, or those that are enough for every loop; each tells its own at most once, but other code may tell
-    of several of its steps."""
+    """These bytes, or those that are enough for every loop; each tells its own at most once, as does the code around
+    them, but other code may tell of several of its steps."""
     f = program(loops)
-    for _ in range(len(loops) if all(form in FORMS for form, _, _ in loops) else 15):
+    for _ in range(len(loops) + 1 if all(form in FORMS for form, _, _ in loops) else 15):
         try:
             gradient(f, pb.Budget(nbytes), heard=heard)
         except pb.BudgetError as error:
@@ -146,6 +146,50 @@ def test_drawn_rows_are_planned(loops, arrays):
 @settings(checked, max_examples=100)
 def test_many_drawn_rows_are_planned(loops, arrays):
     assert_planned(loops, arrays)
+
+
+def after_stacked_rows(x, c):
+    (x, _), ys = pb.scan(lambda s, _: ((np.sin(s[1]), s[0]), s[0]), (x, c), length=15)
+    return x, c, ys
+
+
+def after_a_product(x, c):
+    return x, c, np.outer(np.ones(30), x)
+
+
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("before", [after_stacked_rows, after_a_product])
+def test_what_a_variable_has_counts_though_no_pullback_reads_it(before, marked):
+    def step(_, s):
+        return np.tanh(s[0] * s[1]) * C, s[1] + 0.1 * np.sin(s[0])
+
+    def f(x, c):
+        u, v, there = before(np.sin(x), np.cos(c))
+        if marked:
+            for _ in pb.steps(28):
+                u, v = step(_, (u, v))
+        else:
+            u, v = pb.fori_loop(0, 28, step, (u, v))
+        return np.sum(u * v) + 0 * there.size
+
+    budget, wanted = 12 * X.nbytes, pb.grad(f)(X, C)
+    for _ in range(4):
+        try:
+            pb.grad(f, policy=pb.Budget(budget))(X, C)
+            break
+        except pb.BudgetError as error:
+            budget = error.minimum_bytes
+    for more in (1.0, 1.5):
+        gradient = pb.grad(f, policy=pb.Budget(int(more * budget)))
+        gradient(X, C)
+        gc.collect()
+        tracemalloc.start()
+        found = gradient(X, C)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert found.tobytes() == wanted.tobytes()
+        assert peak <= int(more * budget) + SLACK
 
 
 def test_ample_bytes_cost_nothing_and_fewer_are_shared():

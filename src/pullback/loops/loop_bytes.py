@@ -186,6 +186,10 @@ def bytes_besides(record: Any) -> int:
         held -= steps.nest.held if steps.nest is not None else 0
         captured = value_items(steps.captured_values.values(), "snapshot")
         held += sum(nbytes for key, nbytes, _ in captured if key not in ledger.held)
+        if steps.enclosing is not None and steps.enclosing.mode == REPLAYABLE:
+            begins = value_items([*record.chain.state, *record.chain.start, *(steps.xs or ())], "snapshot")
+            known = {key for key, _, _ in (*captured, *begins)}
+            held += steps.enclosing.governor.bytes_beside(known, len(records))
         record.besides = held + working_bytes(record)
     besides: int = record.besides
     return besides

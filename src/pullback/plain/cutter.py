@@ -1,12 +1,16 @@
-"""Where a program without marks is cut into steps by itself."""
+"""The values of a program that its handles have: by these a program without marks is cut into steps by itself."""
 
 from collections import deque
+from collections.abc import Collection, Hashable
 from typing import Any
 from weakref import ref
 
+import numpy as np
 from attrs import define, field
 
-from pullback.memory.ledger import nbytes_of
+from pullback.memory.ledger import nbytes_of, record_items
+from pullback.recording.handles import plain_value, root_of
+from pullback.words.specs import buffer_of
 
 
 @define(eq=False)
@@ -41,3 +45,21 @@ class Cutter:
             return False
         self.produced = 0
         return True
+
+    def bytes_beside(self, governor: Any, held: Collection[Hashable], before: int) -> int:
+        """What handles have that were made before record ``before``, beside the buffers ``held``, those that are booked
+        and those of the records: variables of the program that no pullback reads."""
+        tape, ledger = governor.tape, governor.ledger
+        found: dict[Hashable, int] = {}
+        for reference in list(self.watched.values()):
+            handle = reference()
+            if handle is None or root_of(handle) is not handle:
+                continue
+            if handle._id is not None and not tape.n_inputs <= handle._id < before:
+                continue
+            value = plain_value(handle._value)
+            if isinstance(value, np.ndarray):
+                buffer = buffer_of(value)
+                found[id(buffer)] = buffer.nbytes
+        others = {*held, *ledger.held, *(key for key, _, _ in record_items(tape.records))} if found else ()
+        return sum(nbytes for key, nbytes in found.items() if key not in others)

@@ -214,6 +214,7 @@ def draw(chain: Any) -> None:
     ledger.works(working - chain.sizes["state_bytes"])
     besides += working + sum(nbytes for _, nbytes, _ in shared)
     besides += _constants_to_come(chain, newest) + _books_to_come(chain, newest)
+    besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
     extra = needed.staging_bytes

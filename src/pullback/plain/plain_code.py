@@ -5,7 +5,7 @@ Code before and after marked steps is save-all; each marked loop is a chain of i
 chain, cut by itself where few bytes are live.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,8 @@ class PlainCode(Governor):
         if self.seen is not None and self.seen.leaves(tape, self._govern):
             return
         self.tape = tape
-        self.cutter, self.unlooked_bytes = None if self.keeps else Cutter(), self.policy.unlooked_bytes
+        self.cutter = None if self.keeps and not self.binds else Cutter()
+        self.unlooked_bytes = self.policy.unlooked_bytes
 
     def _govern(self, tape: Tape) -> None:
         tape.mode, tape.governor = REPLAYABLE, self
@@ -132,6 +133,7 @@ class PlainCode(Governor):
         if (
             self.cutter is not None
             and chain is self.unmarked
+            and not self.keeps
             and FORMS[record[0]].execute is None
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
@@ -169,6 +171,10 @@ class PlainCode(Governor):
             self.unlooked_bytes -= nbytes_of(handle._value) or 8
         elif self.cutter is not None and (self.binds or not self.marked):
             self.cutter.watch(handle)
+
+    def bytes_beside(self, held: Collection[Hashable], before: int) -> int:
+        """What variables of the program have from before a record, and nobody else holds."""
+        return self.cutter.bytes_beside(self, held, before) if self.cutter and self.binds else 0
 
     def activated(self, handle: Any) -> None:
         """A handle stands for another value."""
@@ -285,8 +291,6 @@ class PlainCode(Governor):
         the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
         self.end()  # what stands before marked steps
-        if self.seen is not None and name == "checkpoint":
-            self.seen.alone = False
         verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
         if policy.plans_values and name == "the program":
             from pullback.exact.graph_chain import GraphChain  # noqa: PLC0415 - for those who plan values
@@ -393,9 +397,8 @@ class PlainCode(Governor):
         constants = sum(constant.nbytes for constant in self.constants.values())
         snapshots = self.ledger.now.get("snapshot", 0)
         if constants > max(snapshots, _WARN_BYTES):
-            message = (
-                f"{self.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
-                f"({mib(snapshots)}); the last was read at {site_text(self.constant_site)}. Use pullback.fori_loop or "
-                "scan for the loop: they compute such arrays again and hold none"
+            told = f"{mib(constants)} of plain arrays that the steps read, more than its snapshots ({mib(snapshots)})"
+            self.noted.append(
+                f"{self.policy!r} holds {told}; the last was read at {site_text(self.constant_site)}. Use "
+                "pullback.fori_loop or scan for the loop: they compute such arrays again and hold none"
             )
-            self.noted.append(message)

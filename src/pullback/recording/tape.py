@@ -89,6 +89,10 @@ class Governor(Protocol):
     def activated(self, handle: Any) -> None:
         """A handle stands for another value than it did."""
 
+    def bytes_beside(self, held: Any, before: int) -> int:  # noqa: ARG002 - for who counts bytes
+        """What variables of the program have from before a record, beside the buffers ``held``."""
+        return 0
+
     def returned(self, name: str, handle: Any) -> None:
         """A NumPy function that is made of several primitives has returned what the handle stands for."""
 

@@ -243,6 +243,8 @@ def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[.
         if governor.within or (governor.binds and policy is None):
             return f(*args, **kwargs)
         governor.mark()
+        if governor.seen is not None:
+            governor.seen.alone = False  # it goes by more than the budget
         before, tape.mode = tape.mode, REPLAYABLE
         chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
         try:
