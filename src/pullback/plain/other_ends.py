@@ -8,13 +8,17 @@ from pullback.exact.foreseen import WatchedRecords
 from pullback.machine.actions import MEMORY, EndForward, Save
 from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward
+from pullback.memory.ledger import mib
 from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
 from pullback.rules.forms import is_collective
+from pullback.words.call_sites import site_text
 from pullback.words.errors import BudgetError
+
+_WARN_BYTES = 1 << 16
 
 
 def hold_whole(chain: Any) -> None:
@@ -90,6 +94,18 @@ def held_whole(governor: Any) -> str:
         "take part in is run again by steps alone, so everything is held; mark the loop with pullback.steps(n), or use "
         "pullback.fori_loop"
     )
+
+
+def large_constants(governor: Any) -> list[str]:
+    """What is to be warned of where the plain arrays that steps read outgrow their snapshots."""
+    constants = sum(constant.nbytes for constant in governor.constants.values())
+    snapshots = governor.ledger.now.get("snapshot", 0)
+    message = (
+        f"{governor.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
+        f"({mib(snapshots)}); the last was read at {site_text(governor.constant_site)}. Use pullback.fori_loop or "
+        "scan for the loop: they compute such arrays again and hold none"
+    )
+    return [message] if constants > max(snapshots, _WARN_BYTES) else []
 
 
 def end_stretch(governor: Any) -> None:

@@ -13,13 +13,13 @@ from attrs import define, field
 
 from pullback.exact.foreseen import Seen, seen
 from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
-from pullback.memory.ledger import Ledger, mib, nbytes_of, value_items
+from pullback.memory.ledger import Ledger, nbytes_of, value_items
 from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.cutter import Cutter
 from pullback.plain.gauges import gauge_of
-from pullback.plain.other_ends import end_stretch, held_whole, require_floor, stands_between
+from pullback.plain.other_ends import end_stretch, held_whole, large_constants, require_floor, stands_between
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
@@ -30,10 +30,8 @@ from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.forms import FORMS
-from pullback.words.call_sites import site_text, warn_user
+from pullback.words.call_sites import warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
-
-_WARN_BYTES = 1 << 16
 
 
 @define(eq=False)
@@ -337,7 +335,7 @@ class PlainCode(Governor):
                 self.active.gauge.ended()
             replays, self.active, self.unmarked, self.following = self.active.replays, None, None, None
             if replays:
-                self._note_constants()
+                self.noted += large_constants(self)
 
     def finish(self) -> None:
         """The trace has ended."""
@@ -392,13 +390,3 @@ class PlainCode(Governor):
         for constant in self.constants.values():
             self.ledger.release(value_items((constant,), "constant"))
         self.constants.clear()
-
-    def _note_constants(self) -> None:
-        constants = sum(constant.nbytes for constant in self.constants.values())
-        snapshots = self.ledger.now.get("snapshot", 0)
-        if constants > max(snapshots, _WARN_BYTES):
-            told = f"{mib(constants)} of plain arrays that the steps read, more than its snapshots ({mib(snapshots)})"
-            self.noted.append(
-                f"{self.policy!r} holds {told}; the last was read at {site_text(self.constant_site)}. Use "
-                "pullback.fori_loop or scan for the loop: they compute such arrays again and hold none"
-            )
