@@ -100,12 +100,14 @@ def large_constants(governor: Any) -> list[str]:
     """What is to be warned of where the plain arrays that steps read outgrow their snapshots."""
     constants = sum(constant.nbytes for constant in governor.constants.values())
     snapshots = governor.ledger.now.get("snapshot", 0)
+    if constants <= max(snapshots, _WARN_BYTES):
+        return []
     message = (
         f"{governor.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
         f"({mib(snapshots)}); the last was read at {site_text(governor.constant_site)}. Use pullback.fori_loop or "
         "scan for the loop: they compute such arrays again and hold none"
     )
-    return [message] if constants > max(snapshots, _WARN_BYTES) else []
+    return [message]
 
 
 def end_stretch(governor: Any) -> None:
