@@ -1,6 +1,8 @@
 """Random numbers that a loop's body draws are drawn again, bit for bit, or refused."""
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -96,3 +98,44 @@ def test_a_generator_of_any_kind_in_the_carry_is_replayed(policy, made):
     assert pb.grad(f, policy=policy)(X).tobytes() == expected
     _, pull = pb.vjp(f, X, policy=policy)
     assert [pull(1.0)[0].tobytes() for _ in range(2)] == [expected] * 2
+
+
+def drawn_beside(draw):
+    """A gradient whose re-runs draw by ``draw`` while another thread draws from NumPy's legacy generator."""
+    again = threading.Event()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(int).result()  # the thread is there
+
+        def body(k, u):
+            if again.is_set():
+                other.submit(np.random.standard_normal, 3).result()
+            return u * (1.0 + draw())
+
+        _, pull = pb.vjp(lambda x: pb.fori_loop(0, 5, body, x), 0.5, policy=pb.Binomial(1))
+        again.set()
+        return pull(1.0)
+
+
+def test_threads_are_named_where_they_draw_from_the_legacy_generator():
+    with pytest.raises(
+        pb.ReplayError,
+        match=r"other bytes than the first run.*NumPy's legacy generator.*of which \d+ more are running.*default_rng",
+    ):
+        drawn_beside(np.random.standard_normal)
+    own = np.random.default_rng(3)
+    drawn_beside(own.standard_normal)
+
+
+def test_no_threads_are_named_where_nobody_has_drawn():
+    calls = threading.Event()
+
+    def body(k, u):
+        return u * (2.0 if calls.is_set() else 3.0)
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(int).result()
+        _, pull = pb.vjp(lambda x: pb.fori_loop(0, 5, body, x), 0.5, policy=pb.Binomial(1))
+        calls.set()
+        with pytest.raises(pb.ReplayError, match="other bytes than the first run") as caught:
+            pull(1.0)
+    assert "legacy" not in str(caught.value)

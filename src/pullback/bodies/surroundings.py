@@ -8,6 +8,7 @@ changed it is run once more, and must do the same.
 
 import copy
 import ctypes
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -25,6 +26,7 @@ from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError
 from pullback.words.sniffs import legacy_bytes
+from pullback.words.structures import flatten
 
 
 class OnValues:
@@ -257,6 +259,18 @@ class Randomness:
             yield
         finally:
             self.restore(before)
+
+    def drawn_beside(self, start: Any) -> str:
+        """That NumPy's legacy generator, which all threads have in common, has been drawn from since it was in the
+        state ``start``, and that there are other threads, in words; empty where one of both is not so."""
+        others, now = threading.active_count() - 1, np.random.get_state(legacy=False)  # noqa: NPY002 - see save
+        if not others or all(map(np.array_equal, flatten(now)[0], flatten(start)[0])):
+            return ""
+        return (
+            f"NumPy's legacy generator (np.random.normal and the like) was drawn from, and threads have it in common, "
+            f"of which {others} more are running: what one draws, or puts back, another misses. Give each thread a "
+            "Generator of its own, np.random.default_rng(seed), and draw from that. Where no two threads draw from it: "
+        )
 
     def _untouched(self) -> bool:
         """Whether the legacy generator is sure to be in the state seen last; asked at every step, where reading it

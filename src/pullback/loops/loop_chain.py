@@ -55,6 +55,7 @@ class LoopChain(Storing):
 
     def __attrs_post_init__(self) -> None:
         self.start_random = self.randomness.save()
+        self.verifier.drawn_beside = partial(self.randomness.drawn_beside, self.start_random[0])
 
     def goes_on(self, k: int) -> bool:
         """For a loop of unknown length: whether its condition holds for the live state, that before step ``k``."""

@@ -42,6 +42,8 @@ class Verifier:
     """Digests of the records of step 0."""
     suspects: Callable[[], str] = field(default=lambda: "", init=False)
     """What is known to have changed, for messages."""
+    drawn_beside: Callable[[], str] = field(default=lambda: "", init=False)
+    """Whether threads may have drawn each other's random numbers, for messages."""
 
     def after(self, step: int, state: list[Any], ys: list[Any]) -> None:
         """``step`` has run: for the first time, or again, when it must have given the same."""
@@ -91,7 +93,7 @@ class Verifier:
     def error(self, happened: str) -> ReplayError:
         """The error for a re-run that gave something else."""
         return ReplayError(
-            f"{self.name}: {happened}. The body reads something that changed in between: {self.suspects()}an array or "
+            f"{self.name}: {happened}. {self.drawn_beside()}The body reads something that changed in between: {self.suspects()}an array or "
             "object changed from outside, a global counter, a random generator that the loop cannot reach. Make it "
             "part of the state, or pass the array as an argument"
         )
