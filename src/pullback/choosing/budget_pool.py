@@ -1,25 +1,40 @@
-"""BudgetPool: one number of bytes for the gradients of several threads."""
+"""BudgetPool: one number of bytes for the gradients of several threads, or processes of one machine."""
 
+import os
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from attrs import define, evolve, field, frozen
 
 from pullback.choosing.auto import Auto, Choice, Gauge, LoopSizes, note
+from pullback.choosing.books import Book, Entry
 from pullback.machine.schedule import Schedule
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
-from pullback.words.byte_sizes import as_bytes
-from pullback.words.errors import BudgetError, PolicyError
+from pullback.words.byte_sizes import as_bytes, limit_of_groups
+from pullback.words.errors import BudgetError, PolicyError, TravelError
 
+LOOKS_AGAIN: Final = 0.05
+"""Seconds after which a thread looks again what other processes have given back."""
 UNLOOKED: Final = 16
 """Plain code may make this part of a pool before it takes a share."""
 
 
 def _as_max_bytes(value: float | str) -> int:
-    return as_bytes(value, "max_bytes")
+    limit = limit_of_groups()
+    nbytes = as_bytes(value, "max_bytes")
+    return nbytes if limit is None else min(nbytes, limit)
+
+
+def _as_path(value: str | os.PathLike[str] | None) -> Path | None:
+    return None if value is None else Path(value).resolve()
 
 
 def _as_most(value: float | str | None) -> int | None:
@@ -54,7 +69,7 @@ class Share:
         self.keep(0)
 
     def __del__(self) -> None:
-        if hasattr(self, "thread"):
+        if hasattr(self, "thread") and not sys.is_finalizing():
             self.close()
 
     def __str__(self) -> str:
@@ -75,6 +90,24 @@ class Shares:
     """The shares, by ``id``."""
     waiting: set[threading.Thread] = field(factory=set)
     """Threads that hold shares and wait for more."""
+    book: Book | None = None
+    """Where other processes say what they hold of the pool; None for a pool of one process."""
+
+    @contextmanager
+    def turn(self) -> Iterator[list[Entry]]:
+        """What other processes hold, which stays so within the block; what changes here is told to them after it."""
+        with self.changed:
+            if self.book is None:
+                yield []
+            else:
+                with self.book.turn(self._entry) as others:
+                    yield others
+
+    def _entry(self) -> Entry:
+        return Entry(self.max_bytes, self.held, len(self._holding() - self.waiting))
+
+    def _holding(self) -> set[threading.Thread]:
+        return {share.thread for share in list(self.holders.values())}
 
     def take(self, asked: "Asked", ledger: Any, most: int, timeout: float | None) -> tuple[Share | None, int]:
         """A share that makes ``asked`` possible, None where the gradient holds enough, and the bytes that the gradient
@@ -82,11 +115,18 @@ class Shares:
         until = None if timeout is None else time.monotonic() + timeout
         with self.changed:
             while True:
-                mine = self.of_ledger.get(id(ledger), 0)
-                free = min(self.max_bytes - self.held, max(0, most - mine))
-                if asked.least <= mine + free:
-                    return self._taken(asked, ledger, mine, free)
-                self._wait(asked, free, until)
+                with self.turn() as others:
+                    mine = self.of_ledger.get(id(ledger), 0)
+                    free = min(self._left(others), max(0, most - mine))
+                    if asked.least <= mine + free:
+                        return self._taken(asked, ledger, mine, free)
+                    left = self._must_wait(asked, free, until, others)
+                self._wait(left)
+
+    def _left(self, others: list[Entry]) -> int:
+        """Where processes have named different numbers, of the least of them."""
+        whole = min([self.max_bytes, *(other.max_bytes for other in others)])
+        return max(0, whole - self.held - sum(other.held for other in others))
 
     def _taken(self, asked: "Asked", ledger: Any, mine: int, free: int) -> tuple[Share | None, int]:
         """Half of what is free at most, so that others find room; but what is needed."""
@@ -100,25 +140,32 @@ class Shares:
         self.holders[id(share)] = share
         return share, total
 
-    def _wait(self, asked: "Asked", free: int, until: float | None) -> None:
-        """Until something is given back. Who holds shares waits as long as another holds some who does not wait: the
-        last one is refused, and gives back what it has."""
-        me = threading.current_thread()
-        holding = {share.thread for share in list(self.holders.values())}
+    def _must_wait(self, asked: "Asked", free: int, until: float | None, others: list[Entry]) -> float | None:
+        """How long, at most. Who holds shares waits as long as another holds some who does not wait: the last one is
+        refused, and gives back what it has."""
+        me, holding = threading.current_thread(), self._holding()
         left = None if until is None else until - time.monotonic()
-        stuck = me in holding and not holding - {me} - self.waiting
+        beside = bool(holding - {me} - self.waiting) or any(other.n_active for other in others)
+        stuck = me in holding and not beside
         if stuck or (left is not None and left <= 0):
-            raise self._refused(asked, free, timed=not stuck)
+            raise self._refused(asked, free, others, timed=not stuck)
         if me in holding:
             self.waiting.add(me)
             self.changed.notify_all()
+        return left
+
+    def _wait(self, left: float | None) -> None:
+        """Until something is given back, or so long; nobody tells what other processes give back."""
+        if self.book is not None:
+            left = LOOKS_AGAIN if left is None else min(left, LOOKS_AGAIN)
         try:
             self.changed.wait(left)
         finally:
-            self.waiting.discard(me)
+            self.waiting.discard(threading.current_thread())
 
-    def _refused(self, asked: "Asked", free: int, *, timed: bool) -> BudgetError:
-        who = ", ".join(map(str, self.holders.values())) or "nobody holds any"
+    def _refused(self, asked: "Asked", free: int, others: list[Entry], *, timed: bool) -> BudgetError:
+        held = [*map(str, self.holders.values()), *(f"another process {one.held:,}" for one in others if one.held)]
+        who = ", ".join(held) or "nobody holds any"
         why = "waited as long as timeout= says" if timed else "nobody will give any back who does not wait for more"
         return BudgetError(
             f"{asked.loop} needs at least {asked.least:,} of the {self.max_bytes:,} bytes of a pool, and {free:,} are "
@@ -128,7 +175,7 @@ class Shares:
 
     def give_back(self, share: Share, nbytes: int) -> None:
         """A share is closed, or part of it is given back."""
-        with self.changed:
+        with self.turn():
             if not share.nbytes:
                 self.holders.pop(id(share), None)
             self.held -= nbytes
@@ -150,9 +197,15 @@ class Asked:
     """With more it would do nothing else."""
 
 
+_JOINING = threading.Lock()
+_OF_PATH: WeakValueDictionary[Path, Shares] = WeakValueDictionary()
+"""By lock file: what this process holds, of however many pools that name it."""
+
+
 @frozen(repr=False, eq=False)
 class BudgetPool(MemoryPolicy):
-    """One limit for the gradients of several threads: ``policy=pool`` in each of them.
+    """One limit for the gradients of several threads: ``policy=pool`` in each of them; with ``path``, a lock file on
+    this machine, for the threads of all processes that name it.
 
     A loop function takes a share when its first step has run: what save-all needs where that is no more than half of
     what is free, else half of what is free, but no less than the least that :class:`Budget` can do with; it runs under
@@ -163,6 +216,11 @@ class BudgetPool(MemoryPolicy):
     that does not wait holds some, so threads never wait for each other. The peaks of all gradients under way never
     sum up to more than ``max_bytes``, as far as each keeps its ``Budget``.
 
+    A control group (a container, a job) that has less memory than ``max_bytes`` is the limit in its place. Processes
+    that name different numbers share the least. What a process held that was killed is free again at the next look, 20
+    times a second. A pool with ``path`` may be pickled, so each worker is sent one; without, it is that of the threads
+    of one process (:class:`TravelError`).
+
     Marked steps and plain code take half of what is free when they begin, and keep to it as ``policy="auto"`` does.
 
     >>> pool = BudgetPool("2 GB")
@@ -171,6 +229,7 @@ class BudgetPool(MemoryPolicy):
     """
 
     max_bytes: int = field(converter=_as_max_bytes)
+    path: Path | None = field(default=None, converter=_as_path)
     timeout: float | None = field(default=None, kw_only=True, converter=_as_timeout)
     most: int | None = field(default=None, kw_only=True, converter=_as_most)
     """What one gradient may take; None: everything."""
@@ -180,12 +239,29 @@ class BudgetPool(MemoryPolicy):
 
     @shares.default
     def _shares(self) -> Shares:
-        return Shares(self.max_bytes)
+        if self.path is None:
+            return Shares(self.max_bytes)
+        with _JOINING:
+            found = _OF_PATH.get(self.path)
+            if found is None:
+                found = _OF_PATH[self.path] = Shares(self.max_bytes, book=Book(self.path))
+            found.max_bytes = min(found.max_bytes, self.max_bytes)
+            with found.turn():  # by which the others hear of it
+                return found
+
+    def __reduce__(self) -> Any:
+        if self.path is None:
+            raise TravelError(
+                "a BudgetPool without path= is one of the threads of its process; give each process "
+                "BudgetPool(max_bytes, path=...) with one lock file of the machine"
+            )
+        return _pool_again, (self.max_bytes, self.path, self.timeout, self.most)
 
     @property
     def held_bytes(self) -> int:
-        """What has been taken."""
-        return self.shares.held
+        """What has been taken, by all processes that share it."""
+        with self.shares.turn() as others:
+            return self.shares.held + sum(other.held for other in others)
 
     def share(self, max_bytes: Any = None, *, timeout: Any = None) -> "BudgetPool":
         """The same pool, for a gradient that takes ``max_bytes`` at most, or waits no longer than ``timeout``."""
@@ -227,7 +303,12 @@ class BudgetPool(MemoryPolicy):
         return Budget(self.max_bytes).schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
 
     def __repr__(self) -> str:
-        return f"BudgetPool({self.max_bytes})" + ("" if self.most is None else f".share({self.most})")
+        where = "" if self.path is None else f", path={str(self.path)!r}"
+        return f"BudgetPool({self.max_bytes}{where})" + ("" if self.most is None else f".share({self.most})")
+
+
+def _pool_again(max_bytes: int, path: Path, timeout: float | None, most: int | None) -> BudgetPool:
+    return BudgetPool(max_bytes, path, timeout=timeout, most=most)
 
 
 def _least(loop: LoopSizes) -> int:

@@ -93,9 +93,9 @@ class Verifier:
     def error(self, happened: str) -> ReplayError:
         """The error for a re-run that gave something else."""
         return ReplayError(
-            f"{self.name}: {happened}. {self.drawn_beside()}The body reads something that changed in between: {self.suspects()}an array or "
-            "object changed from outside, a global counter, a random generator that the loop cannot reach. Make it "
-            "part of the state, or pass the array as an argument"
+            f"{self.name}: {happened}. {self.drawn_beside()}The body reads something that changed in between: "
+            f"{self.suspects()}an array or object changed from outside, a global counter, a random generator that the "
+            "loop cannot reach. Make it part of the state, or pass the array as an argument"
         )
 
     def _note(self, step: int, state: list[Any], ys: list[Any]) -> None:

@@ -58,12 +58,25 @@ def available_bytes(root: Path = Path("/")) -> int | None:
     return min((max(0, free) for free in found if free is not None), default=None)
 
 
+def limit_of_groups(root: Path = Path("/")) -> int | None:
+    """The least limit of memory that the control groups of this process have; None where they have none."""
+    limits = (_values(group / limit) for group, limit, *_ in _groups(root))
+    return min((found[0] for found in limits if found), default=None)
+
+
 def _of_system(meminfo: Path) -> int | None:
     return next((1024 * value for value in _values(meminfo, "MemAvailable:")), None)
 
 
 def _of_groups(root: Path) -> Iterator[int]:
-    """What each control group of this process leaves, of either version and up to the top."""
+    """What each control group of this process leaves."""
+    for group, limit, used, cache in _groups(root):
+        yield from _left(group, limit, used, cache)
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, str, str, str]]:
+    """The folders of the control groups of this process, of either version and up to the top, with the names under
+    which they tell limit, use and cache."""
     mounted = root / "sys/fs/cgroup"
     for line in _lines(root / "proc/self/cgroup"):
         number, controllers, path = [*line.strip().split(":", 2), "", ""][:3]
@@ -78,7 +91,7 @@ def _of_groups(root: Path) -> Iterator[int]:
         parts = [part for part in path.split("/") if part not in ("", "..")]
         for top in tops:
             for depth in range(len(parts), -1, -1):  # in a container the path may begin above what is mounted
-                yield from _left(top.joinpath(*parts[:depth]), *names)
+                yield top.joinpath(*parts[:depth]), *names
 
 
 def _left(group: Path, limit: str, used: str, cache: str) -> Iterator[int]:
