@@ -544,3 +544,13 @@ def test_drawn_programs(pieces, at, way):
     if way == "reverse over reverse":
         often(ways[way], X, n=40)
     same_as_recorded(ways[way], np.array([at, 0.4]))
+
+
+def test_functions_of_numpy_written_in_python_change_nothing():
+    @pb.staged
+    def padded(q):
+        return np.sum(np.concatenate((np.ones(1), q, np.full(2, 0.5))) ** 3)
+
+    gradient = pb.grad(padded)
+    often(same_as_recorded, gradient, X)
+    assert staged_of(padded).warm.gradients.kept, staged_of(padded).warm.gradients.why

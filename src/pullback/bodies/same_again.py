@@ -81,7 +81,8 @@ _BUILTINS: frozenset[Any] = frozenset((
     zip,
 ))
 _NUMBERS = frozenset((int, float, complex, bool, str, type(None), type(...), np.bool))
-_IN_C = frozenset((np.ufunc, type(np.dot), type(np.array)))
+_KINDS_OF_NUMPY = frozenset((np.ufunc, type(np.dot), type(np.array), FunctionType))
+"""Types of functions of NumPy: ``ones`` and ``full`` are plain functions of Python's."""
 _TYPES = (np.float64, np.float32, np.complex128, np.complex64, np.int64, np.int32)
 
 
@@ -232,9 +233,11 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
         reads.names.append((names, name, found))
     for name in path:
         _member(name, reads)
+    if _is_known(found):
+        return n
     if type(found) in (FunctionType, MadeFunction):
         _function(found, reads, behind)
-    elif not _is_known(found):
+    else:
         _data(found, reads)
     return n
 
@@ -252,7 +255,7 @@ def _is_known(found: Any) -> bool:
 
 
 def _is_of_numpy(found: Any) -> bool:
-    if type(found) not in _IN_C:
+    if type(found) not in _KINDS_OF_NUMPY:
         return False
     name = found.__name__
     if type(found) is np.ufunc:
