@@ -129,6 +129,14 @@ def test_compare_says_what_has_grown(folder):
     assert done.exit_code == 1
     assert [row["verdict"] for row in json.loads(done.output)] == ["as before", "PEAK GREW"]
     assert run("compare", "before.json", "after.json", "--tolerance", "1").exit_code == 0
+    grown["rows"][1]["policy"] = "Binomial(3)"
+    grown["rows"][0]["n_forward"] = None
+    Path("renamed.json").write_text(json.dumps(grown), "utf-8")
+    done = run("compare", "before.json", "renamed.json")  # which a policy that refuses is, too
+    assert done.exit_code == 1
+    assert [line.split()[-2:] for line in done.output.splitlines() if line.startswith("Binomial")] == [["IS", "GONE"]]
+    assert "in renamed.json alone: Binomial(3)" in done.output
+    assert "None" not in done.output
     for words, said in (
         (("before.json", "text.npy"), "is no profile"),
         (("none.json", "before.json"), "is no profile"),

@@ -34,6 +34,10 @@ def test_that_fails_by_itself():
 def test_without_a_number():
     pass
 
+@pytest.mark.peak("1 MB")
+def test_that_computes_no_gradient():
+    pb.vjp(f, np.ones(100))
+
 def test_with_the_fixture(profile):
     pb.grad(f)(np.ones(100))
     assert profile.n_passes == 1
@@ -48,10 +52,11 @@ def test_the_marker_and_the_fixture(tmp_path):
         [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", plugin, "-p", "no:cacheprovider", "."],
         cwd=tmp_path, capture_output=True, text=True, check=False, env=ALONE,
     )  # fmt: skip
-    assert "3 failed, 3 passed" in done.stdout
+    assert "4 failed, 3 passed" in done.stdout
     assert "a reverse pass held" in done.stdout
     assert "more than the 10,000 that are allowed" in done.stdout
     assert "RuntimeError: on its own" in done.stdout
+    assert "no reverse pass has come to its end here" in done.stdout
     assert "the marker peak of test_without_a_number takes the bytes that a pass may hold" in done.stdout
 
 

@@ -2,6 +2,8 @@
 right."""
 
 import json
+import math
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -138,9 +140,10 @@ def check(target: str, as_json: bool) -> None:
 )
 @JSON
 def compare(before: Path, after: Path, tolerance: float, as_json: bool) -> None:
-    """Two profiles beside each other, as pullback profile --json wrote them: peak, forward steps, time.
+    """Two profiles beside each other, as pullback profile --json wrote them: peak, forward steps, CPU time.
 
-    The exit code is 1 where a peak has grown by more than the tolerance, or bits are no longer the same: for a CI job.
+    The exit code is 1 where a peak has grown by more than the tolerance, bits are no longer the same, or a policy of
+    BEFORE is not in AFTER: for a CI job.
 
     \b
     pullback profile model.py:misfit --arg c=velocity.npy --json > after.json
@@ -148,31 +151,40 @@ def compare(before: Path, after: Path, tolerance: float, as_json: bool) -> None:
     """  # noqa: D301  see explain
     with one_line_errors():
         old, new = profile_rows(before), profile_rows(after)
-    both = [policy for policy in old if policy in new]
-    if not both:
+    if not old.keys() & new.keys():
         raise BadInputError(f"{before} and {after} have no policy in common; profile both under one policy at least")
-    rows = [difference(policy, old[policy], new[policy], tolerance) for policy in both]
+    rows = [difference(policy, old[policy], new.get(policy), tolerance) for policy in old]
     if as_json:
         show_json(rows)
     else:
+        figures: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+            ("peak before", "peak_before", mib),
+            ("after", "peak_after", mib),
+            ("steps before", "steps_before", str),
+            ("after", "steps_after", str),
+            ("CPU time after|over before", "time_ratio", "{:.2f}".format),
+        )
         columns = (
             Column("policy", tuple(row["policy"] for row in rows), text=True),
-            Column("peak before", tuple(mib(row["peak_before"]) for row in rows)),
-            Column("after", tuple(mib(row["peak_after"]) for row in rows)),
-            Column("steps before", tuple(str(row["steps_before"]) for row in rows)),
-            Column("after", tuple(str(row["steps_after"]) for row in rows)),
-            Column("time after|over before", tuple(f"{row['time_ratio']:.2f}" for row in rows)),
+            *(
+                Column(title, tuple("-" if row[name] is None else form(row[name]) for row in rows))
+                for title, name, form in figures
+            ),
             Column("verdict", tuple(row["verdict"] for row in rows), text=True),
         )
-        show(Table(f"{before} against {after}", columns))
+        more = [policy for policy in new if policy not in old]
+        notes = (f"in {after} alone: {', '.join(more)}",) if more else ()
+        show(Table(f"{before} against {after}", columns, notes))
     if any(row["verdict"] != "as before" for row in rows):
         raise SystemExit(1)
 
 
-def difference(policy: str, old: dict[str, Any], new: dict[str, Any], tolerance: float) -> dict[str, Any]:
-    """What has changed under one policy, with a verdict."""
+def difference(policy: str, old: dict[str, Any], new: dict[str, Any] | None, tolerance: float) -> dict[str, Any]:
+    """What has changed under one policy, with a verdict; None stands for one that is there no more."""
     verdict = "as before"
-    if new["peak_bytes"] > old["peak_bytes"] * (1 + tolerance):
+    if new is None:
+        new, verdict = {"peak_bytes": None, "n_forward": None, "cpu_seconds": None}, "IS GONE"
+    elif new["peak_bytes"] > old["peak_bytes"] * (1 + tolerance):
         verdict = "PEAK GREW"
     elif old["same_bits"] and not new["same_bits"]:
         verdict = "OTHER BITS"
@@ -182,14 +194,14 @@ def difference(policy: str, old: dict[str, Any], new: dict[str, Any], tolerance:
         "peak_after": new["peak_bytes"],
         "steps_before": old["n_forward"],
         "steps_after": new["n_forward"],
-        "time_ratio": new["seconds"] / old["seconds"],
+        "time_ratio": None if new["cpu_seconds"] is None else new["cpu_seconds"] / (old["cpu_seconds"] or math.nan),
         "verdict": verdict,
     }
 
 
 def profile_rows(path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a profile in a file, by policy."""
-    wanted = {"policy", "peak_bytes", "n_forward", "seconds", "same_bits"}
+    wanted = {"policy", "peak_bytes", "n_forward", "cpu_seconds", "same_bits"}
     try:
         rows = json.loads(path.read_text("utf-8"))["rows"]
         if all(wanted <= row.keys() for row in rows):

@@ -256,8 +256,7 @@ class Slots:
                     self.counted.add((key, reason))
                     sums[reason] = sums.get(reason, 0) + nbytes
         return tuple(
-            Slot(_OF_STEPS.get(reason, "steps"), None, n, reason, numbers[reason])
-            for reason, n in sums.items()
+            Slot(_OF_STEPS.get(reason, "steps"), None, n, reason, numbers[reason]) for reason, n in sums.items()
         )
 
     def _number(self, buffer: Any) -> int:

@@ -58,7 +58,13 @@ class Watch:
 
     def assert_peak(self, budget: int | str) -> None:
         """Nothing, if no pass held more than so many bytes (``"200 MB"``) at the peak; else raises
-        :class:`CheckError`, an ``AssertionError``, with what held them."""
+        :class:`CheckError`, an ``AssertionError``, with what held them. It does so where there was no pass, too, by
+        which nothing would be held to."""
+        if not self.n_passes:
+            raise CheckError(
+                "no reverse pass has come to its end here, so there is no peak to compare; compute a gradient within "
+                "the block, or pull what vjp returns"
+            )
         require_peak("a reverse pass", self.peak_bytes, self.bytes_by_reason, budget)
 
     def note(self, report: Report) -> None:
