@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.memory.ledger import REASONS
 from pullback.reports import contents as contents_module
 from pullback.reports.contents import contents_of
 from pullback.reports.page import ROOM, page_of, require_writable
@@ -74,6 +75,12 @@ def test_of_a_long_file_the_surroundings_are_shown(tmp_path):
     (source,) = source_lines(pb.saved(lambda x: names["f"](np, x), np.ones(3)))
     assert (source["name"], source["shown"], len(source["lines"])) == ("long.py", "long.py", 25)
     assert source["lines"][12] == (402, "    return np.sum(np.sin(x))", 24, 1)
+
+
+def test_every_reason_has_a_colour_of_its_own():
+    colours = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", ROOM.joinpath("page.css").read_text().split("@media")[0]))
+    told = [colours[reason] for reason in REASONS]
+    assert len(set(told)) == len(REASONS)
 
 
 def test_many_saved_rows_are_folded(monkeypatch):

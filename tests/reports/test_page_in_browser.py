@@ -175,7 +175,7 @@ def test_an_error_is_told(browser, page, tmp_path):
 
 def test_the_picture_of_the_wave_demo(browser, tmp_path):
     survey = make_survey(sized(DEFAULT, grid=(60, 120), n_steps=150))
-    found, _, error = contents_of(WaveMisfit(survey.problem), survey.initial_velocity, repeat=1)
+    found, _, error = contents_of(WaveMisfit(survey.problem), survey.initial_velocity, repeat=5)
     assert error is None
     assert "wave_model.py" in found.answer[0]
     page = tmp_path / "wave.html"
