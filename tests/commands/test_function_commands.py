@@ -126,6 +126,7 @@ def test_plan_tells_what_a_policy_holds_and_which_to_take(folder):
     advice = json.loads(run("plan", *FUNCTION, "--budget", "1 MB", "--json").output)
     assert advice["peak_bytes"] <= advice["budget"] == 1_000_000
     assert "take" in run("plan", *FUNCTION, "--budget", "1 MB").output
+    assert advice["cheaper"]["peak_bytes"] < advice["peak_bytes"]  # figures, as those of the policy to take
     refused = run("plan", *FUNCTION, "--budget", "10 B")
     assert refused.exit_code == 1
     assert "too little for this program" in refused.output

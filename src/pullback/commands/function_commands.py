@@ -17,6 +17,7 @@ from pullback.commands.shown import (
     POLICIES,
     QUIET,
     BadInputError,
+    as_plain,
     known_policies,
     one_line_errors,
     progress_bar,
@@ -135,7 +136,7 @@ def plan_command(
         f, args = loaded(function, arguments, shapes=True)
         found = plan(f, *args, policy=parsed(policy), budget=budget)
     if as_json:
-        show_json(asdict(found, value_serializer=_plain))
+        show_json(asdict(found, value_serializer=as_plain))
     else:
         click.echo(str(found))
 
@@ -263,11 +264,6 @@ def require_bytes(budget: str | None) -> None:
 def parsed(policy: str | None) -> MemoryPolicy | None:
     """The policy that is written; None for none."""
     return None if policy is None else parse_policy(policy, known_policies())
-
-
-def _plain(_owner: Any, _field: Any, value: Any) -> Any:
-    """What JSON can hold."""
-    return value if isinstance(value, int | float | str | None | dict | list | tuple) else str(value)
 
 
 def named_value(text: str) -> tuple[str, Any]:

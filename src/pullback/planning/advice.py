@@ -13,10 +13,10 @@ from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import Plan, Trial, forecast_of, tried
-from pullback.inspect.seconds import StepSeconds, step_seconds
+from pullback.inspect.seconds import SHORT, StepSeconds, step_seconds
 from pullback.machine.actions import DISK, Load, Save
 from pullback.planning.advices import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
-from pullback.planning.runs import SHORT, of_runs
+from pullback.planning.runs import of_runs
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget

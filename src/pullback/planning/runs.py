@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import Plan, measured
+from pullback.inspect.seconds import SHORT
 from pullback.planning.advices import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
@@ -22,8 +23,6 @@ from pullback.words.errors import BudgetError, PolicyError, PolicyWarning
 SLOTS: Final = (30, 10, 3, 2)
 """The snapshots that are tried, one after the other, until they fit; with one, steps are run as often as there are
 steps."""
-SHORT: Final = 1.0
-"""Seconds below which a run is made again, so that its time can be believed."""
 MARGIN: Final = (1.05, 1 << 14)
 """What is told to be enough is so many times what was seen, and so many bytes more: no two runs take quite the same."""
 
