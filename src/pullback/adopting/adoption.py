@@ -45,7 +45,7 @@ def adopt(target: Any) -> Any:
     -------
     >>> import pullback as pb
     >>> statistics = pb.adopt("colorsys")
-    >>> pb.grad(lambda r: statistics.rgb_to_yiq(r, 0.5, 0.5)[0])(0.3)
+    >>> float(pb.grad(lambda r: statistics.rgb_to_yiq(r, 0.5, 0.5)[0])(0.3))
     0.3
     """
     if isinstance(target, ModuleType):

@@ -90,17 +90,29 @@ def effect(function: Callable[P, Any]) -> Callable[P, Any]:
     """``function``, for its effect: a line that is printed, a file that is written, a counter. It is called once for
     each time that the program comes to it, whatever a policy runs again, with the concrete values of its arguments.
 
-    It returns None, or a number or text, which is the same when the step is run again and has no derivative; raises
-    :class:`PullbackError` for anything else.
+    Parameters
+    ----------
+    function
+        Returns None, or a number or text, which is the same when the step is run again and has no derivative.
 
-    >>> import numpy as np
+    Returns
+    -------
+    A function of the same arguments.
+
+    Raises
+    ------
+    PullbackError
+        When it is called, where ``function`` returns anything else.
+
+    Example
+    -------
     >>> import pullback as pb
     >>> seen = []
     >>> tell = pb.effect(lambda k, u: seen.append((k, float(u))))
     >>> def body(k, u):
     ...     tell(k, u)
     ...     return 2.0 * u
-    >>> pb.grad(lambda x: pb.fori_loop(0, 3, body, x), policy=pb.Binomial(1))(1.0)
+    >>> float(pb.grad(lambda x: pb.fori_loop(0, 3, body, x), policy=pb.Binomial(1))(1.0))
     8.0
     >>> seen
     [(0, 1.0), (1, 2.0), (2, 4.0)]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from pullback.memory.in_force import Tracing
-from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, steps_to
+from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, root_of, steps_to
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
@@ -225,3 +225,19 @@ def is_stale(handle: Any) -> bool:
 def entered_as(handle: Any) -> Result:
     """What kind of value the function gets for a handle from around."""
     return result_of(plain_value(handle._value), "weak" if type(handle) is handle._tape.kinds.weak else "tracer")
+
+
+def unstageable(found: list[Any], outside: list[Any]) -> str:
+    """Why what is returned cannot be handed out by a record of its own; empty where it can."""
+    around = [root_of(handle) for handle in outside]
+    roots: list[Any] = []
+    for leaf in found:
+        if isinstance(leaf, Handle):
+            root = root_of(leaf)
+            if root is not leaf and any(root is other for other in around):
+                return "a view of an argument is returned"
+            roots.append((root, leaf))
+    for k, (root, leaf) in enumerate(roots):
+        if any(root is other and leaf is not one for other, one in roots[:k]):
+            return "two views of one array are returned"
+    return ""

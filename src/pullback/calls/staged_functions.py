@@ -15,7 +15,7 @@ from pullback.calls.call_excerpt import excerpt_of
 from pullback.calls.call_record import MOST_IDLE, Exits
 from pullback.calls.derivative_calls import pushed_call
 from pullback.calls.hot_runs import HotRun, OpenRuns, Ready, kinds_of
-from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale
+from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as, is_stale, unstageable
 from pullback.memory.in_force import (
     Tracing,
     innermost_alone,
@@ -25,7 +25,7 @@ from pullback.memory.in_force import (
     threads_in_force,
 )
 from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, root_of
+from pullback.recording.handles import Handle
 from pullback.recording.recorder import hold
 from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
@@ -55,14 +55,34 @@ def staged(f: F | None = None, *, staging: str | None = None, threads: int | Non
     Called plainly it runs ``f``. Called where something is differentiated it runs ``f`` on handles without values,
     which compare each operation with what is known, as in the steps of a loop; then generated functions compute it.
     Where an operation is another one, the same call goes on as if the decorator were not there. Kinds are shape, dtype
-    and strides of traced values; all else may change, as the operations say. A traced value may leave ``f`` by
-    ``return`` alone (:class:`TracerError` where it is used). A warm ``grad`` or ``jvp`` does not run ``f`` where its
-    bytecode shows that it does the same again (docs/staged-functions.md).
+    and strides of traced values; all else may change, as the operations say. A warm ``grad`` or ``jvp`` does not run
+    ``f`` where its bytecode shows that it does the same again (docs/staged-functions.md).
 
-    ``staging`` (default: that of :func:`using`, else ``"auto"``) may be ``"off"``; ``threads`` (default:
-    that of :func:`using`, else 1) says among how many threads large arrays are divided. Raises :class:`StructureError`
-    for what is no function, :class:`PolicyError` for another word, or fewer threads than 1.
+    Parameters
+    ----------
+    f
+        Any function; a traced value may leave it by ``return`` alone. Without it a decorator with these settings is
+        returned.
+    staging
+        ``"auto"``, ``"off"`` or the name of a backend (default: that of :func:`using`, else ``"auto"``).
+    threads
+        Among how many threads large arrays are divided (default: that of :func:`using`, else 1).
 
+    Returns
+    -------
+    A function of the arguments of ``f``.
+
+    Raises
+    ------
+    StructureError
+        For what is no function.
+    PolicyError
+        For another word of ``staging``, and fewer threads than 1.
+    TracerError
+        Where a value is used that left ``f`` another way.
+
+    Example
+    -------
     >>> import numpy as np, pullback as pb
     >>> @pb.staged
     ... def potential(q):
@@ -324,7 +344,7 @@ class StagedFunction:
         own = tape.masks or run.tape.masks
         run.require_unwritten()
         found = [run.twin(leaf) for leaf in leaves]
-        why = run.why or _unstageable(found, run.outside)
+        why = run.why or unstageable(found, run.outside)
         if why:
             variants.failed(why)
         elif not variants.over:
@@ -374,19 +394,3 @@ def _require_unchanged(args: Any, kwargs: Any, taken: Sequence[Any], definition:
             "a staged function has changed a structure that it was given: a list, a dict or an object, of which it has "
             "a copy, as in every transform; return the new one"
         )
-
-
-def _unstageable(found: list[Any], outside: list[Any]) -> str:
-    """Why what is returned cannot be handed out by a record of its own; empty where it can."""
-    around = [root_of(handle) for handle in outside]
-    roots: list[Any] = []
-    for leaf in found:
-        if isinstance(leaf, Handle):
-            root = root_of(leaf)
-            if root is not leaf and any(root is other for other in around):
-                return "a view of an argument is returned"
-            roots.append((root, leaf))
-    for k, (root, leaf) in enumerate(roots):
-        if any(root is other and leaf is not one for other, one in roots[:k]):
-            return "two views of one array are returned"
-    return ""

@@ -58,24 +58,46 @@ def optimal_chain(
 ) -> ChainSchedule:
     """The cheapest schedule of a chain of unequal stages that takes no more than ``max_bytes``.
 
-    Stage i = 1 .. L makes x_i from x_(i-1). ``a`` are the bytes of x_0 .. x_L, and of their cotangents; the other lists
-    begin with stage 1: ``abar`` the bytes of its tape, x_i among them, ``uf`` and ``ub`` its costs forward and back,
-    ``of`` and ``ob`` the bytes it takes besides while it runs (0).
+    Stage i = 1 .. L makes x_i from x_(i-1).
 
+    Parameters
+    ----------
+    a
+        Bytes of x_0 .. x_L, and of their cotangents. The other lists begin with stage 1.
+    abar
+        Bytes of the tape of a stage, x_i among them.
+    uf, ub
+        Costs of a stage, forward and back, in any unit.
+    of, ob
+        Bytes that a stage takes besides while it runs forward, or back (default: 0).
+    max_bytes
+        A number or text (``"200 MB"``).
+    persistent
+        What is kept stays until it is used. That is a table of L^2 columns, made in O(L^3) array operations of up to
+        1,000 units; where the greatest common divisor of the sizes is more than 1,000 times in ``max_bytes``, sizes are
+        rounded up to a thousandth of it, so that the bytes hold. False looks at every schedule, for chains of about ten
+        stages.
+
+    Returns
+    -------
+    A :class:`ChainSchedule`.
+
+    Raises
+    ------
+    BudgetError
+        With ``minimum_bytes``, where nothing fits.
+    PolicyError
+        For lists that do not agree, and where a search would take too long.
+
+    Example
+    -------
+    >>> from pullback.schedules import optimal_chain
     >>> print(optimal_chain(a=[5, 4, 5], abar=[8, 10], uf=[5, 5], ub=[9, 8], max_bytes=24))
     schedule of a chain of 2 stages within 24 bytes
       cost        32  (1.19 of save-all)
       n_forward   3  (1.50 a stage)
       peak_bytes  24
       exact       True
-
-    ``persistent``: what is kept stays until it is used. That is a table of L^2 columns, made in O(L^3) array operations
-    of up to 1,000 units; where the greatest common divisor of the sizes is more than 1,000 times in ``max_bytes``,
-    sizes are rounded up to a thousandth of it, so that the bytes hold. ``persistent=False`` looks at every schedule,
-    for chains of about ten stages.
-
-    Raises :class:`BudgetError` with ``minimum_bytes`` where nothing fits; :class:`PolicyError` for lists that do not
-    agree, and where a search would take too long.
     """
     zeros = (0,) * len(abar)
     chain = Chain(a=a, abar=abar, uf=uf, ub=ub, of=zeros if of is None else of, ob=zeros if ob is None else ob)

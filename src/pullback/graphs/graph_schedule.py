@@ -65,11 +65,44 @@ def optimal_graph(
 ) -> GraphSchedule:
     """The cheapest schedule of a graph of operations, in topological order, that takes no more than ``max_bytes``.
 
-    ``isz`` are the bytes of the inputs, which stay. Operation v makes ``sz[v]`` bytes from the inputs ``pi[v]`` and the
-    operations ``po[v]`` at a cost of ``fc[v]``; its pullback reads the inputs ``si[v]`` and the values of ``so[v]``, at
-    a cost of ``bc[v]``. A cotangent is as large as its value; those of the inputs stay. The last operation is the
-    result.
+    The last operation is the result. A cotangent is as large as its value; those of the inputs stay.
 
+    Parameters
+    ----------
+    isz
+        Bytes of the inputs, which stay.
+    sz
+        Bytes that an operation makes.
+    fc, bc
+        Costs of an operation, and of its pullback.
+    pi, po
+        The inputs and the operations that an operation reads.
+    si, so
+        The inputs and the operations whose values its pullback reads.
+    max_bytes
+        A number or text (``"200 MB"``).
+    method
+        ``"exact"`` looks at every schedule: up to about 20 operations. ``"blocks"`` cuts the graph into blocks and
+        mends the best schedule of their chain: for hundreds. On the small graphs of the tests that is 1.005 times the
+        least cost on average and 1.11 at most; for a fifth of their budgets, those near the least feasible, it finds
+        nothing. ``"milp"`` solves a mixed-integer program of about 2 n^3 variables with SciPy for a minute at most: the
+        least cost where first computations and pullbacks keep to the order of the operations. ``"auto"`` searches as
+        long as that is quick.
+
+    Returns
+    -------
+    A :class:`GraphSchedule`.
+
+    Raises
+    ------
+    BudgetError
+        With ``minimum_bytes``, where nothing fits.
+    PolicyError
+        For lists that do not agree, and where a search would take too long.
+
+    Example
+    -------
+    >>> from pullback.schedules import optimal_graph
     >>> chain = {"pi": [[0], [], []], "po": [[], [0], [1]], "si": [[], [], []], "so": [[], [1], [2]]}
     >>> print(optimal_graph(isz=[2, 2], sz=[1, 1, 1], fc=[6, 3, 3], bc=[7, 8, 6], **chain, max_bytes=7))
     schedule of a graph of 3 operations within 7 bytes
@@ -77,16 +110,6 @@ def optimal_graph(
       n_forward   5  (1.67 an operation)
       peak_bytes  7
       exact       True
-
-    ``method="exact"`` looks at every schedule: up to about 20 operations. ``"blocks"`` cuts the graph into blocks and
-    mends the best schedule of their chain: for hundreds. On the small graphs of the tests that is 1.005 times the least
-    cost on average and 1.11 at most; for a fifth of their budgets, those near the least feasible, it finds nothing.
-    ``"milp"`` solves a mixed-integer program of about 2 n^3 variables with SciPy (``pip install pullback[demo]``) for a
-    minute at most: the least cost where first computations and pullbacks keep to the order of the operations.
-    ``"auto"`` searches as long as that is quick.
-
-    Raises :class:`BudgetError` with ``minimum_bytes`` where nothing fits, :class:`PolicyError` for lists that do not
-    agree, and where a search would take too long.
     """
     if method not in METHODS:
         raise PolicyError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")

@@ -240,18 +240,34 @@ def spec(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     """What stands for an array of this shape and dtype in ``pullback.plan``, which then goes by shapes alone: nothing
     of that size is allocated.
 
-    What needs a number of it, a branch, an index, the condition of a ``while_loop``, raises :class:`ShapesOnlyError`.
-    So does, on Linux and macOS, what reads a plain array that looks at it (``np.asarray(pullback.value(x))``, which is
-    zeros), at the next operation or at the end. Arrays that the function makes by itself
-    are made: write ``np.zeros_like(x)``, not ``np.zeros(x.shape)``.
+    Arrays that the function makes by itself are made: write ``np.zeros_like(x)``, not ``np.zeros(x.shape)``. What will
+    be a view of a larger array is a view of a larger spec, ``pb.spec((200, 200))[::2]``: all of that is held.
 
-    What will be a view of a larger array is a view of a larger spec, ``pb.spec((200, 200))[::2]``: all of that is held.
+    Parameters
+    ----------
+    shape
+        A number, or a tuple of them.
+    dtype
+        Any dtype of numbers.
 
+    Returns
+    -------
+    An array without values.
+
+    Raises
+    ------
+    ShapesOnlyError
+        Where a number of it is needed: a branch, an index, the condition of a ``while_loop``; on Linux and macOS also
+        where a plain array that looks at it is read (``np.asarray(pullback.value(x))``), at the next operation or at
+        the end.
+
+    Example
+    -------
     >>> import numpy as np, pullback as pb
     >>> def f(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))
     >>> pb.plan(f, pb.spec((4096, 4096)), policy=pb.Binomial(10)).peak_bytes
-    1610612736
+    1744830464
     """
     return hollow((shape,) if isinstance(shape, int) else tuple(shape), dtype)
 

@@ -101,14 +101,37 @@ class Dependencies:
 
 @public
 def dependencies(f: Callable[..., Any], *args: Any, norms: bool = True) -> Dependencies:
-    """The :class:`Dependencies` of ``f(*args)``: which elements of the inputs and of values marked by ``pb.name`` reach
-    which outputs.
+    """Which elements of the inputs, and of values marked by ``pb.name``, reach which outputs of ``f(*args)``.
 
     Found by following each element through one run of ``f``; never too little for the branches and indices taken in
     this run, and too much where an operation's structure is not known (``coarse`` lists those) or a derivative happens
-    to be 0. ``norms`` adds by how much: the Frobenius norm of each derivative, for as many derivatives of ``f`` as a
-    sparse Jacobian takes (rows only, where values are marked); None for complex programs. Raises what ``f`` raises,
-    ``PullbackError`` where SciPy is missing.
+    to be 0.
+
+    Parameters
+    ----------
+    f
+        Any function.
+    *args
+        Its arguments.
+    norms
+        Also by how much: the Frobenius norm of each derivative, for as many derivatives of ``f`` as a sparse Jacobian
+        takes (rows only, where values are marked); None for complex programs.
+
+    Returns
+    -------
+    A :class:`Dependencies`, which prints as a table.
+
+    Raises
+    ------
+    PullbackError
+        Where SciPy is missing.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> table = pb.dependencies(lambda u: u[1:] * u[:-1], np.ones(4))
+    >>> table.coarse
+    ()
     """
     followed = follow(f, args, range(len(args)), {}, named=True)
     whole = followed.pattern().tocsc()

@@ -17,8 +17,7 @@ import numpy as np
 from pullback.hollow.equal_specs import SpecSolver
 from pullback.hollow.hollow_arrays import has_spec, shapes_alone
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
-from pullback.loops.loop_functions import LOOP
-from pullback.loops.loop_record import LoopRecord
+from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.pictures.adjoint_norms import with_adjoints
 from pullback.policies.save_all import SaveAll
@@ -44,13 +43,36 @@ Record = tuple[Any, ...]
 
 @public
 def record(f: Callable[..., Any], *args: Any, cotangents: bool = False) -> Graph:
-    """The :class:`~pullback.inspect.graph.Graph` of ``f(*args)``: every operation that a float or complex leaf of the
-    arguments reaches, in order.
+    """The graph of ``f(*args)``: every operation that a float or complex leaf of the arguments reaches, in order.
 
     It holds names, shapes and dtypes, sizes in bytes and the user's lines, and no array. ``f`` runs once, under
-    save-all. A loop function is one node with its number of steps. With ``cotangents`` it is reversed, too, from a
-    cotangent of ones, and the graph has the norm of each value's cotangent: which values influence the output, and by
-    how much; for this a program with a ``checkpoint`` runs once more, without it. Raises what ``f`` raises.
+    save-all. A loop function is one node with its number of steps.
+
+    Parameters
+    ----------
+    f
+        Any function.
+    *args
+        Its arguments.
+    cotangents
+        It is reversed, too, from a cotangent of ones, and the graph has the norm of each value's cotangent: which
+        values influence the output, and by how much; for this a program with a ``checkpoint`` runs once more, without
+        it.
+
+    Returns
+    -------
+    A :class:`~pullback.inspect.graph.Graph`; ``.draw()`` makes it a picture.
+
+    Raises
+    ------
+    PullbackError
+        As :func:`vjp` of ``f``.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> [node.name for node in pb.record(lambda x: np.sum(np.sin(x)), np.ones(3)).nodes]
+    ['input', 'sin', 'reduce_sum']
     """
     with traced_once(f, args) as (traced, _):
         graph = graph_of(traced, f)

@@ -81,30 +81,62 @@ def profile(
     progress: Tell | bool | None = None,
     **kwargs: Any,
 ) -> Profile | Watch:
-    """A :class:`Profile`: the gradient of ``f(*args, **kwargs)`` under each policy, what it held, what it executed, how
-    long it took.
+    """The gradient of ``f(*args, **kwargs)`` under each policy: what it held, what it executed, how long it took, and
+    beside each measured figure what ``plan`` predicts.
 
-    Default policies: save-all, recompute, binomial with 10 and with 30 snapshots; with ``budget`` (``"100 MB"``)
-    save-all and :class:`Budget` of these bytes, or what ``policies`` says and it. Beside each measured figure stands
-    what ``plan`` predicts. Each gradient is computed ``repeat`` times, a short one at least twice, and compared, bit
-    for bit, with the first one of save-all (of the first policy where save-all is not among them), and once more to
-    tell the seconds by phase and the operations executed again. A policy that refuses the program, or under which it
-    fails half way, has no row and is told with its reason in the notes (``refused``).
+    Each gradient is computed ``repeat`` times, a short one at least twice, and compared, bit for bit, with the first
+    one of save-all (of the first policy where save-all is not among them), and once more to tell the seconds by phase
+    and the operations executed again. Without ``f``, ``with profile() as p:`` observes the gradients computed within
+    the block.
 
-    ``lines=3`` adds a row for each of the three lines of yours that make most of what is held: everything is held but
-    that, which is computed again. ``answer`` says in sentences which line holds the memory, and what it costs not to
-    hold it.
+    Parameters
+    ----------
+    f
+        Any function whose gradient exists; None for a block.
+    *args, **kwargs
+        Its arguments.
+    policies
+        One or several; by default save-all, recompute, binomial with 10 and with 30 snapshots.
+    budget
+        ``"100 MB"``: save-all and :class:`Budget` of these bytes, or what ``policies`` says and it.
+    argnums
+        The arguments of the gradient.
+    repeat
+        How many times each gradient is computed; the fastest counts.
+    lines
+        Adds a row for each of so many lines of yours that make most of what is held: everything is held but that, which
+        is computed again. ``answer`` says in sentences which line holds the memory, and what it costs not to hold it.
+    timeline
+        Adds what was held when, of one more run under each policy: ``row.timeline``.
+    taylor, dot_product
+        Add a Taylor test (scalar ``f``), and the dot product with a derivative in forward mode.
+    rss
+        Adds the resident memory of a process for each policy: needs memory-profiler and a ``f`` that can be pickled,
+        without which the column is left out and a note says why.
+    progress
+        True shows a bar with what is under way; a function ``progress(what, done, total)`` is called as each part
+        begins.
 
-    ``timeline=True`` adds what was held when, of one more run under each policy: ``row.timeline``.
-    ``taylor`` (scalar ``f``), ``dot_product`` and ``rss`` (a process for each policy; needs memory-profiler and
-    a ``f`` that can be pickled, without which the column is left out and a note says why) add their columns.
-    ``progress=True`` shows a bar with what is under way; a function ``progress(what, done, total)`` is called as each
-    part begins.
-    Raises what ``vjp`` raises, where it does so under every policy; an error of ``f`` bears a note on what was held
-    until then.
+    Returns
+    -------
+    A :class:`Profile`, which prints as a table; for a block a :class:`pullback.inspect.profile_block.Watch`. A policy
+    that refuses the program, or under which it fails half way, has no row and is told with its reason in the notes
+    (``refused``).
 
-    Without ``f``, ``with profile() as p:`` observes the gradients computed within the block: see
-    :class:`pullback.inspect.profile_block.Watch`.
+    Raises
+    ------
+    PullbackError
+        What ``vjp`` raises, where it does so under every policy; an error of ``f`` bears a note on what was held until
+        then.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))
+    >>> table = pb.profile(f, np.ones(1000), policies=[pb.SaveAll(), pb.Binomial(5)], repeat=1)
+    >>> [row.peak_bytes < 200_000 for row in table.rows]
+    [False, True]
     """
     if f is None:
         return Watch()

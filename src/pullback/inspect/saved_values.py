@@ -41,12 +41,35 @@ AGAIN = ("steps run again",)
 
 @public
 def saved(f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = None) -> Saved:
-    """The :class:`~pullback.inspect.saved_table.Saved` table of what ``vjp(f, *args)`` holds under a policy (default:
-    the one in force) until it is pulled back.
+    """What ``vjp(f, *args)`` holds under a policy until it is pulled back, a row for each buffer.
 
     Every buffer counts once, in bytes, at the first record that holds it, with the user's line and those whose pull
     will read it; the steps of a loop function are summed slot by slot. What a policy keeps on disk is not in it. ``f``
-    runs once. Raises what ``f`` raises.
+    runs once.
+
+    Parameters
+    ----------
+    f
+        Any function.
+    *args
+        Its arguments.
+    policy
+        Default: the policy in force.
+
+    Returns
+    -------
+    A :class:`~pullback.inspect.saved_table.Saved` table: ``.top(n)``, ``.group("line")``, ``.to_dict()``.
+
+    Raises
+    ------
+    PullbackError
+        As :func:`vjp` of ``f``.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.saved(lambda x: np.sum(np.sin(x) ** 2), np.ones(1000)).total_bytes
+    16000
     """
     governing = policy_in_force(policy)
     under = "" if isinstance(governing, SaveAll) else str(governing)

@@ -31,6 +31,8 @@ from pullback.memory.working_bytes import Lifetimes, Needed
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import REPLAYABLE
+from pullback.rules.cotangent_sums import send
+from pullback.rules.forms import special_form
 from pullback.words.errors import ReplayError, TracerError, say_where
 from pullback.words.specs import buffer_of, carries_derivative, shared_spec, spec_of
 
@@ -314,3 +316,24 @@ class LoopRecord:
 
 def _over(*_: Any) -> Any:
     raise TracerError("this loop was released; call vjp again")
+
+
+def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -> None:
+    _pull_loops(record, (ct,), (sweep,))
+
+
+def _pull_loops(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
+    """Reverse the loop once for all seeds, and send what comes out to what entered."""
+    try:
+        found = record[2].reverse(seeds, sweeps)
+    finally:
+        record[2].chain.store.ledger.rests()
+    for sweep, sent in zip(sweeps, found, strict=True):
+        for ident, g in sent:
+            if sweep.cts[ident] is None:
+                sweep.cts[ident] = g
+            else:
+                send(sweep.cts, ident, g, sweep)
+
+
+LOOP = special_form("loop", _pull_loop, n_ids=0, wide=True, together=_pull_loops, unreached=lambda r: r[2].unreached)

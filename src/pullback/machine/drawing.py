@@ -12,13 +12,35 @@ LEGEND = "S state saved  L loaded  X loaded for the last time  : held  . advance
 
 
 def draw(actions: Iterable[Action], n: int) -> Drawing:
-    """The :class:`Drawing` of ``actions`` over the ``n`` steps of the loop: text, which is printed, and a picture,
-    which a notebook shows and ``.save(path)`` writes as SVG.
+    """The picture of a schedule: text, which is printed, and an SVG, which a notebook shows and ``.save(path)`` writes.
 
     In the text, of at most 200 steps, time goes downwards, and step k has two characters: the left one its snapshot
     x_k, the right one what was done with the step. A row ends where a state is loaded, or where a step would be drawn
     over. In the picture, of any length, work goes downwards, and a snapshot is a line from where it is saved to where
-    it is deleted. Raises ``ScheduleError`` where an action does not fit.
+    it is deleted.
+
+    Parameters
+    ----------
+    actions
+        Those of a schedule.
+    n
+        The number of steps of the loop.
+
+    Returns
+    -------
+    A :class:`Drawing`.
+
+    Raises
+    ------
+    ScheduleError
+        Where an action does not fit.
+
+    Example
+    -------
+    >>> from pullback import Binomial, schedules
+    >>> drawing = schedules.draw(Binomial(2).schedule(6), 6)
+    >>> drawing.svg.startswith("<svg")
+    True
     """
     rows, lines = _Rows(n if n <= MAX_STEPS else 0), Lines()
     for action in play(actions, n, machine_for(actions, n)):

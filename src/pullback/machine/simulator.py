@@ -67,12 +67,39 @@ def simulate(
     write_cost: Cost | Mapping[str, Cost] = 0,
     read_cost: Cost | Mapping[str, Cost] = 0,
 ) -> Simulation:
-    """The :class:`Simulation` of ``actions`` for a loop that runs ``n`` steps; streaming, in the memory of the entries
-    stored.
+    """What the actions of a schedule cost and hold for a loop that runs ``n`` steps; streaming, in the memory of the
+    entries stored.
 
     A schedule made for unknown or more steps is told ``finalize(n)`` the moment x_n is reached, an ``Advance`` across n
-    is cut there. Sizes are in bytes, costs in any unit (``write_cost`` and ``read_cost`` per entry, or by tier). Raises
-    ``ScheduleError`` at the first action that does not fit, and where the actions stop before EndReverse.
+    is cut there.
+
+    Parameters
+    ----------
+    actions
+        Those of a schedule.
+    n
+        The number of steps.
+    state_bytes, tape_bytes
+        Bytes of a state, and of what the pullbacks of a step read.
+    forward_cost, reverse_cost
+        Cost of a step forward, and back, in any unit.
+    write_cost, read_cost
+        Cost of an entry that is stored, or loaded; one for all, or a dict by tier.
+
+    Returns
+    -------
+    A :class:`Simulation`, which prints as a table.
+
+    Raises
+    ------
+    ScheduleError
+        At the first action that does not fit, and where the actions stop before EndReverse.
+
+    Example
+    -------
+    >>> from pullback import Binomial, schedules
+    >>> schedules.simulate(Binomial(2).schedule(6), 6).n_forward
+    14
     """
     machine = machine_for(actions, n)
     tally = _Tally(state_bytes, tape_bytes)
@@ -106,8 +133,35 @@ def machine_for(actions: Iterable[Action], n: int) -> Machine:
 
 
 def play(actions: Iterable[Action], n: int, machine: Machine) -> Iterator[Action]:
-    """Yield each action as carried out, after ``machine`` has applied it; ends the loop at ``n``, as
-    :func:`simulate` says."""
+    """Each action as it is carried out, after ``machine`` has applied it.
+
+    Parameters
+    ----------
+    actions
+        Those of a schedule.
+    n
+        The number of steps at which the loop ends, as in :func:`simulate`.
+    machine
+        A :class:`Machine`, which is changed.
+
+    Returns
+    -------
+    An iterator of actions.
+
+    Raises
+    ------
+    ScheduleError
+        At the first action that does not fit.
+
+    Example
+    -------
+    >>> from pullback import SaveAll, schedules
+    >>> machine = schedules.Machine(2)
+    >>> for action in schedules.play(SaveAll().schedule(2), 2, machine):
+    ...     print(action, machine.cursor)
+    ...     break
+    Record(0) 1
+    """
     ending = _that_ends(actions)
     if ending is not None and ending.n == n:
         ending = None

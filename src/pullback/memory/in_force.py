@@ -45,15 +45,43 @@ def using(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> "AbstractContextManager[Any]":
-    """Within the block, ``policy`` is what ``policy=None`` means, and so for ``verify``, ``staging``, ``threads`` and
-    ``progress``; what is not given stays as it is. Blocks nest, and the values before are restored even after an error.
+    """Within the block, ``policy`` is what ``policy=None`` means, and so for the other settings; what is not given
+    stays as it is. Blocks nest, and the values before are restored even after an error.
 
-    ``verify`` says what is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
-    :func:`fori_loop`. ``staging`` says how steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the
-    name of a backend. ``threads`` (default 1) says among how many threads generated functions divide what is computed
-    in blocks; the bits are the same for any number. ``progress=True`` shows how far each gradient is, and how long it
-    will take, by the schedule: steps of the sweep, steps executed again, steps reversed. In a terminal or a notebook;
-    it needs the extra ``cli``.
+    Parameters
+    ----------
+    policy
+        A memory policy, or ``"auto"``.
+    verify
+        What is compared where steps are run again: ``"all"`` (the default), ``"state"`` or ``"off"``, see
+        :func:`fori_loop`.
+    staging
+        How steps that repeat are computed: ``"auto"`` (the default), ``"off"``, or the name of a backend.
+    threads
+        Among how many threads generated functions divide what is computed in blocks (default 1); the bits are the same
+        for any number.
+    progress
+        True shows how far each gradient is, and how long it will take, by the schedule: steps of the sweep, steps
+        executed again, steps reversed. In a terminal or a notebook; it needs the extra ``cli``.
+
+    Returns
+    -------
+    A context manager.
+
+    Raises
+    ------
+    PolicyError
+        For what is no policy, another word, or fewer threads than 1.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))
+    >>> with pb.using(pb.Binomial(5)):
+    ...     g = pb.grad(f)(np.ones(3))
+    >>> bool(np.all(g == pb.grad(f)(np.ones(3))))
+    True
     """
     return InForce(
         None if policy is None else checked(policy),

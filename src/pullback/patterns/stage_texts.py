@@ -33,13 +33,26 @@ class StageTexts:
 
 
 def explain_stage(body: Callable[..., Any]) -> StageTexts:
-    """What is known of the steps of ``body``, the function that was given to ``fori_loop``, ``scan`` or ``while_loop``,
-    of the calls of a function under ``staged``, or of the marked steps whose operations stand in ``body``: the
-    generated functions, the bytes they work in, and why steps are recorded.
+    """What is known of the steps of a loop's body, of the calls of a staged function, or of marked steps: the generated
+    functions, the bytes they work in, and why steps are recorded. Asked after a gradient.
 
-    Asked after a gradient; functions with the same code share what is known. Raises :class:`StructureError` for what is
-    no function.
+    Parameters
+    ----------
+    body
+        The function that was given to ``fori_loop``, ``scan`` or ``while_loop``, one under ``staged``, or the one in
+        which the operations of marked steps stand. Functions with the same code share what is known.
 
+    Returns
+    -------
+    A :class:`StageTexts`, which prints the texts.
+
+    Raises
+    ------
+    StructureError
+        For what is no function.
+
+    Example
+    -------
     >>> import numpy as np, pullback as pb
     >>> body = lambda k, u: np.sin(u) * 0.5
     >>> gradient = pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, staging="numpy")))(np.ones(3))

@@ -104,6 +104,8 @@ def forecast(
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45, equations (1)-(3).
 
+    Example
+    -------
     >>> from pullback.schedules import forecast
     >>> print(forecast(10**9, 1000, "16 MB", step_seconds=1e-3, workers=10_000))
     forecast of 1,000,000,000 steps with 1,000 snapshots

@@ -42,20 +42,44 @@ def pareto(
     seconds: float | None = SECONDS,
     progress: Tell | bool | None = None,
 ) -> Pareto:
-    """The :class:`Pareto` curve of the gradient of ``f(*args)``: for each policy the bytes and the seconds that
+    """The curve of memory against time of the gradient of ``f(*args)``: for each policy the bytes and the seconds that
     ``plan`` predicts, and those of a run.
 
-    ``budgets`` are numbers of bytes (``"100 MB"``, ``200_000``), each tried as :class:`Budget`; ``"auto"`` takes
-    eight up to what save-all holds, from the least that runs no more than ten times the steps of save-all (less memory
-    than that takes hours where save-all takes seconds: name such a budget to have it tried). For a program of loop
-    functions or marked steps these are among its ``breakpoints``, the budgets from which on fewer steps are run again,
-    which are predicted: all of them where that takes no longer than ``seconds`` (None: however long).
-    ``policies`` are tried besides: save-all and ``Recompute()`` by default. Each policy takes one plan and
-    ``repeat`` gradients by the arguments at ``argnums``, of which the fastest counts. A budget that is too little is
-    left out. ``progress=True`` shows a bar with what is under way and the time that remains; a function
-    ``progress(what, done, total)`` is called as each part begins. Raises what ``f`` raises, ``ValueError`` for
-    ``repeat`` below 1.
+    Parameters
+    ----------
+    f
+        Any function whose gradient exists.
+    *args
+        Its arguments.
+    budgets
+        Numbers of bytes (``"100 MB"``, ``200_000``), each tried as :class:`Budget`. ``"auto"`` takes eight up to what
+        save-all holds, from the least that runs no more than ten times the steps of save-all (less memory than that
+        takes hours where save-all takes seconds: name such a budget to have it tried). For a program of loop functions
+        or marked steps these are among its ``breakpoints``, the budgets from which on fewer steps are run again. A
+        budget that is too little is left out.
+    policies
+        Tried besides: save-all and ``Recompute()`` by default.
+    argnums
+        The arguments of the gradient.
+    repeat
+        How many gradients each policy takes, of which the fastest counts.
+    seconds
+        All breakpoints are predicted where that takes no longer (None: however long).
+    progress
+        True shows a bar with what is under way and the time that remains; a function ``progress(what, done, total)`` is
+        called as each part begins.
 
+    Returns
+    -------
+    A :class:`Pareto`: ``.best("100 MB")``, ``.plot()``.
+
+    Raises
+    ------
+    ValueError
+        For ``repeat`` below 1.
+
+    Example
+    -------
     >>> import numpy as np, pullback as pb
     >>> def f(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))

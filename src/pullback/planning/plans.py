@@ -24,27 +24,48 @@ from pullback.words.errors import PolicyError
 def plan(
     f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = None, budget: Any = None, directory: Any = None
 ) -> Plan | Advice:
-    """The :class:`Plan` of ``vjp(f, *args)`` under a policy (default: the one in force): bytes by reason and forward
-    steps, equal to what the report says afterwards, and seconds, good to a factor of two on a machine that does
-    nothing else (17 loops, marked steps, plain programs and disks: 0.86 to 1.72). It says so
-    where save-all holds no more.
-
-    With ``budget`` (bytes, ``"100 MB"``, or ``"50 %"`` of what is free) an :class:`Advice`: the fastest policy within
-    these bytes, in bytes and seconds, and the next one that holds less and the next that is faster. ``directory`` lets
-    it take :class:`Tiered`, with what a write and a read cost there. Raises :class:`BudgetError` with ``minimum_bytes``
-    where nothing fits, :class:`PolicyError` where both a policy and a budget are given.
+    """What ``vjp(f, *args)`` will hold and run under a policy; with ``budget`` which policy to take.
 
     ``f`` is run once, holding nothing: of a loop function two steps are recorded, the others run on plain arrays, and
     the schedule is carried out on names of buffers, every later step of a loop being taken to hold what the second and
-    third do. A short run is made twice, and a few steps besides, to be timed. A program whose plain
-    code a policy governs (marked steps, or no marks at all), a loop inside a loop, or a loop whose second and third
-    steps differ, is run forward and reverse instead, a short one twice; with ``budget`` under several policies, and
-    what ``tracemalloc`` sees must keep to it.
+    third do. A short run is made twice, and a few steps besides, to be timed. A program whose plain code a policy
+    governs (marked steps, or no marks at all), a loop inside a loop, or a loop whose second and third steps differ, is
+    run forward and reverse instead, a short one twice; with ``budget`` under several policies, and what ``tracemalloc``
+    sees must keep to it.
 
-    An argument may be a :func:`pullback.spec`, a shape and a dtype: then nothing is computed, the plan is bytes and
-    forward steps, and ``seconds`` is None; :class:`ShapesOnlyError` where a number is needed. With ``budget`` the
-    policy of the fewest forward steps is named.
+    Parameters
+    ----------
+    f
+        Any function.
+    *args
+        Its arguments. One may be a :func:`pullback.spec`, a shape and a dtype: then nothing is computed, the plan is
+        bytes and forward steps, and ``seconds`` is None; with ``budget`` the policy of the fewest forward steps is
+        named.
+    policy
+        Default: the policy in force.
+    budget
+        Bytes, ``"100 MB"``, or ``"50 %"`` of what is free.
+    directory
+        Lets ``budget`` take :class:`Tiered`, with what a write and a read cost there.
 
+    Returns
+    -------
+    A :class:`Plan`: bytes by reason and forward steps, equal to what the report says afterwards, and seconds, good to a
+    factor of two on a machine that does nothing else (17 loops, marked steps, plain programs and disks: 0.86 to 1.72).
+    It says so where save-all holds no more. With ``budget`` an :class:`Advice`: the fastest policy within these bytes,
+    in bytes and seconds, and the next one that holds less and the next that is faster.
+
+    Raises
+    ------
+    BudgetError
+        With ``minimum_bytes``, where nothing fits.
+    PolicyError
+        Where both a policy and a budget are given.
+    ShapesOnlyError
+        Where a number of a ``spec`` is needed.
+
+    Example
+    -------
     >>> import numpy as np, pullback as pb
     >>> def f(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x))

@@ -277,11 +277,27 @@ def lasting(handle: Any, root: Any) -> Any:
 
 
 def value(x: Any) -> Any:
-    """The concrete value behind a tracer as it is now, as a read-only view; of a plain array that can be written a
-    read-only copy; anything else as it is.
+    """The concrete value behind a tracer as it is now.
 
     A later write does not show in it: to a tracer it goes into a copy. So a loop's body, and a function without a
     gradient, find on plain arrays what they find on tracers.
+
+    Parameters
+    ----------
+    x
+        A tracer, an array, or anything else.
+
+    Returns
+    -------
+    Of a tracer a read-only view; of a plain array that can be written a read-only copy; anything else as it is.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> def f(x):
+    ...     return x**2 if pb.value(x) > 0 else -x
+    >>> float(pb.grad(f)(3.0)), float(pb.grad(f)(-3.0))
+    (6.0, -1.0)
     """
     if isinstance(x, Handle):
         return read_only(value_now(x))

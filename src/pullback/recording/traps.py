@@ -31,14 +31,37 @@ TRAPPED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_trap", default=())
 
 @contextmanager
 def trap(*kinds: str) -> Iterator[None]:
-    """Within the block the first NaN (``"nan"``) or infinity (``"inf"``) that a primitive produces raises
-    :class:`NonFiniteError`.
+    """Within the block the first NaN or infinity that a primitive produces raises :class:`NonFiniteError`.
 
     In force for the traces opened in the block, under every policy and in loop functions, and for the pulls called in
     it. A primitive *produces* a NaN when its result has one and no operand has; a pull, when a cotangent it sends has
     one and the one it got has none. What arrives in an argument or a constant is not produced. Blocks nest and add up.
-    Gradients keep their bits; loop bodies run on tracers, which takes time. Raises :class:`PolicyError` for any other
-    word.
+    Gradients keep their bits; loop bodies run on tracers, which takes time.
+
+    Parameters
+    ----------
+    *kinds
+        ``"nan"``, ``"inf"``, or both.
+
+    Returns
+    -------
+    A context manager.
+
+    Raises
+    ------
+    NonFiniteError
+        At the operation, with its line.
+    PolicyError
+        For any other word.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> with np.errstate(invalid="ignore"), pb.trap("nan"):
+    ...     pb.grad(lambda x: np.log(x - 1) * 0.0)(0.5)
+    Traceback (most recent call last):
+    ...
+    pullback.NonFiniteError: ...
     """
     wrong = [kind for kind in kinds if kind not in FAULTS]
     if wrong or not kinds:

@@ -35,21 +35,33 @@ _LOOKED_AT = 1_000
 
 
 def resume(directory: Any) -> "Session":
-    """Within the block, loop functions under a policy with snapshots on disk write down how far they are, in
-    ``directory``; after the process was killed, the same block with the same directory goes on from there. The result
-    has the same bits, and of each loop at most what lies between two snapshots on disk is done twice.
+    """Within the block, loop functions under a policy with snapshots on disk write down how far they are; after the
+    process was killed, the same block with the same directory goes on from there, with the same bits.
 
-    The program is run again up to its first loop, and between loops; the steps of loops are not, but for the first of
-    each. Effects (:func:`effect`) are not called again for steps that are not. What is given to a loop, the code of its
-    body and what that reads are compared by digests; nothing is pickled. When the block ends without an error the
-    journal is removed, so that the next one begins anew.
+    Of each loop at most what lies between two snapshots on disk is done twice. The program is run again up to its first
+    loop, and between loops; the steps of loops are not, but for the first of each. Effects (:func:`effect`) are not
+    called again for steps that are not. What is given to a loop, the code of its body and what that reads are compared
+    by digests; nothing is pickled.
 
-    Raises :class:`ResumeError` where the journal is that of another call, was changed, or is in use by another process;
-    and, before its first step, for a loop that cannot be taken up: one whose policy stores nothing on a local disk, of
-    unknown length (``while_loop``), within another derivative; and for ``pullback.steps`` under a policy.
+    Parameters
+    ----------
+    directory
+        Where the journal is. When the block ends without an error it is removed, so that the next one begins anew.
 
-    >>> import numpy as np
-    >>> import pullback as pb
+    Returns
+    -------
+    A context manager.
+
+    Raises
+    ------
+    ResumeError
+        Where the journal is that of another call, was changed, or is in use by another process; and, before its first
+        step, for a loop that cannot be taken up: one whose policy stores nothing on a local disk, of unknown length
+        (``while_loop``), within another derivative; and for ``pullback.steps`` under a policy.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
     >>> from tempfile import mkdtemp
     >>> def loss(x):
     ...     return np.sum(pb.fori_loop(0, 100, lambda k, u: u + 0.1 * np.sin(u), x, policy=pb.Tiered(2, 5)))

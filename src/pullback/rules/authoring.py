@@ -68,28 +68,42 @@ def primitive(forward: None = None, /, **options: Unpack[Options]) -> Callable[[
 def primitive(forward: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
     """A :class:`Primitive` from a forward function; decorator with or without options.
 
-    Positional parameters of ``forward`` are operands, ``*arrays`` is a family, keyword-only parameters are static.
-    Options: ``name``, ``operands``, ``params`` (both where the signature cannot be read), ``residuals`` (``forward``
-    then returns ``(out, {"lu": lu})``), ``outputs`` (names, where it returns a tuple; the result is a named tuple),
-    ``nondiff`` (operands without derivative, such as an index), ``serves`` (NumPy functions), ``view`` (the output may
-    share memory with an operand), ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse
-    Jacobians; the class explains them), ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out`` that
-    are no arrays), ``masks`` (its rules send exact zeros to what was not taken, as those of ``where`` do), ``ordered``
-    (its calls have an effect: each is made once, in its order, in generated functions, too), ``collective`` (its calls
-    meet calls of others, in other processes: each is recorded whatever its operands are, run in every re-run of its
-    step, and pulled back in any case, a missing cotangent being zeros), ``guarded`` (False: its calls are not looked
-    at, for one that ``check_primitive`` has found right on operands of each kind). Raises :class:`DeclarationError`
-    naming what is wrong.
+    Parameters
+    ----------
+    forward
+        Its positional parameters are operands, ``*arrays`` is a family, keyword-only parameters are static.
+    **options
+        ``name``; ``operands``, ``params`` (both where the signature cannot be read); ``residuals`` (``forward`` then
+        returns ``(out, {"lu": lu})``); ``outputs`` (names, where it returns a tuple; the result is a named tuple);
+        ``nondiff`` (operands without derivative, such as an index); ``serves`` (NumPy functions); ``view`` (the output
+        may share memory with an operand); ``linear``, ``bilinear``, ``elementwise``, ``reach`` (for tangents and sparse
+        Jacobians; the class explains them); ``opaque`` (``{"lu": nbytes_of}`` for residuals, operands or an ``out``
+        that are no arrays); ``masks`` (its rules send exact zeros to what was not taken, as those of ``where`` do);
+        ``ordered`` (its calls have an effect: each is made once, in its order, in generated functions, too);
+        ``collective`` (its calls meet calls of others, in other processes: each is recorded whatever its operands are,
+        run in every re-run of its step, and pulled back in any case, a missing cotangent being zeros); ``guarded``
+        (False: its calls are not looked at, for one that ``check_primitive`` has found right on operands of each kind).
 
-    Example::
+    Returns
+    -------
+    The primitive, whose rules are declared by ``.vjp`` and, if need be, ``.jvp``.
 
-        @primitive
-        def softplus(x):
-            return np.logaddexp(0.0, x)
+    Raises
+    ------
+    DeclarationError
+        Names what is wrong in the declaration.
 
-        @softplus.vjp("x")
-        def _(ct, x):
-            return ct / (1.0 + np.exp(-x))
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> @pb.primitive
+    ... def softplus(x):
+    ...     return np.logaddexp(0.0, x)
+    >>> @softplus.vjp("x")
+    ... def _(ct, x):  # the names after ct are what is saved
+    ...     return ct / (1.0 + np.exp(-x))
+    >>> float(pb.grad(softplus)(0.0))
+    0.5
     """
     unknown = [name for name in options if name not in Options.__annotations__]
     if unknown:

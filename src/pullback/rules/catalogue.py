@@ -200,6 +200,32 @@ registry = Registry(plugins=True)
 def register(
     entry: Primitive | Composite, *serves: Callable[..., Any], into: Registry | None = None
 ) -> Primitive | Composite:
-    """Hand a primitive to a registry (the default one), with the NumPy functions it serves besides those it
-    declares."""
+    """Hand a primitive to a registry, with the NumPy functions it serves besides those it declares.
+
+    Parameters
+    ----------
+    entry
+        A :class:`Primitive` or a :class:`Composite`.
+    *serves
+        NumPy functions that mean it on tracers.
+    into
+        A registry of your own; by default that of the process.
+
+    Returns
+    -------
+    The entry.
+
+    Raises
+    ------
+    RegistrationError
+        For what is no entry, and where a name or a function is served by another one.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> mine = pb.Registry()
+    >>> double = pb.register(pb.primitive(lambda x: 2 * x, name="double", linear=("x",)), into=mine)
+    >>> mine.named("double") is double
+    True
+    """
     return (registry if into is None else into).add(entry, *serves)

@@ -209,7 +209,32 @@ def composite(
 ) -> Callable[[Callable[..., Any]], Composite]:
     """Decorator: the function below is what ``serves`` mean on tracers, written with primitives and NumPy functions.
 
-    ``direct`` is the primitive that it hands its arguments on to where they are arrays and numbers given by position.
+    Parameters
+    ----------
+    *serves
+        NumPy functions; the function below takes what they take.
+    name
+        That of the composite; by default that of the function.
+    direct
+        The primitive that it hands its arguments on to where they are arrays and numbers given by position.
+
+    Returns
+    -------
+    A decorator that returns the :class:`Composite`, to be handed to :func:`register`.
+
+    Raises
+    ------
+    RegistrationError
+        By ``register``, where another entry serves one of the functions.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> @pb.composite()
+    ... def softplus(x):
+    ...     return np.log1p(np.exp(x))
+    >>> float(pb.grad(softplus)(0.0))
+    0.5
     """
 
     def build(function: Callable[..., Any]) -> Composite:

@@ -48,12 +48,41 @@ Function = Callable[..., Any]
 def custom_linear_solve(
     matvec: Function, b: Any, solve: Function, transpose_solve: Function | None = None, *, symmetric: bool = False
 ) -> Any:
-    """``x`` with ``matvec(x) = b``, computed by ``solve(matvec, b)``; differentiable by ``b`` and by whatever
-    ``matvec`` closes over.
+    """``x`` with ``matvec(x) = b``; differentiable by ``b`` and by whatever ``matvec`` closes over.
 
-    ``matvec`` is linear, and ``matvec(x)`` has the structure and shapes of ``b`` and of ``x``.
-    ``transpose_solve(vecmat, ct)`` solves with the transpose; with ``symmetric`` it is ``solve``. Both get plain
-    arrays, at any order of differentiation. Reverse mode raises :class:`NotDifferentiableError` where neither is given.
+    Parameters
+    ----------
+    matvec
+        Linear; ``matvec(x)`` has the structure and shapes of ``b`` and of ``x``.
+    b
+        The right-hand side, an array or a structure.
+    solve
+        ``solve(matvec, b)`` computes ``x``. It gets plain arrays, at any order of differentiation.
+    transpose_solve
+        ``transpose_solve(vecmat, ct)`` solves with the transpose, on plain arrays.
+    symmetric
+        ``solve`` solves with the transpose, too.
+
+    Returns
+    -------
+    ``x``, with the structure of ``b``.
+
+    Raises
+    ------
+    NotDifferentiableError
+        In reverse mode, where neither ``transpose_solve`` nor ``symmetric`` is given.
+    StructureError
+        Where ``x`` or ``matvec(x)`` has another structure or shape than ``b``.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def solve(matvec, b):  # any method will do, here for a diagonal
+    ...     return b / matvec(np.ones(2))
+    >>> def f(d):
+    ...     return np.sum(pb.custom_linear_solve(lambda x: d * x, np.array([2.0, 3.0]), solve, symmetric=True))
+    >>> pb.grad(f)(np.array([1.0, 2.0]))
+    array([-2.  , -0.75])
     """
     transposed = solve if symmetric else transpose_solve
 

@@ -36,14 +36,48 @@ def custom_root(
 ) -> Any:
     """``x`` with ``f(x) = 0``, computed by ``solve(f, initial_guess)``; differentiable by whatever ``f`` closes over.
 
-    ``x`` has the structure that ``solve`` returns, floating or complex leaves; ``f(x)`` has the structure and shapes of
-    ``x``. ``tangent_solve(g, y)`` returns ``v`` with ``g(v) = y`` for a linear function ``g`` of such structures: the
-    derivative of ``f`` at the root in forward mode, its transpose in reverse mode. Both functions get plain arrays, at
-    any order of differentiation, and may call SciPy. The derivative by ``initial_guess`` is 0. With ``has_aux``,
-    ``solve`` returns ``(x, aux)`` and the result is ``(x, aux)``. Names and arguments as in JAX.
+    Names and arguments as in JAX. All functions get plain arrays, at any order of differentiation, and may call SciPy.
+    The derivative by ``initial_guess`` is 0.
 
-    Raises :class:`ConvergenceError` where ``x`` is not finite or, with ``tol``, where an element of ``f(x)`` is larger;
-    :class:`StructureError` where ``f(x)`` has another structure or shape than ``x``.
+    Parameters
+    ----------
+    f
+        ``f(x)`` has the structure and shapes of ``x``.
+    initial_guess
+        What ``solve`` gets.
+    solve
+        ``solve(f, initial_guess)`` returns ``x``, a structure of floating or complex leaves; ``(x, aux)`` with
+        ``has_aux``.
+    tangent_solve
+        ``tangent_solve(g, y)`` returns ``v`` with ``g(v) = y`` for a linear function ``g`` of such structures: the
+        derivative of ``f`` at the root in forward mode, its transpose in reverse mode.
+    has_aux
+        The result is ``(x, aux)``.
+    tol
+        How large an element of ``f(x)`` may be; None: it is not looked at.
+
+    Returns
+    -------
+    ``x``.
+
+    Raises
+    ------
+    ConvergenceError
+        Where ``x`` is not finite or, with ``tol``, where an element of ``f(x)`` is larger.
+    StructureError
+        Where ``f(x)`` has another structure or shape than ``x``.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> def newton(f, x):
+    ...     for _ in range(20):
+    ...         x = x - f(x) / pb.grad(f)(x)
+    ...     return x
+    >>> def root(a):
+    ...     return pb.custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> float(round(root(2.0), 6)), float(round(pb.grad(root)(4.0), 6))
+    (1.414214, 0.25)
     """
     guess = map_leaves(plain_value, initial_guess)
     aux: list[Any] = []
@@ -77,13 +111,42 @@ def fixed_point(
     """``x`` with ``f(params, x) = x``, by iteration from ``x0``; differentiable by ``params`` and by whatever ``f``
     closes over.
 
-    Iterates until ``distance(x_next, x) <= tol``: the largest change of an element, in units of the largest element
-    where that exceeds 1. ``tol`` is 64 eps of the dtype unless given. The derivative is a fixed point, too, of
-    ``v -> y + (df/dx) v`` or of the transpose, found with the same ``tol``, ``max_steps`` and ``distance`` in units of
-    ``y``. Nothing is held of either iteration. The derivative by ``x0`` is 0.
+    The derivative is a fixed point, too, of ``v -> y + (df/dx) v`` or of the transpose, found with the same ``tol``,
+    ``max_steps`` and ``distance`` in units of ``y``. Nothing is held of either iteration. The derivative by ``x0`` is
+    0.
 
-    Raises :class:`ConvergenceError`, with ``residual`` and ``n_steps``, where ``max_steps`` do not suffice: ``f`` is no
-    contraction there, or ``tol`` is below what rounding allows.
+    Parameters
+    ----------
+    f
+        ``f(params, x)`` has the structure and shapes of ``x``, and is a contraction.
+    params
+        Any structure.
+    x0
+        Where the iteration begins.
+    tol
+        It ends where ``distance(x_next, x)`` is no more; by default 64 eps of the dtype.
+    max_steps
+        How many iterations are allowed.
+    distance
+        By default the largest change of an element, in units of the largest element where that exceeds 1.
+
+    Returns
+    -------
+    ``x``, with the structure of ``x0``.
+
+    Raises
+    ------
+    ConvergenceError
+        With ``residual`` and ``n_steps``, where ``max_steps`` do not suffice: ``f`` is no contraction there, or ``tol``
+        is below what rounding allows.
+    StructureError
+        Where ``f`` returns another structure or shape.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> float(round(pb.grad(lambda a: pb.fixed_point(lambda a, x: a * np.cos(x), a, 0.5))(1.0), 6))
+    0.441611
     """
     far = distance or largest_change
     eps = (float(np.finfo(spec_of(leaf).dtype).eps) for leaf in flatten(x0)[0] if carries_derivative(leaf))

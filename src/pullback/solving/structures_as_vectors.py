@@ -171,10 +171,32 @@ def ravel(tree: Any) -> Ravelled:
     """``(vector, unravel)``: the floating and complex leaves of a structure as one vector, and the function that undoes
     it.
 
+    Both work on tracers, hence inside a function that is differentiated.
+
+    Parameters
+    ----------
+    tree
+        Any structure. Leaves without a derivative (integers, booleans, text) are no part of the vector; ``unravel``
+        gives them back as they are.
+
+    Returns
+    -------
     The vector is new memory, one-dimensional, of the dtype that the leaves promote to (a Python float counts as
-    float64); ``unravel(vector)`` has the structure, shapes and dtypes of ``tree``. Leaves without a derivative
-    (integers, booleans, text) are no part of the vector; ``unravel`` gives them back as they are. Both work on tracers,
-    hence inside a function that is differentiated. See :class:`Layout` for what ``unravel`` refuses.
+    float64); ``unravel(vector)`` has the structure, shapes and dtypes of ``tree``.
+
+    Raises
+    ------
+    StructureError
+        By ``unravel``, for a vector of another length or shape, and for a complex one where all leaves are real.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> vector, unravel = pb.ravel({"a": 1.0, "b": np.array([2.0, 3.0])})
+    >>> vector
+    array([1., 2., 3.])
+    >>> unravel(2 * vector)["b"]
+    array([4., 6.])
     """
     layout = layout_of(tree, real=False)
     return Ravelled(layout.ravel(tree), layout)
@@ -184,9 +206,31 @@ def fun_and_grad(f: Callable[..., Any], like: Any, *, policy: PolicyOrAuto = Non
     """The function of a vector that ``scipy.optimize.minimize(fun, fun.x0, jac=True)`` takes: ``fun(x)`` is
     ``(value, gradient)``.
 
-    ``f(params, *args)`` returns a real scalar; ``like`` is a structure of the form of ``params``, and the starting
-    point. ``policy`` is that of the gradient. Raises :class:`StructureError` where ``like`` has no leaf that carries a
-    derivative. See :class:`Objective`.
+    Parameters
+    ----------
+    f
+        ``f(params, *args)`` returns a real scalar.
+    like
+        A structure of the form of ``params``, and the starting point ``fun.x0``.
+    policy
+        That of the gradient (default: the policy in force).
+
+    Returns
+    -------
+    An :class:`Objective`, whose ``unravel`` gives back the structure of a vector.
+
+    Raises
+    ------
+    StructureError
+        Where ``like`` has no leaf that carries a derivative.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> fun = pb.fun_and_grad(lambda p: p["a"] ** 2 + np.sum(p["b"]), {"a": 3.0, "b": np.zeros(2)})
+    >>> value, gradient = fun(fun.x0)
+    >>> float(value), gradient.tolist()
+    (9.0, [6.0, 1.0, 1.0])
     """
     layout = layout_of(like, real=True)
     if not layout.size:

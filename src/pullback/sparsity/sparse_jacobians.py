@@ -43,21 +43,53 @@ def sparse_jacobian(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f`` as a ``scipy.sparse.csr_array``.
 
-    Shape ``(elements of the output, elements of the arguments)``: leaves in the order of their structures, each in C
-    order, those that carry no derivative left out; several arguments stand side by side. dtype by NumPy's promotion of
-    all of them. The entries stored are those of the structure, also where they are 0.
+    Columns without a row in common are computed by one derivative.
 
-    ``structure`` says which entries may be other than 0: a matrix of ``scipy.sparse``, a pair ``(rows, columns)`` of
-    integer arrays, or a dense boolean matrix. None finds it out by following each element of the arguments through one
-    run of ``f`` (see ``dependencies``). Later calls compare the operations of ``f`` with those of that run, and follow
-    it anew where any differs, as in another branch. Columns without a row in common are computed by one derivative
-    (Curtis, Powell and Reid, IMA J. Appl. Math. 13, 1974). ``mode`` is ``"forward"`` (a tangent for each colour of
-    columns), ``"reverse"`` (a pull for each colour of rows, under ``policy``) or ``"auto"``: whichever needs fewer.
-    Under save-all ``"reverse"``, too, takes columns, by pulls of the recorded pull, where rows need four times as many.
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays.
+    argnums, argnames
+        The argument, or several, which stand side by side: as in :func:`value_and_grad`.
+    structure
+        Which entries may be other than 0: a matrix of ``scipy.sparse``, a pair ``(rows, columns)`` of integer arrays,
+        or a dense boolean matrix. None finds it out by following each element of the arguments through one run of ``f``
+        (see :func:`dependencies`). Later calls compare the operations of ``f`` with those of that run, and follow it
+        anew where any differs, as in another branch.
+    mode
+        ``"forward"`` (a tangent for each colour of columns), ``"reverse"`` (a pull for each colour of rows, under
+        ``policy``) or ``"auto"``: whichever needs fewer. Under save-all ``"reverse"``, too, takes columns, by pulls of
+        the recorded pull, where rows need four times as many.
+    policy
+        That of the reverse mode.
+    check
+        J v is compared with :func:`jvp` at one random v, which finds a structure that misses an entry.
 
-    With ``check``, J v is compared with :func:`jvp` at one random v: a structure that misses an entry raises
-    :class:`StructureError` with its row and column. :class:`StructureError` too for a structure of another shape,
-    :class:`NotDifferentiableError` for complex values. ``PullbackError`` where SciPy is missing.
+    Returns
+    -------
+    A function of the arguments of ``f``. The shape of its result is ``(elements of the output, elements of the
+    arguments)``: leaves in the order of their structures, each in C order, those that carry no derivative left out; the
+    dtype is NumPy's promotion of all of them. The entries stored are those of the structure, also where they are 0.
+
+    Raises
+    ------
+    StructureError
+        Where the structure misses an entry (its row and column are named), and for one of another shape.
+    NotDifferentiableError
+        For complex values.
+    PullbackError
+        Where SciPy is missing.
+
+    Source: Curtis, Powell and Reid, On the estimation of sparse Jacobian matrices, IMA J. Appl. Math. 13 (1974).
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> jacobian = pb.sparse_jacobian(lambda u: u[1:] * u[:-1])(np.arange(4.0))
+    >>> jacobian.toarray()
+    array([[1., 0., 0., 0.],
+           [0., 2., 1., 0.],
+           [0., 0., 3., 2.]])
     """
     which = chosen(argnums, argnames)
     if mode not in MODES:

@@ -26,13 +26,33 @@ def elementwise_grad(
     policy: PolicyOrAuto = None,
 ) -> Callable[..., Any]:
     """A function that returns the derivative of each element of the output of ``f`` in the element of the argument that
-    it is made of.
+    it is made of. It is the pull of ones.
 
-    The argument and the output are arrays; the result has the shape of the output, to which a smaller argument is
-    broadcast first, and the dtype of the argument (a tuple for several numbers, a dict for several names). It is the
-    pull of ones. Raises :class:`NotDifferentiableError` where ``f`` is not elementwise: where the output has no shape
-    to which the argument can be broadcast, and where an element of it depends on others, which a second pull, of
-    weights, tells; and for a complex output.
+    Parameters
+    ----------
+    f
+        Takes and returns arrays.
+    argnums, argnames
+        The argument, or several: as in :func:`value_and_grad`.
+    policy
+        What is kept between forward and reverse (default: the policy in force).
+
+    Returns
+    -------
+    A function of the arguments of ``f``. Its result has the shape of the output, to which a smaller argument is
+    broadcast first, and the dtype of the argument (a tuple for several numbers, a dict for several names).
+
+    Raises
+    ------
+    NotDifferentiableError
+        Where ``f`` is not elementwise: where the output has no shape to which the argument can be broadcast, and where
+        an element of it depends on others, which a second pull, of weights, tells; and for a complex output.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.elementwise_grad(np.square)(np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     which = chosen(argnums, argnames)
 

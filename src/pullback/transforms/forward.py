@@ -52,14 +52,36 @@ def _at_entry(args: tuple[Any, ...]) -> Any:
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 
-    ``tangents`` has one structure per primal, with an array of the primal's shape and dtype at every leaf, or None for
-    0. The tangent of the output has the structure, shapes and dtypes of the output; None at leaves that carry no
-    derivative. One run of ``f``; nothing is held but the tangents of the values that are alive. With ``has_aux``, ``f``
-    returns ``(out, aux)`` and the result is ``(out, out_tangent, aux)``. Raises :class:`StructureError` for a tangent
-    of another structure, shape or dtype.
+    One run of ``f``; nothing is held but the tangents of the values that are alive. For complex values the tangent is
+    the change of the value itself: d f(z + h t) / dh at h = 0.
 
-    Forward accumulation (Wengert, A simple automatic derivative evaluation program, Commun. ACM 7(8), 1964). For
-    complex values the tangent is the change of the value itself: d f(z + h t) / dh at h = 0.
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays, or ``(out, aux)`` with ``has_aux``.
+    primals
+        A sequence of its arguments.
+    tangents
+        One structure per primal, with an array of the primal's shape and dtype at every leaf, or None for 0.
+    has_aux
+        The result is ``(out, out_tangent, aux)``.
+
+    Returns
+    -------
+    The tangent of the output has its structure, shapes and dtypes; None at leaves that carry no derivative.
+
+    Raises
+    ------
+    StructureError
+        For a tangent of another structure, shape or dtype.
+
+    Source: forward accumulation (Wengert, A simple automatic derivative evaluation program, Commun. ACM 7(8), 1964).
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.jvp(lambda x: x**3, (np.array([2.0]),), (np.array([1.0]),))
+    (array([8.]), array([12.]))
     """
     staged = None if has_aux else staged_of(f)
     owner = None if has_aux else staged or gradient_of(f)
@@ -282,12 +304,37 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     """``(out, f_jvp)``: the value of ``f(*primals)`` and the function from tangents of the primals to the tangent of
     the output.
 
-    ``f`` runs once; ``f_jvp(*tangents)`` may be called again and again, and runs only the derivative. Tangents as those
-    of :func:`jvp`. For many directions, ``f_jvp([(t, ...), (u, ...)])`` takes a list with a tuple of tangents for each
-    and gives a list of the tangents of the output, each with the bits that a call of its own would give it, in less
-    time. What one reverse pass needs, and the record of that pass, are held until ``f_jvp`` is dropped. With
-    ``has_aux`` the result is ``(out, f_jvp, aux)``. The derivative is recorded as the pull of the pull (Christianson,
-    Automatic Hessians by reverse accumulation, IMA J. Numer. Anal. 12, 1992, section 2).
+    ``f`` runs once. What one reverse pass needs, and the record of that pass, are held until ``f_jvp`` is dropped.
+
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays, or ``(out, aux)`` with ``has_aux``.
+    *primals
+        Its arguments.
+    has_aux
+        The result is ``(out, f_jvp, aux)``.
+
+    Returns
+    -------
+    ``f_jvp(*tangents)``, with tangents as those of :func:`jvp`, may be called again and again, and runs only the
+    derivative. ``f_jvp([(t, ...), (u, ...)])`` takes a list with a tuple of tangents for each of many directions, and
+    gives a list of the tangents of the output, each with the bits that a call of its own would give it, in less time.
+
+    Raises
+    ------
+    StructureError
+        By ``f_jvp``, for a tangent of another structure, shape or dtype.
+
+    Source: the derivative is recorded as the pull of the pull (Christianson, Automatic Hessians by reverse
+    accumulation, IMA J. Numer. Anal. 12, 1992, section 2).
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> out, f_jvp = pb.linearize(np.sin, np.array([0.0, 1.0]))
+    >>> f_jvp(np.array([1.0, 0.0]))
+    array([1., 0.])
     """
     site = site_here()
     out, pull, *aux = vjp(f, *primals, has_aux=has_aux)

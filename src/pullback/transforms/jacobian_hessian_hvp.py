@@ -31,18 +31,48 @@ def jacobian(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f`` (``(jacobian, aux)`` with ``has_aux``).
 
-    It has the structure of the output, and at each of its leaves the structure of the argument (a tuple for several
-    numbers, a dict for several names). Each block has shape ``out.shape + argument.shape`` and the dtype that NumPy's
-    promotion gives to both; None where a leaf carries no derivative. ``mode`` is ``"reverse"`` (a pull for each row,
-    that is each output element; ``f`` run once, under ``policy``), ``"forward"`` (a run of ``f`` for each column, that
-    is each input element; nothing is held) or ``"auto"``: forward where there are more than 1.5 times as many rows as
-    columns. ``chunk``, in bytes or as text (``"200 MB"``), is what the result may take, and what the cotangents of
-    rows, or the tangents of columns, that are computed together may hold.
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays.
+    argnums, argnames
+        The argument, or several: as in :func:`value_and_grad`.
+    mode
+        ``"reverse"``: a pull for each row, that is each output element; ``f`` runs once, under ``policy``.
+        ``"forward"``: a run of ``f`` for each column, that is each input element; nothing is held. ``"auto"``: forward
+        where there are more than 1.5 times as many rows as columns.
+    chunk
+        Bytes, or text (``"200 MB"``): what the result may take, and what the cotangents of rows, or the tangents of
+        columns, that are computed together may hold.
+    policy
+        That of the reverse mode.
+    has_aux
+        ``f`` returns ``(out, aux)``.
+    holomorphic
+        ``f`` is a complex function with a complex derivative, which is compared.
 
-    Raises :class:`BudgetError` with the figures where it would take more; :class:`NotDifferentiableError` for a complex
-    output of a complex argument unless ``holomorphic``, and with it where ``f`` is not; :class:`ReplayError` where
-    ``f`` gives other values when run again. A row of a real output in a complex argument is df/dx - i df/dy, as that of
-    ``grad``.
+    Returns
+    -------
+    A function of the arguments of ``f``. Its result has the structure of the output, and at each of its leaves the
+    structure of the argument (a tuple for several numbers, a dict for several names). Each block has shape ``out.shape
+    + argument.shape`` and the dtype that NumPy's promotion gives to both; None where a leaf carries no derivative. A
+    row of a real output in a complex argument is df/dx - i df/dy, as that of ``grad``.
+
+    Raises
+    ------
+    BudgetError
+        With the figures, where the result would take more than ``chunk``.
+    NotDifferentiableError
+        For a complex output of a complex argument unless ``holomorphic``, and with it where ``f`` is not.
+    ReplayError
+        Where ``f`` gives other values when run again.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.jacobian(lambda x: np.stack([x[0] * x[1], x[1] ** 2]))(np.array([2.0, 3.0]))
+    array([[3., 2.],
+           [0., 6.]])
     """
     which, limit = chosen(argnums, argnames), None if chunk is None else as_bytes(chunk, "chunk")
     if mode not in MODES:
@@ -74,10 +104,38 @@ def hessian(
     """A function that returns the matrix of second derivatives of the real scalar ``f`` (``(hessian, aux)`` with
     ``has_aux``).
 
-    It has the structure of the argument, and at each of its leaves that structure again; the block of leaves a and b
-    has shape ``a.shape + b.shape``. Forward over reverse: for each element of the argument one gradient under
-    ``policy`` with tangents. Exactly symmetric: of each pair of elements the mean is taken. ``chunk`` as in
-    :func:`jacobian`. Raises :class:`NotDifferentiableError` for complex arguments.
+    Forward over reverse: for each element of the argument one gradient under ``policy`` with tangents. Exactly
+    symmetric: of each pair of elements the mean is taken.
+
+    Parameters
+    ----------
+    f
+        Returns a real scalar, or ``(scalar, aux)`` with ``has_aux``.
+    argnums, argnames
+        The argument, or several: as in :func:`value_and_grad`.
+    policy
+        That of the gradients.
+    chunk
+        As in :func:`jacobian`.
+    has_aux
+        The result is ``(hessian, aux)``.
+
+    Returns
+    -------
+    A function of the arguments of ``f``. Its result has the structure of the argument, and at each of its leaves that
+    structure again; the block of leaves a and b has shape ``a.shape + b.shape``.
+
+    Raises
+    ------
+    NotDifferentiableError
+        For complex arguments.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
     """
     which, limit = chosen(argnums, argnames), None if chunk is None else as_bytes(chunk, "chunk")
 
@@ -117,10 +175,41 @@ def hvp(
 ) -> Any:
     """H t: the derivative of the gradient of the real scalar ``f`` at ``primals`` along ``tangents``.
 
-    For one primal the product has its structure; for several it is a tuple of them; with ``has_aux`` it is
-    ``(product, aux)``. Shapes and dtypes are those of the primals; None at leaves that carry no derivative. Tangents as
-    those of ``jvp``. Forward over reverse: under ``policy`` its memory is twice that of the gradient, and every policy
-    gives the same bits (Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6, 1994).
+    Forward over reverse: under ``policy`` its memory is twice that of the gradient, and every policy gives the same
+    bits.
+
+    Parameters
+    ----------
+    f
+        Returns a real scalar, or ``(scalar, aux)`` with ``has_aux``.
+    primals
+        A sequence of its arguments.
+    tangents
+        As those of :func:`jvp`.
+    policy
+        That of the gradient (default: the policy in force).
+    has_aux
+        The result is ``(product, aux)``.
+
+    Returns
+    -------
+    For one primal the product has its structure; for several it is a tuple of them. Shapes and dtypes are those of the
+    primals; None at leaves that carry no derivative.
+
+    Raises
+    ------
+    StructureError
+        For a tangent of another structure, shape or dtype.
+    NotDifferentiableError
+        As :func:`grad`.
+
+    Source: Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6, 1994.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    array([6., 0.])
     """
     one_for_each("hvp", primals, tangents)
     gradient = grad(f, tuple(range(len(primals))), policy=policy, has_aux=has_aux, allow_int=True)
@@ -141,12 +230,42 @@ def gauss_newton_product(
     """J' H J t, where J is the Jacobian of ``f`` at ``primals`` and H the Hessian of the real scalar ``loss`` at
     ``f(*primals)``.
 
-    ``loss`` takes the output of ``f``, whatever its structure; without one it is half the sum of squares, and H the
-    identity. The product has the structure of ``primals``, as that of :func:`hvp` of ``loss(f(...))``, which it equals
-    where ``f`` is linear or the gradient of the loss vanishes; for a convex loss J' H J is positive semidefinite. One
-    ``jvp`` and one ``vjp``, the latter under ``policy`` (Schraudolph, Fast curvature matrix-vector products for
-    second-order gradient descent, Neural Computation 14, 2002). Raises :class:`ReplayError` where ``f`` gives other
-    values the second time.
+    One ``jvp`` and one ``vjp``. It equals :func:`hvp` of ``loss(f(...))`` where ``f`` is linear or the gradient of the
+    loss vanishes; for a convex loss J' H J is positive semidefinite.
+
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays.
+    primals
+        A sequence of its arguments.
+    tangents
+        As those of :func:`jvp`.
+    loss
+        Takes the output of ``f``, whatever its structure; without one it is half the sum of squares, and H the
+        identity.
+    policy
+        That of the ``vjp``.
+
+    Returns
+    -------
+    The product has the structure of ``primals``, as that of :func:`hvp`.
+
+    Raises
+    ------
+    ReplayError
+        Where ``f`` gives other values the second time.
+    StructureError
+        For a tangent of another structure, shape or dtype.
+
+    Source: Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural Computation 14,
+    2002.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.gauss_newton_product(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
+    array([ 4., 16.])
     """
     one_for_each("gauss_newton_product", primals, tangents)
     out, out_tangent = jvp(f, primals, tangents)

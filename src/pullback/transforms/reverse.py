@@ -46,18 +46,53 @@ def value_and_grad(
     on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
     progress: bool | None = None,
 ) -> Callable[..., Any]:
-    """A function that returns ``(f(...), gradient)``.
+    """A function that returns ``(f(...), gradient)``: the value of ``f`` and its gradient.
 
-    ``f`` returns a real scalar (a complex one with ``holomorphic``), or ``(scalar, aux)`` with ``has_aux``; then the
-    result is ``((scalar, aux), gradient)``. The gradient has the structure, shapes and dtypes of the argument at
-    ``argnums`` (a tuple for several) and shares no memory with anything. ``argnames`` chooses arguments by name
-    instead, given by position or by keyword: one name, or several for a dict of gradients. ``policy`` says what is kept
-    between forward and reverse; it changes memory and time, never a bit of the result. For a complex argument it is
-    df/dx - i df/dy, with ``conj`` df/dx + i df/dy (as torch). ``on_adjoint={"u": fn}`` calls ``fn(step, ct)`` with the
-    cotangent of every value marked ``pullback.name(u, "u")``, the last first. Raises :class:`NotDifferentiableError`
-    for a non-scalar output, for an integer argument unless ``allow_int``, and with ``holomorphic`` for a function that
-    is not (the derivative along i is compared with i times that along 1). ``progress=True`` shows how far a call is,
-    see :func:`using`.
+    Parameters
+    ----------
+    f
+        Returns a real scalar (a complex one with ``holomorphic``), or ``(scalar, aux)`` with ``has_aux``.
+    argnums
+        The number of the argument by which it is differentiated, or several numbers: then the gradient is a tuple.
+    argnames
+        The same by name, for arguments given by position or by keyword: one name, or several for a dict of gradients.
+    policy
+        What is kept between forward and reverse (default: the policy in force). It changes memory and time, never a bit
+        of the result.
+    has_aux
+        ``f`` returns ``(scalar, aux)``, and the result is ``((scalar, aux), gradient)``.
+    holomorphic
+        ``f`` is a complex function with a complex derivative, which is compared: the derivative along i with i times
+        that along 1.
+    allow_int
+        An integer argument has the gradient None instead of raising.
+    conj
+        The gradient by a complex argument is df/dx + i df/dy (as torch) in the place of df/dx - i df/dy.
+    on_adjoint
+        ``{"u": fn}`` calls ``fn(step, ct)`` with the cotangent of every value marked ``pullback.name(u, "u")``, the
+        last first.
+    progress
+        Shows how far a call is, see :func:`using`.
+
+    Returns
+    -------
+    A function of the arguments of ``f``. The gradient has the structure, shapes and dtypes of the argument, and shares
+    no memory with anything.
+
+    Raises
+    ------
+    NotDifferentiableError
+        When it is called: for an output that is no scalar, an integer argument unless ``allow_int``, and with
+        ``holomorphic`` for a function that is not.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def misfit(c, data):
+    ...     return np.sum((np.sin(c) - data) ** 2)
+    >>> value, gradient = pb.value_and_grad(misfit)(np.array([0.0, 0.5]), 0.0)
+    >>> float(round(value, 4)), gradient.round(4).tolist()
+    (0.2298, [0.0, 0.8415])
     """
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     both, hot = _gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)
@@ -77,8 +112,34 @@ def grad(
     on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None = None,
     progress: bool | None = None,
 ) -> Callable[..., Any]:
-    """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``); see
-    :func:`value_and_grad`."""
+    """A function that returns the gradient of ``f`` (``(gradient, aux)`` with ``has_aux``).
+
+    Parameters
+    ----------
+    f, argnums, argnames, policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress
+        As in :func:`value_and_grad`.
+
+    Returns
+    -------
+    A function of the arguments of ``f``. The gradient has the structure, shapes and dtypes of the argument, and shares
+    no memory with anything.
+
+    Raises
+    ------
+    NotDifferentiableError
+        When it is called, as in :func:`value_and_grad`.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def energy(u):
+    ...     for _ in pb.steps(100):
+    ...         u = u + 0.01 * np.roll(u, 1) * u
+    ...     return np.sum(u**2)
+    >>> u = np.linspace(0.0, 1.0, 5)
+    >>> bool(np.all(pb.grad(energy, policy=pb.Binomial(5))(u) == pb.grad(energy)(u)))
+    True
+    """
     told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
     gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
     made_of_f = _made("grad", f, public(gradient, like=f, first=hot.first), argnums, argnames, told)
@@ -177,15 +238,43 @@ def vjp(
     conj: bool = False,
     progress: bool | None = None,
 ) -> Any:
-    """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the tuple of cotangents of
-    the primals.
+    """``(out, pull)``: the value of ``f`` and the function that takes a cotangent of it to the cotangents of the
+    primals.
 
-    ``pull(ct)`` may be called again; it keeps what that needs until ``pull.close()``. ``pull([ct, ct2])`` gives a list
-    of answers, and what the policy runs again is run once for all of them. ``pull.report`` says what the reverse held.
-    With ``has_aux``, ``f`` returns ``(out, aux)`` and the result is ``(out, pull, aux)``. A cotangent has the
-    structure, shapes and dtypes of the output; raises :class:`StructureError` for another structure. With ``conj``
-    cotangents of complex values, those given and those returned, are df/dx + i df/dy (as torch) in the place of df/dx -
-    i df/dy. ``progress=True`` shows how far a pass is, see :func:`using`.
+    Parameters
+    ----------
+    f
+        Returns an array or a structure of arrays, or ``(out, aux)`` with ``has_aux``.
+    *primals
+        Its arguments: arrays or structures.
+    policy
+        What is kept between forward and reverse (default: the policy in force).
+    has_aux
+        The result is ``(out, pull, aux)``.
+    conj
+        Cotangents of complex values, those given and those returned, are df/dx + i df/dy (as torch) in the place of
+        df/dx - i df/dy.
+    progress
+        Shows how far a pass is, see :func:`using`.
+
+    Returns
+    -------
+    ``pull(ct)`` takes a cotangent with the structure, shapes and dtypes of the output, and returns a tuple with a
+    cotangent for each primal. It may be called again, and keeps what that needs until ``pull.close()``. ``pull([ct,
+    ct2])`` gives a list of answers, and what the policy runs again is run once for all of them. ``pull.report`` says
+    what the reverse held.
+
+    Raises
+    ------
+    StructureError
+        By ``pull``, for a cotangent of another structure, shape or dtype.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> out, pull = pb.vjp(lambda x, y: x * y, np.array([1.0, 2.0]), 3.0)
+    >>> [ct.tolist() for ct in pull(np.array([1.0, 10.0]))]
+    [[3.0, 30.0], 21.0]
     """
     traced, pull = forward(
         f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True, progress=progress

@@ -50,19 +50,48 @@ def steps(
     governs.
 
     Outside a trace, under save-all, and inside other steps it only iterates. ``break`` and exceptions end the chain.
-    There are as many steps as items come. What ``len()`` says only helps the policy to plan: where fewer come, the loop
-    was left early; where more come, the policy goes on as for an unknown length, or raises where it cannot. Plain
-    arrays that a step reads are held for its replay (see ``fori_loop`` for a form that holds none).
+    Plain arrays that a step reads are held for its replay (:func:`fori_loop` is the form that holds none).
 
-    ``verify`` (default: that of :func:`using`, else ``"all"``): whether the values that a step executed again hands on
-    are compared with those that the next step began with; ``"off"`` compares nothing. Only a primitive whose forward
-    depends on more than its operands makes them differ (:class:`ReplayError`).
+    Parameters
+    ----------
+    n_or_iterable
+        A number of steps, or an iterable. There are as many steps as items come: what ``len()`` says only helps the
+        policy to plan. Where fewer come, the loop was left early; where more come, the policy goes on as for an unknown
+        length, or raises where it cannot.
+    verify
+        Whether the values that a step executed again hands on are compared with those that the next step began with
+        (default: that of :func:`using`, else ``"all"``); ``"off"`` compares nothing. Only a primitive whose forward
+        depends on more than its operands makes them differ.
+    staging
+        How steps that do the same are executed again, with the same bits (default: that of :func:`using`, else
+        ``"auto"``): by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 64 MiB),
+        from the second such step on (``"numpy"``), by those of a backend (its name), or one primitive after the other
+        (``"off"``).
+    threads
+        Among how many threads these functions divide large arrays (default: that of :func:`using`, else 1).
+    progress
+        Shows how far the steps are, forward and back (default: that of :func:`using`).
 
-    ``staging`` (default: that of :func:`using`, else ``"auto"``) says how steps that do the same are executed again,
-    with the same bits: by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 64 MiB),
-    from the second such step on (``"numpy"``), or one primitive after the other (``"off"``).
-    ``threads`` (default: that of :func:`using`, else 1) says among how many threads these divide large arrays.
-    ``progress=True`` (default: that of :func:`using`) shows how far the steps are, forward and back.
+    Returns
+    -------
+    An iterator.
+
+    Raises
+    ------
+    ReplayError
+        In the reverse pass, where a step executed again gives other values.
+    PolicyError
+        For another word of ``verify`` or ``staging``, and fewer threads than 1.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def decayed(u):
+    ...     for _ in pb.steps(50):
+    ...         u = u - 0.1 * u**2
+    ...     return u
+    >>> bool(pb.grad(decayed, policy=pb.Binomial(3))(1.0) == pb.grad(decayed)(1.0))
+    True
     """
     how = verify_in_force(verify), staging_in_force(staging), threads_in_force(threads)
     items = counted = _items(n_or_iterable)
@@ -211,12 +240,34 @@ def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[.
     """``f``, holding nothing of its inside between forward and reverse: its records are executed again when its
     cotangent arrives.
 
-    With ``policy`` the inside is governed by that policy, cut by itself. The user's function is not called again, so it
-    may draw random numbers or print. Inside steps, a loop function or another checkpoint it only calls ``f``; so it
-    does under :class:`Budget`, which holds of the inside what it has room for, as of any code.
+    The user's function is not called again, so it may draw random numbers or print. Where it is called again and again,
+    and does the same, generated functions execute its records again, and reverse them, with the same bits (``staging``
+    of :func:`using`).
 
-    Where ``f`` is called again and again, and does the same, generated functions execute its records again, and reverse
-    them, with the same bits (``staging`` of :func:`using`).
+    Parameters
+    ----------
+    f
+        Any function.
+    policy
+        The inside is governed by that policy, cut by itself. Inside steps, a loop function or another checkpoint ``f``
+        is only called; so it is under :class:`Budget`, which holds of the inside what it has room for, as of any code.
+
+    Returns
+    -------
+    A function of the arguments of ``f``, with its values.
+
+    Raises
+    ------
+    PolicyError
+        For what is no policy.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> layer = pb.checkpoint(lambda x: np.sin(np.exp(x)) ** 2)
+    >>> g = pb.grad(lambda x: np.sum(layer(layer(x))))(np.ones(3))
+    >>> bool(np.all(g == pb.grad(lambda x: np.sum(layer.__wrapped__(layer.__wrapped__(x))))(np.ones(3))))
+    True
     """
     policy = None if policy is None else checked(policy)
 
@@ -291,5 +342,21 @@ def _calls_of(f: Any) -> Calls | None:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x`` with no dependence on the inputs: the same values, zero derivative. Structures leaf by leaf."""
+    """``x`` with no dependence on the inputs: the same values, zero derivative.
+
+    Parameters
+    ----------
+    x
+        A tracer, or a structure, leaf by leaf. What is no tracer stays as it is.
+
+    Returns
+    -------
+    The same structure.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> float(pb.grad(lambda x: x * pb.stop_gradient(x))(3.0))
+    3.0
+    """
     return map_leaves(detached, x)

@@ -93,9 +93,33 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     place.
 
     A structure is nested dicts, lists, tuples, namedtuples, dataclasses, attrs classes and None, as every transform
-    takes and returns them: ``map_leaves(lambda p, g: p - 0.1 * g, params, grads)`` is a step against a gradient. Where
-    one of ``others`` has None for a leaf, as a gradient has for an integer, the function gets None. Raises
-    :class:`StructureError` where one has another structure.
+    takes and returns them.
+
+    Parameters
+    ----------
+    function
+        Takes a leaf of each.
+    tree
+        The structure.
+    *others
+        Structures of the same form. Where one has None for a leaf, as a gradient has for an integer, the function gets
+        None.
+
+    Returns
+    -------
+    A new structure.
+
+    Raises
+    ------
+    StructureError
+        Where one of ``others`` has another structure.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> params, grads = {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": -10.0}
+    >>> pb.map_leaves(lambda p, g: p - 0.1 * g, params, grads)
+    {'w': 0.0, 'b': 3.0}
     """
     leaves, definition = flatten(tree)
     return unflatten(definition, list(map(function, leaves, *(_of_form(definition, other) for other in others))))

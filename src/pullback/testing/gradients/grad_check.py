@@ -26,18 +26,47 @@ def check_grads(
     policy: Any = None,
     seed: int = 0,
 ) -> None:
-    """Nothing, if the derivatives of ``f`` at ``args`` up to ``order`` are right; else raises :class:`CheckError` with
-    every fault.
+    """Nothing, if the derivatives of ``f`` at ``args`` up to ``order`` are right.
 
-    ``args`` is a tuple of arguments (anything else is one argument), structures included; their floating and complex
-    leaves are moved. "rev" compares <J'ct, v> from the pull with <ct, Jv>, where Jv is numeric: the complex step where
-    f takes complex numbers and both agree, else central differences with Richardson extrapolation. "fwd" compares J v
-    itself with the numeric one, as ``jvp`` carries it forward, and as the derivative of the pull with respect to its
-    cotangent (in which it is linear), which shows whether rules may be applied to a traced cotangent. Order k looks at
-    the pull of order k - 1 as a function of ``args``; with both modes also at every order of the two, up to forward
-    over forward, which must agree to 1e-10 in float64. Tolerances: 1e-8 relative in float64, 3e-4 in float32, ten times
-    more for each further order; at a kink or a tie there is nothing to compare with. Raises ``ValueError`` for an
-    unknown mode or an order below 1.
+    "rev" compares <J'ct, v> from the pull with <ct, Jv>, where Jv is numeric: the complex step where f takes complex
+    numbers and both agree, else central differences with Richardson extrapolation. "fwd" compares J v itself with the
+    numeric one, as ``jvp`` carries it forward, and as the derivative of the pull with respect to its cotangent (in
+    which it is linear), which shows whether rules may be applied to a traced cotangent. Order k looks at the pull of
+    order k - 1 as a function of ``args``; with both modes also at every order of the two, up to forward over forward,
+    which must agree to 1e-10 in float64. Tolerances: 1e-8 relative in float64, 3e-4 in float32, ten times more for each
+    further order; at a kink or a tie there is nothing to compare with.
+
+    Parameters
+    ----------
+    f
+        Any function.
+    args
+        A tuple of arguments (anything else is one argument), structures included; their floating and complex leaves are
+        moved.
+    order
+        The highest order of derivatives.
+    modes
+        ``"fwd"``, ``"rev"``, or both.
+    policy
+        That of the pulls.
+    seed
+        Of the random directions.
+
+    Returns
+    -------
+    None.
+
+    Raises
+    ------
+    CheckError
+        With every fault.
+    ValueError
+        For an unknown mode or an order below 1.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> pb.testing.check_grads(lambda x: np.sin(x) * x, (np.array([0.3, 1.2]),))
     """
     wanted = (modes,) if isinstance(modes, str) else tuple(modes)
     if unknown := [mode for mode in wanted if mode not in MODES]:

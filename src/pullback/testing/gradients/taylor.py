@@ -76,13 +76,43 @@ def taylor_test(
     policy: Any = None,
     seed: int = 0,
 ) -> TaylorTest:
-    """The :class:`TaylorTest` of a real scalar function at ``x`` (array or structure): ``.rate`` is about 2 if the
-    gradient is right.
+    """Whether the gradient of a real scalar function at ``x`` is right: then the ``rate`` of what is left is about 2.
 
-    ``direction`` has the structure of ``x``; default: a random one of the size of ``x``. ``gradient`` is what is
-    tested; default: that of ``pullback.grad`` under ``policy``. The steps are ``step``, ``step`` / 2, ... Raises
-    :class:`CheckError` where f or the residuals are not finite, ``ValueError`` for fewer than two levels. Source:
-    Farrell et al., SIAM J. Sci. Comput. 35 (2013), section 6.
+    Parameters
+    ----------
+    f
+        Returns a real scalar.
+    x
+        An array or a structure.
+    direction
+        Has the structure of ``x``; default: a random one of the size of ``x``.
+    gradient
+        What is tested; default: that of ``pullback.grad`` under ``policy``.
+    step, levels
+        The steps are ``step``, ``step`` / 2, ..., so many of them.
+    policy
+        That of the gradient.
+    seed
+        Of the random direction.
+
+    Returns
+    -------
+    A :class:`TaylorTest`, which prints as a table.
+
+    Raises
+    ------
+    CheckError
+        Where f or the residuals are not finite.
+    ValueError
+        For fewer than two levels.
+
+    Source: Farrell et al., SIAM J. Sci. Comput. 35 (2013), section 6.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> round(pb.testing.taylor_test(lambda x: np.sum(np.sin(x)), np.array([0.3, 1.2])).rate, 2)
+    2.0
     """
     if levels < 2:
         raise ValueError(f"a rate needs two steps, got levels={levels}; ask for levels=2 or more")

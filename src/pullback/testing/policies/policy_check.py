@@ -33,14 +33,43 @@ SIZES: Final = ((0, 0), (1, 1), (8, 100), (100, 8))
 
 @public
 def check_policy(policy: MemoryPolicy, f: Callable[..., Any] | None = None, *args: Any, seed: int = 0) -> None:
-    """Nothing, if ``policy`` keeps its promises; else raises :class:`CheckError` listing every fault found.
+    """Nothing, if ``policy`` keeps its promises.
 
     The schedules for several lengths (unknown ones too) and sizes are valid for the state machine and come out the same
-    when asked for twice. For ``f(*args)``, or for built-in programs (marked steps with writes, a loop function, an
-    unmarked loop) of 1 to 20 steps, and each at a second input: the cotangents have the bits of save-all, also when
-    ``pull`` is called again; the forward steps executed are those that the simulator predicts for the schedules that
-    were asked for; and after ``pull.close()`` nothing is held. A ``PolicyError`` for some length, size or built-in
-    program is a refusal, not a fault; for all of them it is one. Raises ``TypeError`` for what is no policy.
+    when asked for twice. For the programs, each also at a second input: the cotangents have the bits of save-all, also
+    when ``pull`` is called again; the forward steps executed are those that the simulator predicts for the schedules
+    that were asked for; and after ``pull.close()`` nothing is held.
+
+    Parameters
+    ----------
+    policy
+        A :class:`MemoryPolicy`. A ``PolicyError`` for some length, size or built-in program is a refusal, not a fault;
+        for all of them it is one.
+    f
+        A function; without one built-in programs are taken (marked steps with writes, a loop function, an unmarked
+        loop) of 1 to 20 steps.
+    *args
+        Its arguments.
+    seed
+        Of the random numbers.
+
+    Returns
+    -------
+    None.
+
+    Raises
+    ------
+    CheckError
+        Listing every fault found.
+    TypeError
+        For what is no policy.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 9, lambda k, u: np.sin(u), x))
+    >>> pb.testing.check_policy(pb.Binomial(2), f, np.ones(3))
     """
     if not isinstance(policy, MemoryPolicy):
         raise TypeError(

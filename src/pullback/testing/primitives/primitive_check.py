@@ -62,23 +62,50 @@ NUMERIC: Final = (wrong_values, wrong_second_order)
 
 @public
 def check_primitive(primitive: Primitive, *operands: Any, **params: Any) -> None:
-    """Nothing, if the primitive is declared rightly at these operands; else raises :class:`CheckError` listing every
-    fault found.
+    """Nothing, if the primitive is declared rightly at these operands.
 
-    ``operands`` are arrays or numbers as the primitive takes them: any shape (0-d and empty included), strides and
-    flags, of floating, complex or integer dtype; they are not written. ``params`` are the primitive's own. Call it once
-    for each kind of operand that is to work: another dtype, a broadcast shape, another axis. Rules are compared with
-    the complex step where the forward takes complex numbers, else with central differences, to 1e-8 relative in float64
-    and 3e-4 in float32; at a kink or a tie there is no derivative to compare with, so stay off them.
+    Call it once for each kind of operand that is to work: another dtype, a broadcast shape, another axis. Rules are
+    compared with the complex step where the forward takes complex numbers, else with central differences, to 1e-8
+    relative in float64 and 3e-4 in float32; at a kink or a tie there is no derivative to compare with, so stay off
+    them.
 
     What is checked, each with its own message: missing rule; wrong count, None, wrong shape, dtype, value; inputs and
-    cotangent not written, parameters neither; no alias of an input unless ``view=True``; no result that the forward
-    or a rule keeps; determinism; read-only, strided, reversed,
-    Fortran-ordered and broadcast arrays; nothing read but what is declared, and all of that needed; alternatives of one
-    rule equal bit for bit; ``reach`` and ``elementwise`` as declared; the rule's own derivative (second order), unless
-    an opaque residual or output says that there is none. Opaque operands and outputs have no numeric derivative: check
-    the function that uses them, with ``check_grads``. A ``collective`` primitive is checked on all ranks at once, with
-    operands of the same shapes and dtypes; its derivative is not compared, since it is that of the sum over all ranks.
+    cotangent not written, parameters neither; no alias of an input unless ``view=True``; no result that the forward or
+    a rule keeps; determinism; read-only, strided, reversed, Fortran-ordered and broadcast arrays; nothing read but what
+    is declared, and all of that needed; alternatives of one rule equal bit for bit; ``reach`` and ``elementwise`` as
+    declared; the rule's own derivative (second order), unless an opaque residual or output says that there is none.
+    Opaque operands and outputs have no numeric derivative: check the function that uses them, with ``check_grads``. A
+    ``collective`` primitive is checked on all ranks at once, with operands of the same shapes and dtypes; its
+    derivative is not compared, since it is that of the sum over all ranks.
+
+    Parameters
+    ----------
+    primitive
+        A :class:`Primitive`.
+    *operands
+        Arrays or numbers as the primitive takes them: any shape (0-d and empty included), strides and flags, of
+        floating, complex or integer dtype; they are not written.
+    **params
+        The primitive's own.
+
+    Returns
+    -------
+    None.
+
+    Raises
+    ------
+    CheckError
+        Listing every fault found.
+
+    Example
+    -------
+    >>> import numpy as np, pullback as pb
+    >>> square = pb.primitive(lambda x: x * x, name="square", elementwise=True)
+    >>> _ = square.vjp("x")(lambda ct, x: ct * x)  # it should read 2 * x
+    >>> pb.testing.check_primitive(square, np.array([1.0, 2.0]))
+    Traceback (most recent call last):
+    ...
+    pullback.CheckError: ...
     """
     if not isinstance(primitive, Primitive):
         raise TypeError(
