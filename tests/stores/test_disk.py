@@ -391,3 +391,17 @@ def test_a_forked_process_leaves_the_folder_alone(tmp_path):
 def test_bad_settings(made, message):
     with pytest.raises(pb.PolicyError, match=message):
         made()
+
+
+@pytest.mark.parametrize("rank", [True, "", "a/b", "a b", 1.5])
+def test_what_is_no_rank_is_refused(rank):
+    with pytest.raises(pb.PolicyError, match="rank= takes a number, or a name"):
+        Disk(rank=rank)
+
+
+@pytest.mark.parametrize("rank", [7, np.int64(7), "7"])
+def test_a_rank_is_in_the_name_of_a_folder(rank, tmp_path):
+    _, pull = pb.vjp(fori, X, policy=Stored(pb.Binomial(4), memory=Disk(tmp_path, rank=rank)))
+    assert [path.name.split("-")[:2] for path in tmp_path.iterdir() if path.is_dir()] == [["pullback", "rank7"]]
+    pull.close()
+    assert not list(tmp_path.iterdir())

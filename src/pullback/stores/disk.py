@@ -6,6 +6,7 @@ never at the moment at which the disk happens to be ready. So the figures are th
 """
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,13 @@ def _as_queue(value: int) -> int:
     return value
 
 
+def _as_rank(value: int | str | None) -> str:
+    is_number = hasattr(value, "__index__") and not isinstance(value, bool)
+    if value is not None and not (is_number or (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.]+", value))):
+        raise PolicyError(f"rank= takes a number, or a name of letters, digits, dots and underlines, got {value!r}")
+    return "" if value is None else str(value)
+
+
 def _as_directory(value: str | os.PathLike[str] | None) -> str | None:
     if value is not None and not isinstance(value, str | os.PathLike):
         raise PolicyError(f"directory= takes a path or a URL, got {value!r}; leave it out for a temporary folder")
@@ -41,13 +49,19 @@ class Disk:
     temporary directory). The folder is removed when the gradient is done; those of killed runs by the next.
 
     ``codec`` says in which form. ``queue`` is how many entries may be in memory on their way there and back. ``files``
-    is an object with the methods of an fsspec file system, to be used for ``directory``.
+    is an object with the methods of an fsspec file system, to be used for ``directory``. ``rank`` is the number or name
+    of this process among several that share the directory: it stands in the name of the folder, and so in every path,
+    key and message, ``pullback-rank3-...``.
+
+    Raises :class:`StoreError` with ``part``, the path or key, where something cannot be written, or does not come back
+    as it was.
     """
 
     directory: str | None = field(default=None, converter=_as_directory)
     codec: Any = field(default=None, kw_only=True, converter=as_codec)
     queue: int = field(default=2, kw_only=True, converter=_as_queue)
     files: Any = field(default=None, kw_only=True)
+    rank: str = field(default=None, kw_only=True, converter=_as_rank)
     name: ClassVar[str] = "disk"
 
     @property
@@ -65,7 +79,7 @@ class Disk:
 
     def folder(self) -> Folder:
         """A new folder."""
-        return folder_in(self.directory, self.files)
+        return folder_in(self.directory, self.files, self.rank)
 
 
 @define(eq=False)

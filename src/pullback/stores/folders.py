@@ -114,15 +114,15 @@ class Folder:
         return Path(f"{self.path}{_LOCK}")
 
 
-def folder_in(directory: Any, files: Any) -> Folder:
+def folder_in(directory: Any, files: Any, rank: str = "") -> Folder:
     """A folder in ``directory`` that is yet to be made: a path, an fsspec URL, or None for the system's temporary
-    directory."""
+    directory. Its name says the ``rank``, the process, and is like no other's."""
     where = gettempdir() if directory is None else os.fspath(directory)
     if files is None and "://" in where:
         fsspec = optional_library("fsspec", f"the directory {where} is a URL, which needs fsspec", extra="fsspec")
         files, where = fsspec.core.url_to_fs(where)
         files = None if getattr(files, "local_file", False) else files  # of this machine: with locks
-    name = f"{_PREFIX}{os.getpid()}-{uuid4().hex[:12]}"
+    name = f"{_PREFIX}{f'rank{rank}-' if rank else ''}{os.getpid()}-{uuid4().hex[:12]}"
     if files is not None:
         return Folder(files, f"{where.rstrip('/')}/{name}")
     around = Path(where).absolute()  # the program may go to another directory meanwhile
