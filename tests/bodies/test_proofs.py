@@ -41,13 +41,13 @@ def by_tables(c):
     return lambda k, u: u + DT * table[k] * c
 
 
-def gradients(make, policy, staging="numpy", **said):
+def gradients(make, policy, staging="numpy", given=(U, C), **said):
     def f(u, c):
         return np.sum(pb.fori_loop(0, N, make(c), u, policy=policy, staging=staging, **said) ** 2)
 
     found = pb.value_and_grad(f, (0, 1))
     for _ in range(3):  # the actions of a schedule are known from the third call on
-        value, (by_u, by_c) = found(U, C)
+        value, (by_u, by_c) = found(*given)
     return [np.asarray(value).tobytes(), by_u.tobytes(), by_c.tobytes()]
 
 
@@ -75,6 +75,13 @@ def rested(monkeypatch):
 @pytest.mark.parametrize("make", [plain, in_place])
 def test_the_body_rests_and_the_bits_are_those_of_recorded_steps(rested, make, policy):
     assert gradients(make, policy) == gradients(make, policy, "off")
+    assert sum(rested) > 3 * (N - 30)
+
+
+def test_the_body_rests_between_steps_that_a_stage_advances_in_buffers(rested):
+    given = np.resize(U, 4096), np.resize(C, 4096)  # of 32 KiB, from which a stage has buffers
+    wanted = gradients(plain, pb.Binomial(6), "off", given)
+    assert gradients(plain, pb.Binomial(6), "numpy", given) == wanted
     assert sum(rested) > 3 * (N - 30)
 
 

@@ -20,11 +20,11 @@ U = np.linspace(0.1, 0.9, 7)
 C = np.linspace(-0.5, 0.5, 7)
 
 
-def gradients(body, staging, **said):
+def gradients(body, staging, u=U, c=C, **said):
     def f(u, c):
         return np.sum(pb.fori_loop(0, N, body(c), u, policy=pb.Binomial(3), staging=staging, **said) ** 2)
 
-    return pb.grad(f, argnums=(0, 1))(U, C)
+    return pb.grad(f, argnums=(0, 1))(u, c)
 
 
 def same(body, **said):
@@ -96,9 +96,10 @@ def at_once(monkeypatch):
     seen = []
     computed = AtOnce._computed
 
-    def noted(self, k, state):
-        seen.append(k)
-        return computed(self, k, state)
+    def noted(self, k, state, *, keeps):
+        if keeps:
+            seen.append(k)
+        return computed(self, k, state, keeps=keeps)
 
     monkeypatch.setattr(AtOnce, "_computed", noted)
     return seen
@@ -107,6 +108,30 @@ def at_once(monkeypatch):
 def test_nearly_all_steps_are_recorded_and_reversed_at_once(at_once):
     same(plain)
     assert len(at_once) >= N - 5
+
+
+@pytest.mark.parametrize("odd", [None, 1, 2, 17, N - 2])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_stages_that_work_in_buffers_advance_in_the_same_run(at_once, monkeypatch, odd, keeps):
+    monkeypatch.setattr(Proof, "repeats", lambda *_: False)  # else the body rests soon
+
+    def body(c):
+        kept = []
+
+        def step(k, u):
+            if k == odd:
+                return np.sin(u) * c
+            w = c * u
+            if keeps and k % 5 == 2:
+                kept.append(w)
+            return u + 0.01 * (w * (1.0 - u))
+
+        return step
+
+    u, c = np.resize(U, 4096), np.resize(C, 4096)  # of 32 KiB, from which a stage has buffers
+    found = gradients(body, "numpy", u=u, c=c, verify="state")
+    assert [x.tobytes() for x in found] == [x.tobytes() for x in gradients(body, "off", u=u, c=c, verify="state")]
+    assert keeps or len(at_once) >= N - 10
 
 
 @pytest.mark.parametrize("odd", [1, 2, 17, N - 2])

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.proved_pass import ProvedPass, both_of
-from pullback.loops.rerun import as_before
+from pullback.loops.proved_pass import ProvedPass, apart, both_of
+from pullback.loops.rerun import as_before, separate
 from pullback.loops.staged_step import Booking, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.loops.straight_steps import Going, Proved, are, begun, followed, telling
@@ -24,7 +24,7 @@ from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as
-from pullback.staging.generated import say_line
+from pullback.staging.generated import say_line, usable
 from pullback.words.sniffs import error_state
 from pullback.words.structures import LEAF
 
@@ -53,6 +53,8 @@ class AtOnce:
     function: Any = field(init=False)
     places: Any = field(init=False)
     """The arrays that the function works in."""
+    advancing: tuple[Any, Any] = field(init=False)
+    """The same two of a step that is run without recording."""
     told: Any = field(init=False)
     """The block in which it runs, where anybody hears of what NumPy warns of."""
     known: Any = field(init=False)
@@ -62,7 +64,8 @@ class AtOnce:
     ending: Any = field(init=False)
     """Those that it returns."""
     block: Turning = field(init=False)
-    computes: Any = field(init=False)
+    computes: tuple[Any, Any] = field(init=False)
+    """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
     alone: bool = field(init=False)
     """Whether the state is one leaf."""
     last: int = field(init=False)
@@ -82,7 +85,9 @@ class AtOnce:
             for spec, strides in specs
         ]
         self.generated, (self.function, self.places) = kind.stage.at_once or kind.stage.record, both_of(kind)
-        self.computes = partial(staged.begun, self.pair[0], keeps=True)
+        self.computes = tuple(partial(staged.begun, self.pair[0], keeps=keeps) for keeps in (False, True))
+        advance = kind.stage.advance
+        self.advancing = usable(advance).function, kind.work.of(advance)
         self.told = telling()
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
@@ -92,10 +97,14 @@ class AtOnce:
     def step(self, k: int, state: list[Any]) -> list[Any] | None:
         """The state after step ``k``, which has been reversed, unless it is ``left``. None where nothing has been done,
         since this cannot. The block stays turned to handles until it is left (``rest``)."""
+        return self._stepped(k, state, keeps=True)
+
+    def _stepped(self, k: int, state: list[Any], *, keeps: bool) -> list[Any] | None:
+        """The same, or where nobody ``keeps`` the step, the state alone."""
         staged, steps, run, block = self.staged, self.staged.steps, self.pair[0], self.block
         if k < staged.first or staged.run is not self.pair or not self._holds(run, state):
             return None
-        self._reopen(run, state)
+        self._reopen(run, state, keeps=keeps)
         after: list[Any] = []
         staged.run, whole, parts = None, False, None
         try:
@@ -115,11 +124,11 @@ class AtOnce:
             carry = y = None
             if parts is None:
                 run.at += 1
-                after, staged.run, whole = self._computed(k, state), self.pair, True
+                after, staged.run, whole = self._computed(k, state, keeps=keeps), self.pair, True
             else:
                 block.leave()
                 whole = run.following is not None
-                self.left, after = staged.settled(k, state, run, parts, keeps=True)
+                self.left, after = staged.settled(k, state, run, parts, keeps=keeps)
                 staged.run = self.pair if whole else None
         except BaseException:
             block.leave()
@@ -134,13 +143,36 @@ class AtOnce:
         return after
 
     def advance(self, chain: Any, start: int, stop: int) -> bool:
-        """Run steps of the chain on plain arrays, where that is all there is to it. The block stays turned to them."""
-        if TRAPPED.get() or chain.looks_back or self.staged.advances(start):
+        """Run steps of the chain without recording: on plain arrays, or by the stage where that is asked for. False
+        where nothing has been done, since this cannot. The block stays turned to what they have run on."""
+        if TRAPPED.get() or chain.looks_back:
             return False
+        if self.staged.advances(start):
+            return self._advance_staged(chain, start, stop)
         state = list(chain.state) if chain.owned else [twin_of(leaf) for leaf in chain.state]
         self.block.on_arrays()
         self.staged.steps.advance(start, stop, state)
         chain.state, chain.owned = state, True
+        return True
+
+    def _advance_staged(self, chain: Any, start: int, stop: int) -> bool:
+        """The same by the stage; the chain runs by itself those that are left from the first that does something
+        else."""
+        k, after = start, self._stepped(start, chain.state, keeps=False)
+        if after is None:
+            return False
+        while after is not None:
+            if self.left is not None:
+                self.left.release()
+                self.left, after = None, separate(after)
+            elif self.booking is not None:
+                after = apart(chain.state, after)
+            chain.state, chain.owned, k = after, False, k + 1
+            after = None if k == stop else self._stepped(k, chain.state, keeps=False)
+        chain.store.ledger.n_forward += k - start
+        if k < stop:
+            self.rest()
+            chain.advance(k, stop)
         return True
 
     def proved(self, step: int, chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | None:
@@ -164,10 +196,10 @@ class AtOnce:
         self.block.leave()
         run.computes, run.tape.shadow = None, None  # or these would keep each other alive
 
-    def _reopen(self, run: Any, state: list[Any]) -> None:
+    def _reopen(self, run: Any, state: list[Any], *, keeps: bool) -> None:
         """A step begins in the run that waits open: it follows the same list, on the same handles."""
         run.tape.shadow, run.tape.kept = run, NOTHING_KEPT
-        run.errors, run.filters, run.computes = self.going.errors, warnings.filters, self.computes
+        run.errors, run.filters, run.computes = self.going.errors, warnings.filters, self.computes[keeps]
         run.known, run.at, run.inputs = self.going.known, 0, state
         run.constants, run.captured, run.values = [], [], []
 
@@ -186,24 +218,30 @@ class AtOnce:
                 return False
         return True
 
-    def _computed(self, k: int, state: list[Any]) -> list[Any]:
-        """What the function gives for a step that is like the others."""
-        one, run, function, verifier = self.one, self.pair[0], self.function, self.staged.steps.verifier
+    def _computed(self, k: int, state: list[Any], *, keeps: bool) -> list[Any]:
+        """What the function gives for a step that is like the others: that which reverses it, too, or where nobody
+        ``keeps`` it that which advances."""
+        one, run, verifier = self.one, self.pair[0], self.staged.steps.verifier
+        given = [state, run.values, run.constants]
+        function, places = (self.function, self.places) if keeps else self.advancing
+        if keeps:
+            given += one.cts, self.sums
         try:
             if self.told is None:
-                given = function(state, run.values, run.constants, one.cts, self.sums, *self.places)
+                returned, *cotangents = function(*given, *places)
             else:
                 with self.told:
-                    given = function(state, run.values, run.constants, one.cts, self.sums, *self.places)
+                    returned, *cotangents = function(*given, *places)
         except Exception as error:
-            say_line(error, self.generated)
+            say_line(error, self.generated if keeps else self.kind.stage.advance)
             raise
-        if self.booking is not None:
-            self.staged.steps.ledger.held_once(self.booking.items(state, run.values, run.constants))
-        returned, one.cts, sums = given
-        if not self.in_place:
-            self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
-            one.gathered.update(zip(self.kind.ids, sums, strict=True))
+        if keeps:
+            if self.booking is not None:
+                self.staged.steps.ledger.held_once(self.booking.items(state, run.values, run.constants))
+            one.cts, sums = cotangents
+            if not self.in_place:
+                self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
+                one.gathered.update(zip(self.kind.ids, sums, strict=True))
         after = list(returned) if self.kind.stage.closed else as_before(state, returned)
         if verifier.compares:
             verifier.after(k, after, [])

@@ -104,7 +104,7 @@ class ProvedPass:
                 elif code == ADVANCE:
                     before, state = state, self._advanced(step, numbers[at + 2], state)
                     if heard:
-                        state = _apart(before, state)
+                        state = apart(before, state)
                 elif code == BACK:
                     seeds = self._back(step, numbers[at + 2], seeds)
                 elif code == KEEP and not heard:
@@ -251,7 +251,7 @@ def _leaves(numbers: Sequence[int], at: int, n: int) -> bool:
     return at >= n or numbers[at] == LOAD
 
 
-def _apart(before: Sequence[Any], state: Sequence[Any]) -> list[Any]:
+def apart(before: Sequence[Any], state: Sequence[Any]) -> list[Any]:
     """The leaves of a state, none of which lies in memory of the one before or of another: as if the body had run on
     plain arrays."""
     entered = set(map(id, before))
