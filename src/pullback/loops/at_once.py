@@ -85,7 +85,8 @@ class AtOnce:
             for spec, strides in specs
         ]
         self.generated, (self.function, self.places) = kind.stage.at_once or kind.stage.record, both_of(kind)
-        self.computes = tuple(partial(staged.begun, self.pair[0], keeps=keeps) for keeps in (False, True))
+        begins = partial(staged.begun, self.pair[0])
+        self.computes = partial(begins, keeps=False), partial(begins, keeps=True)
         advance = kind.stage.advance
         self.advancing = usable(advance).function, kind.work.of(advance)
         self.told = telling()
