@@ -197,6 +197,18 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
             )
         ),
     )),
+    "mpi": ("A wave on two MPI ranks", (
+        *(
+            Figure(f"512 x 512, {clock} of two ranks over one, {policy}",
+                pick(column, policy=policy, candidate="all ranks"), 1 / 1.8, " x")
+            for policy in ("SaveAll()", "Binomial(10)")
+            for clock, column in (("wall time", "x one rank"), ("processor time", "cpu x one rank"))
+        ),
+        Figure("an exchange, part of 64 x 64, beyond the raw one",
+            pick("us beyond raw", what="exchange, part of 64 x 64", candidate="halo"), 25.0, " us"),
+        Figure("an exchange, part of 256 x 512, beyond the raw one and a new array",
+            pick("us beyond a new array", what="exchange, part of 256 x 512", candidate="halo"), 25.0, " us"),
+    )),
     "import": ("Import",
         (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
 }  # fmt: skip

@@ -14,10 +14,10 @@ TOLERANCE = 1e4
 sizes of what is added up."""
 
 
-def check_adjoint(
+def dot_products(
     channel: Channel, f: Callable[..., Any], args: Sequence[Any], replicated: Sequence[int], *, replicated_out: bool
-) -> None:
-    """As :meth:`Communicator.check_adjoint` says."""
+) -> tuple[float, float, float]:
+    """``<ct, J t>`` and ``<J' ct, t>`` for random t and ct, and what they may differ by: the same on every rank."""
     tangents = tuple(_drawn(x, k, None if k in replicated else channel.rank) for k, x in enumerate(args))
     out, tangent = pb.jvp(f, tuple(args), tangents)
     ct = _drawn(out, len(args), None if replicated_out else channel.rank)
@@ -29,10 +29,15 @@ def check_adjoint(
         product, more = _product(channel, g, t, replicated=k in replicated)
         reverse, size = reverse + product, size + more
     precision = max((np.finfo(np.asarray(leaf).dtype).eps for leaf in _leaves((ct, gradients))), default=0.0)
-    if not abs(forward - reverse) <= TOLERANCE * precision * size:
+    return forward, reverse, TOLERANCE * float(precision) * size
+
+
+def require_equal(forward: float, reverse: float, apart: float) -> None:
+    """Nothing where the two products are; else CheckError."""
+    if not abs(forward - reverse) <= apart:
         raise pb.CheckError(
-            f"check_adjoint: <ct, J t> is {forward!r} and <J' ct, t> is {reverse!r} over {channel.size} ranks. Is an "
-            "argument or the output replicated, and not said to be? Is a replicated value used without shared?"
+            f"check_adjoint: <ct, J t> is {forward!r} and <J' ct, t> is {reverse!r} over all ranks. Is an argument or "
+            "the output replicated, and not said to be? Is a replicated value used without shared?"
         )
 
 

@@ -16,12 +16,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 import pullback as pb
-from pullback_mpi.ending import tell_at_the_end
+from pullback_mpi.ending import forget, tell_at_the_end
 from pullback_mpi.errors import MismatchError, RankError
 from pullback_mpi.heads import CARRIED, LOCAL, SERIAL, WORDS, Head, new_head, said
 
 SPINS = 200
 """How often a request is tested before anything else is looked at."""
+SHORT = 1e-3
+"""Seconds of waiting after which the processor is left to others: where there are more ranks than cores, to the rank
+that is waited for."""
 PATIENCE = 0.5
 """Seconds after which whoever waits tells its neighbours on the ring what for."""
 REMEMBERED = 1024
@@ -113,7 +116,7 @@ class Channel:
                 if waited > PATIENCE and not told:
                     self.tell_neighbours(np.frombuffer(self._past[self.serial % REMEMBERED], np.int64))
                     told = True
-                time.sleep(0 if waited < 0.01 else 1e-4)
+                time.sleep(0 if waited < SHORT else 1e-4)
         except self.mpi.Exception as error:
             if error.Get_error_class() not in {self.mpi.ERR_TRUNCATE, self.mpi.ERR_IN_STATUS}:
                 raise
@@ -163,13 +166,24 @@ class Channel:
         raise error
 
     def leave(self) -> None:
-        """The program of this rank ends: who still waits for it is told, and what MPI has lent is given back."""
+        """The program of this rank ends: who still waits for it is told, and requests are given back."""
         if not self.broken:
             self.begin(head := new_head("the end of the program"))
             self.tell_neighbours(head)
         for request in self.requests:
             request.Free()
         self.requests.clear()
+
+    def close(self) -> None:
+        """Nobody communicates any more: requests and communicators are given back. Every rank does so, unless there was
+        an error."""
+        if self.size > 1 and not self.broken:
+            self.heads(new_head("the end of the program"))
+            self.broken = "it was closed"
+            self.leave()
+            forget(self)
+            self.data.Free()
+            self.notices.Free()
 
 
 def differ(rank: int, head: Head, other: int, others: Head) -> MismatchError:

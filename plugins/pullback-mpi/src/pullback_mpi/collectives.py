@@ -31,7 +31,8 @@ def total(channel: Channel, x: Any) -> Any:
     head = new_head("total", of_array(x))
     if x.nbytes <= SMALL:
         every = channel.heads(head, carried=x)
-        rows = every[:, CARRIED:].copy().view(np.uint8)[:, : x.nbytes].copy().view(x.dtype)
+        rows = _bytes(every[:, CARRIED:]).reshape(channel.size, SMALL)[:, : x.nbytes]
+        rows = _bytes(rows).view(x.dtype).reshape(channel.size, x.size)
     else:
         channel.heads(head)
         rows = _own_pieces(channel, x)
@@ -59,8 +60,7 @@ def _own_pieces(channel: Channel, x: Array) -> Array:
     item = x.dtype.itemsize
     counts = [length * item for length in lengths]
     channel.sent_bytes += x.nbytes
-    sent = x.ravel().view(np.uint8), counts
-    channel.wait(channel.data.Ialltoallv(sent, (rows.view(np.uint8).ravel(), [own * item] * channel.size)))
+    channel.wait(channel.data.Ialltoallv((_bytes(x), counts), (_bytes(rows), [own * item] * channel.size)))
     return rows
 
 
@@ -71,7 +71,7 @@ def _all_pieces(channel: Channel, piece: Array, size: int) -> Array:
     whole = np.empty(size, piece.dtype)
     counts = [length * piece.dtype.itemsize for length in _pieces(size, channel.size)]
     channel.sent_bytes += piece.nbytes
-    channel.wait(channel.data.Iallgatherv(piece.view(np.uint8), (whole.view(np.uint8), counts)))
+    channel.wait(channel.data.Iallgatherv(_bytes(piece), (_bytes(whole), counts)))
     return whole
 
 
@@ -183,11 +183,19 @@ def required(channel: Channel, x: Any, name: str) -> Array:
     """An operand as an array in C order; :class:`PartError` where it is not of numbers, or a head has no room for its
     shape."""
     array = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
-    if array.ndim > MOST_AXES or array.dtype.kind not in "biufc":
+    if array.ndim > MOST_AXES or not travels(array.dtype):
         channel.refuse(
-            PartError(f"{name} got an array of {array.ndim} axes of {array.dtype}: give numbers on up to {MOST_AXES}")
+            PartError(
+                f"{name} got an array of {array.ndim} axes of {array.dtype}: give numbers in the byte order of this "
+                f"machine on up to {MOST_AXES}"
+            )
         )
     return array
+
+
+def travels(dtype: np.dtype[Any]) -> bool:
+    """Whether its number tells all of a dtype, as heads do."""
+    return dtype.kind in "biufc" and dtype.isnative
 
 
 def _described(x: Array) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 import pullback as pb
 from pullback_mpi import collectives, primitives
-from pullback_mpi.adjoint_check import check_adjoint
+from pullback_mpi.adjoint_check import dot_products, require_equal
 from pullback_mpi.channel import Channel
 from pullback_mpi.errors import MismatchError, PartError
 from pullback_mpi.exchanges import Edges, UnderWay
@@ -97,6 +97,8 @@ class Communicator:
         self._grid = Grid(self._channel.rank, numbers, divided)
         self._division = Division(self._channel, self._grid, UnderWay(self._channel))
         self._edges: dict[Any, Edges] = {}
+        self._agreed = 0
+        """How many blocks of :meth:`agree` are open."""
 
     # ---------------------------------------------------------------------------------------------------- who and where
     @property
@@ -131,6 +133,11 @@ class Communicator:
         except PartError as error:
             self._channel.refuse(error)
 
+    def close(self) -> None:
+        """Give back what MPI has lent; every rank does, when none uses the communicator any more. The end of the
+        program does so, too."""
+        self._channel.close()
+
     def __repr__(self) -> str:
         return f"Communicator(rank {self.rank} of {self.size}, parts={self.parts}, axes={self._grid.axes})"
 
@@ -160,6 +167,7 @@ class Communicator:
         return primitives.finish(started.x, started.token, via=started.edges, division=self._division)
 
     def _edges_of(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
+        self._take(x, what)
         key = (x.shape, x.dtype, widths, axis, periodic) if hasattr(x, "dtype") else None
         found = self._edges.get(key)
         if found is None:
@@ -172,10 +180,10 @@ class Communicator:
     def _new_edges(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
         before, after = widths if isinstance(widths, tuple) else (widths, widths)
         dtype = np.dtype(getattr(x, "dtype", object))
-        if dtype.kind not in "biufc" or not 0 < len(x.shape) <= collectives.MOST_AXES:
+        if not collectives.travels(dtype) or not 0 < len(x.shape) <= collectives.MOST_AXES:
             raise PartError(
                 f"{what} got {type(x).__name__} of dtype {dtype}: give it an array of numbers on one to "
-                f"{collectives.MOST_AXES} axes"
+                f"{collectives.MOST_AXES} axes, in the byte order of this machine"
             )
         shape = tuple(x.shape)
         direction = self._grid.direction(axis, len(shape))
@@ -195,6 +203,7 @@ class Communicator:
     # ----------------------------------------------------------------------------------------------------- all together
     def total(self, x: Any) -> Any:
         """The sum of ``x`` over the ranks, in rank order: the same bits on every rank. ``x`` has one shape."""
+        self._take(x, "total")
         return primitives.total(x, via=self._division)
 
     def shared(self, x: Any) -> Any:
@@ -202,6 +211,7 @@ class Communicator:
 
         Raises :class:`MismatchError` where ranks hold different values.
         """
+        self._take(x, "shared")
         return primitives.shared(x, via=self._division)
 
     def scatter(self, x: Any, root: int | None = None) -> Any:
@@ -210,14 +220,17 @@ class Communicator:
         ``root`` None: every rank holds the whole, and its gradient is the whole one on every rank. Else ``x`` is read
         on that rank only, and the gradient is zero on all others.
         """
+        self._take(x, "scatter")
         return primitives.scatter(x, via=self._division, root=self._root(root), part=None)
 
     def gather(self, x: Any, root: int | None = None) -> Any:
         """The whole that the parts make, which may be uneven: replicated, or on the ``root``, and empty elsewhere."""
+        self._take(x, "gather")
         return primitives.gather(x, via=self._division, root=self._root(root))
 
     def bcast(self, x: Any, root: int = 0) -> Any:
         """What the ``root`` has, as a value that each rank uses in its own way; the cotangents are summed there."""
+        self._take(x, "bcast")
         return primitives.spread(x, via=self._division, root=self._root(root))
 
     def _root(self, root: int | None) -> int | None:
@@ -235,31 +248,50 @@ class Communicator:
         to the precision of the arrays. ``replicated`` are the places of arguments that every rank holds alike, and
         ``replicated_out`` says so of what ``f`` returns, as of a ``total``: then they count once.
         """
-        check_adjoint(self._channel, f, args, replicated, replicated_out=replicated_out)
+        with self.agree():
+            products = dot_products(self._channel, f, args, replicated, replicated_out=replicated_out)
+        require_equal(*products)
 
     @contextmanager
     def agree(self, policy: Any = None) -> Iterator["Communicator"]:
         """A block in which this policy is in force on every rank, and in which ranks do not lose each other.
+        Derivatives of what communicates are taken in such a block.
 
-        On entry the policies of all ranks are compared. An error on one rank, wherever in the block, raises on all
-        others at their next communication, or at the end of the block. Raises :class:`MismatchError` on every rank
-        where policies differ.
+        What runs again has to do so on all ranks at once, so the policies of all ranks are compared. An error on one
+        rank, wherever in the block, raises on all others at their next communication, or at the end of the block.
+        ``policy`` None: the one that is in force.
+
+        Raises :class:`MismatchError` on every rank where policies differ.
         """
         said = repr(policy)
-        numbers = tuple(int(n) for n in np.frombuffer(xxhash.xxh3_64_digest(said.encode()), np.uint32))
-        most = self.largest((*numbers, *(-n for n in numbers)))
-        if most != (*numbers, *(-n for n in numbers)):
+        digest = tuple(int(n) for n in np.frombuffer(xxhash.xxh3_64_digest(said.encode()), np.uint32))
+        both = (*digest, *(-n for n in digest))
+        if self.largest(both) != both:
             self._channel.refuse(
                 MismatchError(f"rank {self.rank} has the policy {said}, and another rank another: give each the same"),
                 alone=False,
             )
+        self._agreed += 1
         try:
             with pb.using(policy):
                 yield self
         except BaseException as error:
             self.settled(error)
             raise
+        finally:
+            self._agreed -= 1
         self.settled(None)
+
+    def _take(self, x: Any, what: str) -> None:
+        """Nothing, or :class:`PartError` for a traced value outside a block of :meth:`agree`: a step that one rank runs
+        again would meet another step elsewhere, and nothing in a message could tell."""
+        if not self._agreed and isinstance(x, pb.Tracer):
+            self._channel.refuse(
+                PartError(
+                    f"{what} got a traced value and the ranks have not agreed on a policy: take derivatives of what "
+                    "communicates within a block, with comm.agree(policy):"
+                )
+            )
 
     def largest(self, values: tuple[int, ...]) -> tuple[int, ...]:
         """The greatest of each number over the ranks; what pullback asks within :meth:`agree`."""

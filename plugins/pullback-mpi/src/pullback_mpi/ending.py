@@ -6,12 +6,12 @@ import sys
 import time
 from types import TracebackType
 from typing import Any
-from weakref import WeakSet
 
 GRACE = 2.0
 """Seconds in which the other ranks may say what they have to say, before all are ended."""
 
-_OPEN: WeakSet[Any] = WeakSet()
+_OPEN: set[Any] = set()
+"""The channels of this process. They are kept, since MPI wants back what it has lent."""
 
 
 def tell_at_the_end(channel: Any) -> None:
@@ -23,6 +23,11 @@ def tell_at_the_end(channel: Any) -> None:
             _abort.before = sys.excepthook  # type: ignore[attr-defined]
             sys.excepthook = _abort
     _OPEN.add(channel)
+
+
+def forget(channel: Any) -> None:
+    """A channel has been closed."""
+    _OPEN.discard(channel)
 
 
 def _leave() -> None:

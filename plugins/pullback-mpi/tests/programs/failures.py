@@ -186,8 +186,14 @@ def unequal_policies_of_a_loop():
         return pb.grad(loss)(np.full((3, 2), 0.9))
 
     for policies in ((pb.SaveAll(), pb.Binomial(5)), (pb.Binomial(5), pb.Binomial(6))):
-        error = error_of(lambda comm, p=policies: loops(comm, p))
-        assert isinstance(error, pb.PullbackError), repr(error)
+        raises(pb.PullbackError, "", lambda comm, p=policies: loops(comm, p))
+
+
+@case
+def derivatives_outside_of_an_agreed_block():
+    comm = Communicator(WORLD)
+    with pytest.raises((PartError, RankError), match=r"within a block, with comm.agree\(policy\)"):
+        pb.grad(lambda u: np.sum(comm.halo(u * u, 1, 0)))(X)
 
 
 @case
@@ -206,6 +212,8 @@ def exchanges_that_are_not_finished():
 def arguments_that_make_no_sense():
     raises((PartError, RankError), "is no rank", lambda comm: comm.bcast(X, 9))
     raises((PartError, RankError), "array of numbers", lambda comm: comm.halo([1.0, 2.0], 1, 0))
+    raises((PartError, RankError), "byte order", lambda comm: comm.halo(X.astype(">f8"), 1, 0))
+    raises((PartError, RankError), "byte order", lambda comm: comm.shared(X.astype(">f8")))
     raises((PartError, RankError), "is no axis", lambda comm: comm.halo(X, 1, 2))
     raises((PartError, RankError), "take fewer parts", lambda comm: comm.scatter(X[:1]))
     raises((PartError, RankError), "has no axis", lambda comm: comm.scatter(np.float64(1.0)))
@@ -214,6 +222,15 @@ def arguments_that_make_no_sense():
             Communicator(WORLD, parts=parts)
     with pytest.raises(TypeError, match=r"MPI.COMM_WORLD"):
         Communicator("world")
+
+
+@case
+def a_communicator_that_is_closed():
+    comm = Communicator(WORLD)
+    comm.halo(X, 1, 0)
+    comm.close()
+    with pytest.raises(RankError, match="it was closed; make another one"):
+        comm.total(X)
 
 
 @case

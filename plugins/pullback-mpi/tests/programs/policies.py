@@ -17,7 +17,8 @@ POLICIES = (
     pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(4), pb.Mixed(4), pb.Periodic(7),
     pb.Tiered(2, 2, directory=None),
 )  # fmt: skip
-FORMS = ("fori_loop", "scan", "while_loop", "steps", "plain")
+SOME = POLICIES if WORLD.size == 2 else POLICIES[::3]
+"""Where there are more ranks than cores a share of them will do."""
 
 
 def advance(k, around, u, u_prev, speed, source):
@@ -98,7 +99,7 @@ def loop_functions_under_every_policy():
     for form in ("fori_loop", "scan", "while_loop")[: 3 if WORLD.size == 2 else 1]:
         for staging in ("off", "auto"):
             expected = divided(form=form, staging="off")
-            for policy in POLICIES:
+            for policy in SOME:
                 if form != "while_loop" or not isinstance(policy, pb.Mixed | pb.Tiered | pb.Budget):
                     same_everywhere(divided(policy, form=form, staging=staging), expected, (form, staging, policy))
 
@@ -106,7 +107,7 @@ def loop_functions_under_every_policy():
 @case
 def marked_steps_under_every_policy():
     expected = divided(form="fori_loop")
-    for policy in POLICIES:
+    for policy in SOME:
         for staging in ("off", "auto"):
             same_everywhere(divided(policy, form="steps", staging=staging), expected, (staging, policy))
 
@@ -169,12 +170,13 @@ def a_rank_whose_communications_nobody_reads():
 @case
 def plain_values_all_over():
     """Nothing that is communicated depends on the argument on any rank, and something is communicated still."""
-    gradient = pb.grad(lambda c: np.sum(c) * pb.value(COMM.total(np.float64(2.0))))(np.ones(2))
+    with COMM.agree(pb.Binomial(2)):
+        gradient = pb.grad(lambda c: np.sum(c) * pb.value(COMM.total(np.float64(2.0))))(np.ones(2))
     assert np.array_equal(gradient, np.full(2, 2.0 * WORLD.size))
 
 
 @case
-def uneven_ranks_under_policies_that_read_bytes():
+def uneven_ranks():
     rows = 40 if WORLD.rank == 0 else 3
     c = np.full((rows, 6), 0.5)
 
@@ -194,11 +196,26 @@ def uneven_ranks_under_policies_that_read_bytes():
 
     for form in ("fori_loop", "steps"):
         found = []
-        for policy in (None, pb.Binomial(4)):
+        for policy in (None, pb.Binomial(4), pb.Periodic(7)):
             with COMM.agree(policy):
                 found.append(pb.value_and_grad(partial(loss, form=form))(c))
         for other in found[1:]:
             same_everywhere(other, found[0], form)
+
+
+@case
+def checkpoints():
+    def stepped(u):
+        return np.sin(COMM.halo(u, 1, 0, periodic=True)[1:-1] * u)
+
+    def loss(u, made):
+        for _ in range(3):
+            u = made(u)
+        return COMM.total(np.sum(u * u))
+
+    with COMM.agree():
+        found = [pb.value_and_grad(partial(loss, made=made))(SPEED[ROWS]) for made in (stepped, pb.checkpoint(stepped))]
+    same_everywhere(found[1], found[0], "checkpoint")
 
 
 @case
