@@ -119,19 +119,22 @@ def test_many_drawn_rows_bind(loops, arrays, heard):
     assert_binds(loops, arrays, heard)
 
 
-@given(loops=with_others, arrays=st.integers(1, 100))
-@example(loops=[("plain", 12, (3, 5)), ("fori", 6, (0, 3)), ("checkpoint", 12, (3, 5))], arrays=28)
-@example(loops=[("steps", 1, (1,))], arrays=1)
+@given(loops=with_others, arrays=st.integers(1, 100), heard=st.booleans())
+@example(loops=[("plain", 12, (3, 5)), ("fori", 6, (0, 3)), ("checkpoint", 12, (3, 5))], arrays=28, heard=False)
+@example(loops=[("steps", 1, (1,))], arrays=1, heard=False)
+@example(
+    loops=[("scan", 13, (9,)), ("checkpoint", 1, (0, 7, 3))], arrays=12, heard=True
+)  # the code after the loop is held for the next pull
 @settings(checked, max_examples=1)
-def test_code_between_loops_binds(loops, arrays):
-    assert_binds(loops, arrays, heard=False)
+def test_code_between_loops_binds(loops, arrays, heard):
+    assert_binds(loops, arrays, heard)
 
 
 @pytest.mark.slow
-@given(loops=with_others, arrays=st.integers(1, 100))
+@given(loops=with_others, arrays=st.integers(1, 100), heard=st.booleans())
 @settings(checked, max_examples=500)
-def test_much_code_between_loops_binds(loops, arrays):
-    assert_binds(loops, arrays, heard=False)
+def test_much_code_between_loops_binds(loops, arrays, heard):
+    assert_binds(loops, arrays, heard)
 
 
 @given(loops=loops, arrays=st.integers(8, 200))
@@ -190,6 +193,31 @@ def test_what_a_variable_has_counts_though_no_pullback_reads_it(before, marked):
         tracemalloc.stop()
         assert found.tobytes() == wanted.tobytes()
         assert peak <= int(more * budget) + SLACK
+
+
+def test_what_code_after_a_loop_holds_for_the_next_pull_is_left_free():
+    def f(x, c):
+        u, v = np.sin(x), np.cos(c)
+        u, v = pb.fori_loop(0, 13, lambda k, s: (np.where(s[0] > 0.5, s[0], 0.9 * s[1]), s[1]), (u, v))
+        u, v = np.cos(v), np.cos(u)
+        u = np.tanh(u * C * v) * C
+        return np.sum(np.cos(u) * v)
+
+    budget = 12 * X.nbytes
+    for _ in range(4):
+        try:
+            gradient(f, pb.Budget(budget), heard=True)
+        except pb.BudgetError as error:
+            budget = error.minimum_bytes
+    _, pull = pb.vjp(f, X, C, policy=pb.Budget(budget))
+    for _ in range(2):
+        gc.collect()
+        before = pull.report.live_bytes
+        tracemalloc.start()
+        pull(1.0)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert before + peak <= budget + SLACK
 
 
 def test_ample_bytes_cost_nothing_and_fewer_are_shared():

@@ -97,7 +97,8 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
     ):
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
-        chain.store.ledger.lenders.append(Lender(run, chain, sizes_of(record), partial(_book_kept, run)))
+        lender = Lender(run, chain, sizes_of(record), partial(_book_kept, run), record.chain.steps.enclosing)
+        chain.store.ledger.lenders.append(lender)
 
 
 def needed_by(steps: Any, step: StepTape, reached: Collection[int]) -> Needed:

@@ -50,6 +50,8 @@ class Lender:
     sizes: dict[str, int]
     told: Callable[[], object] = bool
     """Called when something has been let go of."""
+    tape: Any = None
+    """That of the program which the loop stands in."""
     snapshots: list[int] = field(init=False)
     level: int = field(default=0, init=False)
     levels: list[Level] = field(init=False)
@@ -122,12 +124,18 @@ class Lender:
         """What is booked besides, when the reverse pass comes to it."""
         lenders, ledger = self.chain.store.ledger.lenders, self.chain.store.ledger
         mine = lenders.index(self) if self in lenders else len(lenders)
-        return int(ledger.total - sum(lender.own for lender in lenders[mine:]))
+        held = ledger.total - sum(lender.own for lender in lenders[mine:])
+        if self.tape is not None and self.tape.repeatable:  # what records hold stays for the next reverse pass
+            held += sum(ledger.plain_bytes(self.tape.records).values())
+        return int(held)
 
     @property
     def reserved(self) -> int:
         """What its reverse pass has to leave free: with what later loops hold until the last reverse pass."""
-        return int(self.run.schedule.policy.reserved) + self._outside() - self.outside
+        more = self._outside() - self.outside
+        if self.tape is not None and self.tape.repeatable:  # its result, which records may hold, has been left free
+            more = max(min(0, more), more - self.sizes["state_bytes"])
+        return int(self.run.schedule.policy.reserved) + more
 
     @property
     def least(self) -> int:

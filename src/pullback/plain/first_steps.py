@@ -274,4 +274,4 @@ def lend(chain: Any) -> None:
     if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
-        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes))
+        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes, tape=chain.tape))

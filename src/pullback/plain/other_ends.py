@@ -145,11 +145,13 @@ def require_held(governor: Any) -> None:
 
 def require_floor(governor: Any) -> None:
     """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
-    if governor.floor > governor.policy.room:
+    lenders = governor.ledger.lenders if governor.repeatable else ()
+    floor = max([governor.floor, *(lender.least for lender in lenders)])
+    if floor > governor.policy.room:
         raise BudgetError(
             f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
-            f"its cotangents, take {governor.floor:,} bytes. Allow at least {governor.floor:,} bytes.",
-            governor.floor,
+            f"its cotangents, take {floor:,} bytes. Allow at least {floor:,} bytes.",
+            floor,
         )
 
 
