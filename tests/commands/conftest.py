@@ -27,6 +27,8 @@ def folder(tmp_path, monkeypatch):
     np.save("words.npy", np.array(["one", "two"]))
     np.save("objects.npy", np.array([{}, None], dtype=object), allow_pickle=True)
     np.savez("several.npz", a=np.ones(2), b=np.ones(3))
+    np.savez("words.npz", a=np.array(["one", "two"]))
+    np.savez("pickled.npz", allow_pickle=True, a=np.array([{}, None], dtype=object))
     Path("text.npy").write_text("no array", "utf-8")
     Path("empty.npy").write_bytes(b"")
     return tmp_path

@@ -8,7 +8,7 @@ from tests.commands.running import run
 
 import pullback
 from pullback.commands import function_commands, shown
-from pullback.commands.command_line_inputs import bind, load_array, load_function, load_value, parse_policy, places
+from pullback.commands.command_line_inputs import bind, load_arrays, load_function, load_value, parse_policy, places
 from pullback.words.errors import InputFileError
 
 PROFILE = ("profile", "model.py:misfit", "--arg", "c=c.npy", "--arg", "data=data.npy", "--repeat", "1")
@@ -30,7 +30,7 @@ def test_a_bad_npy_file(tmp_path, write, message):
     path = tmp_path / "a.npy"
     write(path)
     with pytest.raises(InputFileError, match=message):
-        load_array(str(path))
+        load_arrays(str(path))
 
 
 BAD_FUNCTIONS = {
@@ -58,7 +58,8 @@ BAD_ARRAYS = {
     "words.npy": r"words.npy holds dtype <U3, which is not numeric",
     "text.npy": r"text.npy holds pickled Python objects|text.npy is no .npy file",
     "empty.npy": r"empty.npy is no .npy file",
-    "several.npz": r"several.npz is an archive of several arrays",
+    "words.npz": r"words.npz holds dtype <U3, which is not numeric",
+    "pickled.npz": r"pickled.npz holds pickled Python objects, which are not loaded",
     ".": r"there is no file \.",
 }
 
@@ -66,14 +67,26 @@ BAD_ARRAYS = {
 @pytest.mark.parametrize("name", BAD_ARRAYS)
 def test_bad_array(folder, name):
     with pytest.raises(InputFileError, match=BAD_ARRAYS[name]):
-        load_array(name)
+        load_arrays(name)
+
+
+def test_an_archive_is_a_dict_of_arrays(folder):
+    text = "import numpy as np\ndef loss(params, c):\n    return np.sum(np.sin(params['a'] * c[:2]) * params['a'])\n"
+    Path("net.py").write_text(text, "utf-8")
+    assert {name: array.shape for name, array in load_value("several.npz").items()} == {"a": (2,), "b": (3,)}
+    words = ("net.py:loss", "--arg", "params=several.npz", "--arg", "c=c.npy")
+    done = run("profile", *words, "--policy", "SaveAll", "--repeat", "1", "--quiet", "--html", "net.html")
+    assert done.exit_code == 0, done.output
+    assert "gradient of loss" in done.stdout
+    assert "{a: float64[2], b: float64[3]}" in Path("net.html").read_text("utf-8")
+    assert run("saved", *words).exit_code == 0
 
 
 def test_a_truncated_array(folder):
     whole = Path("c.npy").read_bytes()
     Path("short.npy").write_bytes(whole[:-8])
     with pytest.raises(InputFileError, match=r"short.npy is no .npy file"):
-        load_array("short.npy")
+        load_arrays("short.npy")
 
 
 BAD_POLICIES = {

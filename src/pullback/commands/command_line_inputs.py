@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+from zipfile import BadZipFile
 
 import numpy as np
 from attrs import frozen
@@ -117,7 +118,7 @@ def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) 
         raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(known) or 'none'}")
     if names:
         return tuple(known.index(name) for name in names)
-    inexact = [k for k, value in enumerate(args) if np.asarray(value).dtype.kind in "fc"]
+    inexact = [k for k, value in enumerate(args) if any(leaf.dtype.kind in "fc" for leaf in arrays_of(value))]
     if not inexact:
         raise InputFileError(
             f"no argument of {function.name} is floating or complex, so it has no gradient; save one with "
@@ -126,28 +127,33 @@ def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) 
     return (inexact[0],)
 
 
-def load_array(text: str) -> np.ndarray[Any, Any]:
-    """The array of a ``.npy`` file: booleans, integers, floating or complex numbers. Nothing pickled is ever loaded."""
+def load_arrays(text: str) -> Any:
+    """The array of a ``.npy`` file, or those of a ``.npz`` file as a dict: booleans, integers, floating or complex
+    numbers. Nothing pickled is ever loaded."""
     path = Path(text)
     if not path.is_file():
         raise InputFileError(f"there is no file {text}; write the path to an array saved with numpy.save")
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
+        found = np.load(path, allow_pickle=False)
+        if not isinstance(found, np.ndarray):
+            with found:
+                found = dict(found)
+    except (ValueError, EOFError, OSError, BadZipFile, pickle.UnpicklingError) as error:
         if of_pickles(error):
             raise InputFileError(
                 f"{text} holds pickled Python objects, which are not loaded because loading them may run code; "
                 "save a numeric array with numpy.save"
             ) from error
         raise InputFileError(f"{text} is no .npy file ({error}); save the array with numpy.save") from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise InputFileError(
-            f"{text} is an archive of several arrays; save each one with numpy.save and pass them one by one"
-        )
-    if array.dtype.kind not in "biufc":
-        raise InputFileError(f"{text} holds dtype {array.dtype}, which is not numeric; save an array of numbers")
-    return array
+    for array in arrays_of(found):
+        if array.dtype.kind not in "biufc":
+            raise InputFileError(f"{text} holds dtype {array.dtype}, which is not numeric; save an array of numbers")
+    return found
+
+
+def arrays_of(value: Any) -> list[np.ndarray[Any, Any]]:
+    """An argument as arrays: those of a dict, or itself as one."""
+    return [np.asarray(leaf) for leaf in (value.values() if isinstance(value, dict) else (value,))]
 
 
 SHAPE: Final = re.compile(r"([a-z]+\d*)\[\s*((?:\d+\s*,?\s*)*)\]")
@@ -156,7 +162,7 @@ SHAPE: Final = re.compile(r"([a-z]+\d*)\[\s*((?:\d+\s*,?\s*)*)\]")
 
 def load_value(text: str) -> Any:
     """A number written out (``100``, ``0.5``, ``True``); what stands in ``plan`` for an array of a shape and a dtype
-    (``float64[4096,4096]``); otherwise the array of the file of that name."""
+    (``float64[4096,4096]``); otherwise what the file of that name holds."""
     shape = SHAPE.fullmatch(text)
     if shape is not None:
         try:
@@ -167,7 +173,7 @@ def load_value(text: str) -> Any:
         value = ast.literal_eval(text)
         if isinstance(value, bool | int | float | complex):
             return value
-    return load_array(text)
+    return load_arrays(text)
 
 
 def parse_policy(text: str, known: Mapping[str, type[MemoryPolicy]]) -> MemoryPolicy:

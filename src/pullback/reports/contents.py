@@ -138,7 +138,9 @@ def _between(peaks: Sequence[int]) -> list[int]:
 
 
 def _argument_text(value: Any) -> str:
-    """An array by its spec, a number by itself."""
+    """An array by its spec, a number by itself, a dict by what it holds."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_argument_text(each)}' for name, each in value.items())}}}"
     try:
         return str(spec_of(value)) if np.ndim(value) else repr(value)
     except (ValueError, TypeError):  # no array, and none that it could become
