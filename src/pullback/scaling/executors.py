@@ -46,7 +46,8 @@ def over_executor(
         Any iterable; taken one by one, when their turn comes.
     policy
         Of the gradient of each item, by default the one in force, as is all else that ``using`` says. A limit in bytes
-        is one for each gradient, so workers of one machine need theirs each; threads may share a ``BudgetPool``.
+        is one for each gradient, so workers of one machine need theirs each; threads may share a ``BudgetPool``,
+        processes one with a ``path``.
     window
         How many items may be on their way at once, by default two for each worker. The calling process holds that many
         gradients and ``log2(n) + 1`` sums at most.
