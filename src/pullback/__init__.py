@@ -8,6 +8,7 @@ every policy.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pullback.choosing.agreement import Agreement
 from pullback.memory.in_force import using
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
@@ -156,6 +157,7 @@ else:
 
 __all__ = [
     "AdoptionError",
+    "Agreement",
     "Binomial",
     "Budget",
     "BudgetError",

@@ -18,11 +18,16 @@ class LostError(Exception):
     """A message has not come, or another one than was expected."""
 
 
-class World:
-    """``n`` ranks, and what is under way between them."""
+class FailedElsewhereError(Exception):
+    """Another rank has failed, and says so."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+
+class World:
+    """``n`` ranks, and what is under way between them. They ``agree`` on what has failed, or else who waits is told
+    when another rank has ended in an error."""
+
+    def __init__(self, n: int, *, agrees: bool = False) -> None:
+        self.n, self.agrees = n, agrees
         self.under_way = {(a, b): Queue() for a in range(n) for b in range(n)}
         self.sent: list[list[str]] = [[] for _ in range(n)]
         """What each rank has sent, in order."""
@@ -39,13 +44,42 @@ class World:
             try:
                 given, value = self.under_way[of, HERE.rank].get(timeout=0.1)
             except Empty:
-                if self.failed.is_set():
+                if self.failed.is_set() and not self.agrees:
                     raise LostError(f"rank {HERE.rank}: {what} from {of}: another rank has failed") from None
                 continue
+            if given == "failed":
+                raise FailedElsewhereError(f"rank {of} has failed: {value}")
             if given != what:
                 raise LostError(f"rank {HERE.rank} expects {what} from {of} and gets {given}")
             return value
         raise LostError(f"rank {HERE.rank}: {what} from {of} has not come")
+
+
+class Agreed:
+    """What the ranks of a world agree by: each sends to all others, and those that wait hear of an error."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def _others(self) -> list[int]:
+        return [rank for rank in range(HERE.world.n) if rank != HERE.rank]
+
+    def _send(self, what: str, value: Any) -> None:
+        for rank in self._others():
+            HERE.world.under_way[HERE.rank, rank].put((what, value))
+
+    def largest(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        self.asked.append(values)
+        self._send("largest", values)
+        every = [values, *(HERE.world.expect("largest", rank) for rank in self._others())]
+        return tuple(map(max, zip(*every, strict=True)))
+
+    def settled(self, error: BaseException | None) -> None:
+        self.asked.append(error)
+        self._send("settled" if error is None else "failed", None if error is None else repr(error))
+        if error is None:
+            for rank in self._others():
+                HERE.world.expect("settled", rank)
 
 
 @pb.primitive(collective=True, linear=("x",))
@@ -95,9 +129,11 @@ def _both_edges_back(cts, needed, tag):
     return low, high
 
 
-def outcomes(n: int, f: Callable[[int], Any]) -> tuple[list[Any], list[BaseException | None], World]:
+def outcomes(
+    n: int, f: Callable[[int], Any], *, agrees: bool = False
+) -> tuple[list[Any], list[BaseException | None], World]:
     """What ``f(rank)`` gives on each rank, the errors that it raises, None where there is none, and the world."""
-    world = World(n)
+    world = World(n, agrees=agrees)
     found: list[Any] = [None] * n
     errors: list[BaseException | None] = [None] * n
 
@@ -118,10 +154,10 @@ def outcomes(n: int, f: Callable[[int], Any]) -> tuple[list[Any], list[BaseExcep
     return found, errors, world
 
 
-def on_ranks(n: int, f: Callable[[int], Any]) -> tuple[list[Any], World]:
+def on_ranks(n: int, f: Callable[[int], Any], *, agrees: bool = False) -> tuple[list[Any], World]:
     """What ``f(rank)`` gives on each, and the world in which; raises the error of the first rank that has one. Every
     message has been taken."""
-    found, errors, world = outcomes(n, f)
+    found, errors, world = outcomes(n, f, agrees=agrees)
     raised = [error for error in errors if error is not None]
     if raised:
         raise next((error for error in raised if not isinstance(error, LostError)), raised[0])

@@ -100,11 +100,12 @@ REFUSED = {
 }
 """What cannot travel, by the public name that made it: with the error, and what this says."""
 PLAIN = set(
-    "Composite MemoryPolicy Primitive adopt composite custom_linear_solve custom_root fixed_point fori_loop "
+    "Agreement Composite MemoryPolicy Primitive adopt composite custom_linear_solve custom_root fixed_point fori_loop "
     "gauss_newton_product hvp jvp map_leaves name odeint over_executor register registry resume scan stop_gradient "
     "using value while_loop".split()
 )
 """Names of which nothing is made that would not be a number, an array, a structure of these, or the user's own."""
+
 
 def test_every_public_name_has_an_answer():
     """A new name of ``pullback.__all__`` needs a line in one of the tables above."""

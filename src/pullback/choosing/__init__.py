@@ -1,4 +1,4 @@
-"""Policies that choose another one within the run: from what is free, or from a pool that threads share.
+"""Policies that choose another one within the run, by what is free, by a pool that threads share, or as ranks agree.
 
 May import: words, machine, policies.
 May be imported by: memory, plain, loops, planning, commands, the public faces.

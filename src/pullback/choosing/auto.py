@@ -1,6 +1,7 @@
 """``policy="auto"``: decided within the run, from the sizes of its first steps and the memory that is free."""
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -70,6 +71,9 @@ class Gauge(Protocol):
     def held(self) -> int:
         """All bytes that are booked now, and what the program saved before."""
 
+    def limit_of(self, nbytes: int) -> int:
+        """Of the bytes that there are to hold all, those that count: others may have fewer."""
+
     def state_bytes(self, step: int) -> int:
         """Of the saved state before ``step``, without what was made before the first step."""
 
@@ -117,6 +121,10 @@ class Auto(MemoryPolicy):
     def at_call(self) -> MemoryPolicy:
         """With the bytes of this moment."""
         return evolve(self, max_bytes=_free() // 2) if self.max_bytes is None else self
+
+    def common(self, least: Callable[[int], int]) -> MemoryPolicy:
+        """With the fewest bytes that a rank has free."""
+        return evolve(self, max_bytes=least(self._limit))
 
     def decided(self, loop: LoopSizes, ledger: Any) -> tuple[MemoryPolicy, Any]:
         """Save-all or :class:`Budget`; itself, for this loop, where the length is unknown."""
@@ -237,6 +245,8 @@ class _Measured:
         gauge, n = self.gauge, self.n
         if gauge.saves_all:
             return None
+        if k == 1:
+            self.limit = gauge.limit_of(self.limit)
         held = gauge.held()
         grown, self.held = held - self.held, held
         if k == 2:

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -269,6 +269,13 @@ class BudgetPool(MemoryPolicy):
             self,
             most=self.most if max_bytes is None else max_bytes,
             timeout=self.timeout if timeout is None else timeout,
+        )
+
+    def common(self, least: Callable[[int], int]) -> MemoryPolicy:  # noqa: ARG002
+        """Raises :class:`PolicyError`: who waits for bytes would keep other ranks waiting."""
+        raise PolicyError(
+            f"{self!r} is shared by threads that wait for each other, and ranks that run one program together cannot "
+            "agree on what each gets; give every rank a Budget"
         )
 
     def decided(self, loop: LoopSizes, ledger: Any) -> tuple[MemoryPolicy, Any]:

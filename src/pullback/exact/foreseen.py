@@ -79,8 +79,9 @@ class Seen:
         self.largest = max(self.largest, getattr(value, "nbytes", 0))
 
     def ended(self, tape: Tape) -> None:
-        """The program has ended, which has no marks: another call will do no more."""
-        if self.alone:
+        """The program has ended: another call will do no more. Where others take part, each would know another thing
+        of it."""
+        if self.alone and not tape.collective:
             extent = Extent(len(tape.records), self.largest)
             before = _KNOWN.pop(self.program, extent)
             while len(_KNOWN) >= MOST_PROGRAMS:

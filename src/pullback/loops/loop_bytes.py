@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import evolve
 
+from pullback.choosing.agreement import agreed, least
 from pullback.loops.staged_step import StepTape
 from pullback.machine.actions import MEMORY
 from pullback.memory.in_force import planned
@@ -28,7 +29,7 @@ def first_step(record: Any) -> Any:
         from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
         chain.steps.lifetimes.asks = partial(make_room, chain.store.ledger, room, chain.steps.enclosing.records)
-    if room is None or planned() is not None:
+    if room is None or planned() is not None or record.agreement is not None:  # step 0 is not run once more there
         return chain.probe_first()
     from pullback.memory.nests import Nest  # noqa: PLC0415 - for those who pass a number of bytes
 
@@ -90,9 +91,10 @@ def ended(record: Any, before: int) -> None:
 
 def may_lend(record: Any, run: Any, chain: Any) -> None:
     """The forward pass of a loop is over, as ``run`` has carried it out on a chain: those that follow may need what it
-    holds."""
+    holds. Ranks would not need it alike."""
     if (
         getattr(getattr(run.schedule, "policy", None), "begun", None) is not None
+        and record.agreement is None
         and ("state", 0, MEMORY) in chain.store.entries
     ):
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
@@ -121,6 +123,8 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
     if not policy.counts_bytes:
         return policy.schedule(n, **record.sizes)
     besides, sizes, steps = bytes_besides(record) + more, sizes_of(record), record.chain.steps
+    if record.agreed is not None:
+        return policy.reserving(besides, start_held=bool(record.chain.start)).schedule(n, **sizes)
     if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
         from pullback.memory.nests import schedule_of  # noqa: PLC0415 - for those who nest loops
 
@@ -162,8 +166,29 @@ def _lent(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) ->
 
 def sizes_of(record: Any) -> dict[str, int]:
     """Of a state and a tape, with what Python takes for the records of this."""
-    sizes: dict[str, int] = record.needed.with_records(record.sizes)
+    sizes: dict[str, int] = record.agreed or record.needed.with_records(record.sizes)
     return sizes
+
+
+def agree(record: Any) -> None:
+    """What the schedule of a loop follows from becomes what is largest over all ranks, and its policy what they have in
+    common. Raises :class:`PolicyError` where they run another loop, or under another policy."""
+    policy, agreement = record.policy, record.agreement
+    told = told_of(record)
+    counts = policy.counts_bytes
+    own, besides = sizes_of(record) if counts else record.sizes, bytes_besides(record) if counts else 0
+    *sizes, besides = agreed(agreement, told, (*own.values(), besides))
+    record.agreed = dict(zip(own, sizes, strict=True))
+    record.besides = besides if counts else record.besides
+    if not counts:
+        record.sizes = record.agreed
+    record.policy = record.chain.store.policy = policy.common(partial(least, agreement, told))
+
+
+def told_of(record: Any) -> str:
+    """What a loop is, for ranks to compare."""
+    length = "unknown length" if record.n is None else f"{record.n} steps"
+    return f"{record.name} of {length} under {record.policy!r}"
 
 
 def working_bytes(record: Any) -> int:

@@ -1,7 +1,6 @@
 """One call of a loop function: what is frozen and looked at when it begins, its record on the tape, and the ways in
 which it runs where nothing is held, outside any trace and in forward mode, and once more inside steps of plain code."""
 
-
 from array import array
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -132,7 +131,8 @@ class LoopCall:
         entering, x_entering = ([active_id(leaf, tape) for leaf in part] for part in (leaves, xs or ()))
         record = self._record(leaves, xs, tape, entering, x_entering)
         try:
-            record.forward()
+            with record.agrees():
+                record.forward()
             if record.n == 0:
                 return init, None
             return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
@@ -253,7 +253,6 @@ class LoopCall:
         ]
 
 
-
 def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]) -> list[Any]:
     """The leaves of the last state and the stacked outputs, of ``n`` steps on arrays of our own, or as long as the loop
     goes on; the ledger counts them."""
@@ -334,7 +333,7 @@ def rerun_of(
                 handle._value = by_id[handle._id]
         # under the policy of the first run, not the one around the reverse pass, which may be another trace's
         watched = nullcontext() if surroundings is None else surroundings.put_back(lambda: True)
-        with randomness.put_back(), using(ambient), watched:
+        with randomness.put_back(), using(ambient, agreement=record.agreement), watched:
             randomness.restore(random)
             again = anew(state, rows if has_xs else None, entering=entering, x_entering=x_entering)
             try:

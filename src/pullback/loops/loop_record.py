@@ -1,7 +1,7 @@
 """One loop as a record of its tape: how its first run goes, how it is reversed, and what is held in between."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -9,8 +9,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import Surroundings
+from pullback.choosing.agreement import agreed
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_bytes import (
+    agree,
     begins,
     bytes_besides,
     decided,
@@ -20,11 +22,12 @@ from pullback.loops.loop_bytes import (
     may_lend,
     needed_by,
     scheduled_by,
+    told_of,
 )
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.staged_step import Pass
 from pullback.machine.machine import Machine
-from pullback.memory.in_force import MEASURED, RESUMED, planned, recorded, using
+from pullback.memory.in_force import MEASURED, RESUMED, agreed_point, agreement_in_force, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.sweep import Sweep, innermost_of
 from pullback.memory.working_bytes import Lifetimes, Needed
@@ -64,6 +67,10 @@ class LoopRecord:
     """Whether the loop was given a policy of its own."""
     surroundings: Surroundings | None = None
     """What the body reads besides, where that is watched."""
+    agreement: Any = field(factory=agreement_in_force, init=False)
+    """By which ranks agree; None for a program of one process."""
+    agreed: dict[str, int] | None = field(default=None, init=False)
+    """The sizes that they have agreed on, where they run the steps together."""
     sizes: dict[str, int] = field(factory=dict, init=False)
     needed: Needed | None = field(default=None, init=False)
     """What a step needs while it runs, where the policy counts bytes."""
@@ -137,6 +144,8 @@ class LoopRecord:
             captured = chain.steps.captured_values.values()
             self.booked = [*value_items(chain.start, "snapshot"), *value_items(captured, "snapshot")]
             ledger.hold(self.booked)
+        if self.collective and self.agreement is not None:
+            agree(self)
         self._decide()
         if loops is not None:
             bytes_besides(self)  # now, for other policies too
@@ -152,6 +161,9 @@ class LoopRecord:
                 decisions.tell()
             ledger.decided.clear()
         ended(self, before)
+        if self.collective and self.agreement is not None and (self.agreed is None or self.chain.condition is not None):
+            # Its calls have begun after step 0, or its length is known now.
+            agreed(self.agreement, told_of(self) if self.agreed else f"{told_of(self)}, of {self.sizes}")
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
             held = isinstance(self.policy, SaveAll) and not replayed
@@ -255,7 +267,7 @@ class LoopRecord:
             if self.surroundings is None or holds_all
             else self.surroundings.put_back(lambda: ledger.n_forward > before)
         )
-        with chain.randomness.put_back(), using(self.ambient), surroundings:
+        with self.agrees(), chain.randomness.put_back(), using(self.ambient, agreement=self.agreement), surroundings:
             try:
                 if not self.fresh:
                     chain.rewind()
@@ -280,6 +292,12 @@ class LoopRecord:
                 if sweeps[-1].frees:
                     self.release()
         return sent
+
+    def agrees(self) -> AbstractContextManager[None]:
+        """The block of a pass through a loop that stands in no other: ranks learn at its end whether all went well."""
+        tape = self.chain.steps.enclosing
+        alone = tape is None or tape.captures is None
+        return agreed_point(self.agreement if alone else None, lambda: self.collective)
 
     def _pass(self, cts: Any, sweep: Sweep) -> Pass:
         """Where the way back of one seed begins."""

@@ -1,7 +1,7 @@
 """What is in force in this thread or task: the policy (``using``) and the traces under way."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from operator import index
 from threading import get_ident
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pullback.choosing.agreement import AgreedPoint, Agreement, agreed
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape, recording_of
@@ -25,12 +26,14 @@ RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
 """The block of ``resume``, which gives a loop its journal; None where there is none."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
 """Whether loops are run to learn what a plan says: what their steps take while they run, too."""
-_UNSAID = (None, None, None, None, None)
+_UNSAID = (None, None, None, None, None, None)
 _USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=_UNSAID)
-"""The policy, ``verify``, ``staging``, ``threads`` and ``progress`` of ``using``; None for what is not said."""
+"""The policy, ``verify``, ``staging``, ``threads``, ``progress`` and ``agreement`` of ``using``; None for what is not
+said."""
 # What is asked of what is in force, with the answers where there is nothing at all.
 NOTHING_SAID: Final = ((_TAPES.get, ()), (_USED.get, _UNSAID), (_WATCHERS.get, ()), (_PLANNED.get, None))
 _SAVE_ALL = SaveAll()
+_NO_POINT: Final = nullcontext()
 CHECKS: Final = ("off", "state", "all")
 """What ``verify`` may be."""
 STAGINGS: Final = ("auto", "off", "numpy")
@@ -44,6 +47,7 @@ def using(
     staging: str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    agreement: Agreement | None = None,
 ) -> "AbstractContextManager[Any]":
     """Within the block, ``policy`` is what ``policy=None`` means, and so for the other settings; what is not given
     stays as it is. Blocks nest, and the values before are restored even after an error.
@@ -63,6 +67,8 @@ def using(
     progress
         True shows how far each gradient is, and how long it will take, by the schedule: steps of the sweep, steps
         executed again, steps reversed. In a terminal or a notebook; it needs the extra ``cli``.
+    agreement
+        What several ranks agree by that run one program together (:class:`Agreement`).
 
     Returns
     -------
@@ -71,7 +77,7 @@ def using(
     Raises
     ------
     PolicyError
-        For what is no policy, another word, or fewer threads than 1.
+        For what is no policy or agreement, another word, or fewer threads than 1.
 
     Example
     -------
@@ -89,6 +95,7 @@ def using(
         None if staging is None else staging_in_force(staging),
         None if threads is None else threads_in_force(threads),
         None if progress is None else progress_in_force(progress),
+        None if agreement is None else _checked_agreement(agreement),
     )
 
 
@@ -104,8 +111,9 @@ class InForce:
         staging: str | None = None,
         threads: int | None = None,
         progress: bool | None = None,
+        agreement: Agreement | None = None,
     ) -> None:
-        self._used = policy, verify, staging, threads, progress
+        self._used = policy, verify, staging, threads, progress, agreement
 
     def __enter__(self) -> MemoryPolicy | None:
         self._before = _USED.get()
@@ -119,8 +127,8 @@ class InForce:
 def settings_in_force(policy: PolicyOrAuto = None) -> tuple[MemoryPolicy | None, str | None, str | None, int | None]:
     """What :func:`using` is to be told in another thread or process, so that what runs there runs as here: ``policy``,
     or for None the one in force, and the ``verify``, ``staging`` and ``threads`` in force; None for what is not said.
-    ``progress`` is left out: a bar is drawn where somebody looks."""
-    in_force, verify, staging, threads, _ = _USED.get()
+    ``progress`` is left out: a bar is drawn where somebody looks; and so is ``agreement``, which is of this rank."""
+    in_force, verify, staging, threads = _USED.get()[:4]
     return (in_force if policy is None else checked(policy)), verify, staging, threads
 
 
@@ -168,6 +176,44 @@ def progress_in_force(progress: Any = None) -> bool:
     if not isinstance(progress, bool | np.bool):
         raise PolicyError(f"progress= takes True or False, got {progress!r}; a function to call is profile's alone")
     return bool(progress)
+
+
+def agreement_in_force() -> Agreement | None:
+    """The one of ``using``, None where ranks agree on nothing."""
+    found: Agreement | None = _USED.get()[5]
+    return found
+
+
+def _checked_agreement(agreement: Any) -> Agreement:
+    """Raises :class:`PolicyError` for what has not the methods of one."""
+    for name in ("largest", "settled"):
+        if not callable(getattr(agreement, name, None)):
+            raise PolicyError(
+                f"agreement= takes an object with the methods largest and settled (pullback.Agreement), got "
+                f"{agreement!r}, which has no {name}"
+            )
+    return agreement  # type: ignore[no-any-return]  # as asked
+
+
+def others_take_part(tape: Tape) -> None:
+    """In the outermost trace under way, ``tape``, the first call comes that other ranks take part in. Raises
+    :class:`PolicyError` where they run it under another policy."""
+    if tape.agreement is not None:
+        agreed(tape.agreement, f"a program under {policy_in_force()!r}")
+    tape.collective = True
+
+
+def agreed_at_end(
+    tape: Tape, agreement: Agreement | None = None, *, always: bool = True
+) -> "AbstractContextManager[None]":
+    """The block of a pass of a transform: ranks learn at its end whether all went well, where it is in no other;
+    unless ``always``, of errors alone. ``agreement``: that of the pass before it."""
+    return agreed_point(None if _TAPES.get() else agreement or agreement_in_force(), lambda: always and tape.collective)
+
+
+def agreed_point(agreement: Agreement | None, communicates: Callable[[], bool]) -> "AbstractContextManager[None]":
+    """An :class:`AgreedPoint`, where there is an agreement."""
+    return _NO_POINT if agreement is None else AgreedPoint(agreement, communicates)
 
 
 def policy_in_force(policy: PolicyOrAuto = None) -> MemoryPolicy:
@@ -287,7 +333,8 @@ def innermost_alone() -> Tape | None:
 def nothing_in_force() -> bool:
     """Whether there is no trace, save-all is the policy, and nobody watches: what a call of ``grad`` mostly meets."""
     used = _USED.get()
-    return not (_TAPES.get() or used[0] is not None or used[4] or _WATCHERS.get() or _PLANNED.get() is not None)
+    said = used[0] is not None or used[4] or used[5] is not None
+    return not (_TAPES.get() or said or _WATCHERS.get() or _PLANNED.get() is not None)
 
 
 def recorded(tape: Tape | None) -> bool:

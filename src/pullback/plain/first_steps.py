@@ -7,6 +7,7 @@ been recorded, and catches up with them.
 from functools import partial
 from typing import Any
 
+from pullback.choosing.agreement import agreed, least
 from pullback.machine.actions import MEMORY
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
@@ -217,19 +218,49 @@ def draw(chain: Any) -> None:
     besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
-    extra = needed.staging_bytes
-    if chain.policy.affords(extra, besides + sum(chain.sizes.values())):
+    extra, seen = needed.staging_bytes, seen + needed.forward
+    if agrees(chain):
+        besides, seen = agree(chain, besides, seen)
+    elif chain.policy.affords(extra, besides + sum(chain.sizes.values())):
         besides += extra
     else:
         chain.staging = "off"
-    _plan(chain, besides, seen + needed.forward)
+    _plan(chain, besides, seen)
     chain.drawn_at, chain.known = newest, known
+
+
+def agrees(chain: Any) -> bool:
+    """Whether ranks run the steps together: marked ones. Code that is cut by itself sends nothing."""
+    tape = chain.tape
+    return tape.agreement is not None and tape.collective and tape.governor.unmarked is not chain
+
+
+def agree(chain: Any, besides: int, seen: int) -> tuple[int, int]:
+    """What the schedule follows from becomes what is largest over all ranks, and the policy what they have in common.
+    Raises :class:`PolicyError` where they run other steps, or under another policy."""
+    agreement, told = chain.tape.agreement, told_of(chain)
+    besides, seen, *sizes = agreed(agreement, told, (besides, seen, *chain.sizes.values()))
+    chain.sizes, chain.agreed = dict(zip(chain.sizes, sizes, strict=True)), True
+    chain.governing = chain.store.policy = chain.policy.common(partial(least, agreement, told))
+    return besides, seen
+
+
+def _require_agreed(chain: Any) -> None:
+    """The steps are over. Raises :class:`PolicyError` where ranks have run other ones, or under another policy, and
+    where nobody has agreed on what their schedules follow from."""
+    if agrees(chain):
+        agreed(chain.tape.agreement, told_of(chain) if chain.agreed else f"{told_of(chain)}, of {chain.sizes}")
+
+
+def told_of(chain: Any) -> str:
+    """What marked steps are, for ranks to compare."""
+    return f"marked steps, {'as many as come' if chain.n is None else chain.n}, under {chain.policy!r}"
 
 
 def _plan(chain: Any, besides: int, seen: int) -> None:
     """The schedule where ``besides`` bytes are held beside snapshots and tapes, and the first steps have taken
     ``seen``."""
-    in_a_row = chain.policy.room is not None and chain.tape.captures is None
+    in_a_row = chain.policy.room is not None and chain.tape.captures is None and not chain.agreed
     try:
         if in_a_row and chain.ledger.lenders:
             from pullback.memory.lending import borrowed  # noqa: PLC0415 - for those who have several loops
@@ -270,7 +301,9 @@ def _require_room(chain: Any, seen: int) -> None:
 
 def lend(chain: Any) -> None:
     """The steps are over: loops that follow may need what they hold."""
+    _require_agreed(chain)
     lends = getattr(getattr(chain.schedule, "policy", None), "begun", None) is not None
+    lends = lends and chain.tape.agreement is None
     if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from attrs import define, field
 
+from pullback.choosing.agreement import agreed
 from pullback.memory.ledger import Ledger, value_items
+from pullback.plain.first_steps import agrees, told_of
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_here, site_text
 
@@ -31,18 +33,38 @@ class Gauge:
 
     def held(self) -> int:
         """All bytes that are booked now, and what the program saved before."""
+        return self._of_all(self.held_here)
+
+    @property
+    def held_here(self) -> int:
+        """The same, of this rank alone."""
         return self.ledger.total + self.before
+
+    def limit_of(self, nbytes: int) -> int:
+        """Of the bytes that there are to hold all, what there is on the rank that has fewest."""
+        return -self._of_all(-nbytes)
+
+    def _of_all(self, nbytes: int) -> int:
+        """What is largest over all ranks, where they run the steps together. Raises :class:`PolicyError` for those of a
+        pool."""
+        if not agrees(self.chain):
+            return nbytes
+        self.chain.agreed = True
+        if self.share is not None:
+            self.chain.policy.common(int)
+        return agreed(self.chain.tape.agreement, told_of(self.chain), (nbytes,))[0]
 
     def state_bytes(self, step: int) -> int:
         """Of the saved state before ``step``, without what was made before the first step."""
         first, values = self.chain.cuts[0], self.chain.store.found("state", step).values
-        return sum(nbytes for _, nbytes, _ in value_items([values[i] for i in values if i >= first], "snapshot"))
+        own = [values[i] for i in values if i >= first]
+        return self._of_all(sum(nbytes for _, nbytes, _ in value_items(own, "snapshot")))
 
     def tape_bytes(self, step: int) -> int:
         """Of the tape of ``step``, without what that of the step before holds."""
         items = self.chain.work_items
         before = {key for key, _, _ in items.get(step - 1, ())}
-        return sum(nbytes for key, nbytes, _ in items[step] if key not in before)
+        return self._of_all(sum(nbytes for key, nbytes, _ in items[step] if key not in before))
 
     def tell(self, choice: Any) -> None:
         """For the report, once: another reverse pass decides in the same way."""

@@ -78,6 +78,8 @@ def stands_between(governor: Any, record: tuple[Any, ...]) -> bool:
     """Whether a record is executed again by nothing, since others would have to take part: that of a call of a
     collective primitive outside marked steps, where it ends a stretch as a loop does, and wherever values are kept one
     by one."""
+    if governor.left:
+        leave(governor)
     if not is_collective(record):
         return False
     if not governor.within:
@@ -85,6 +87,20 @@ def stands_between(governor: Any, record: tuple[Any, ...]) -> bool:
         governor.mark()
         governor.talks = talks
     return not governor.within or not governor.active.replays
+
+
+def marked(governor: Any) -> None:
+    """A mark has come, which may be no call that meets calls of others."""
+    governor.talks = False
+    if governor.left:
+        leave(governor)
+
+
+def leave(governor: Any) -> None:
+    """The chain that ``break`` has left ends. An error leaves it in the same way, and then the program does not go on:
+    ranks agree on nothing at its end that they do not come to."""
+    governor.left = False
+    governor.end()
 
 
 def held_whole(governor: Any) -> str:

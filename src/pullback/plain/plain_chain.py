@@ -36,8 +36,7 @@ class PlainChain:
     """Whether another reverse pass may come: then the initial state is kept."""
     snapshots: PlainSnapshots
     entries: StepEntries = field(factory=StepEntries)
-    governing: Any = None
-    """The policy that knows of what is held beside snapshots and tapes."""
+    governing: Any = None  # the policy that knows of what is held beside snapshots and tapes
     sizes: dict[str, int] = field(factory=dict)
     schedule: Any = None  # until the first steps have told the sizes
     machine: Machine = field(factory=lambda: Machine(None))
@@ -63,6 +62,7 @@ class PlainChain:
     ended: bool = False
     fresh: bool = True
     gauge: Any = None
+    agreed: bool = False  # whether the sizes are those that ranks have agreed on, which run the steps together
     replays: ClassVar[bool] = True
     """Whether whole steps are executed again, loop functions in them too."""
 

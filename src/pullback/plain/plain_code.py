@@ -19,7 +19,14 @@ from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.cutter import Cutter
 from pullback.plain.gauges import gauge_of
-from pullback.plain.other_ends import end_stretch, held_whole, large_constants, require_floor, stands_between
+from pullback.plain.other_ends import (
+    end_stretch,
+    held_whole,
+    large_constants,
+    marked,
+    require_floor,
+    stands_between,
+)
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
@@ -43,8 +50,7 @@ class PlainCode(Governor):
     repeatable: bool
     tape: Tape | None = None
     chains: list[Any] = field(factory=list)
-    gauges: list[Any] = field(factory=list)
-    """Of chains under a policy that looks at them."""
+    gauges: list[Any] = field(factory=list)  # of chains under a policy that looks at them
     active: Any = None
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
@@ -77,8 +83,8 @@ class PlainCode(Governor):
     refused: PullbackError | None = None
     """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
     chain, so it is raised when the trace ends."""
-    talks: bool = False
-    """Whether calls that meet calls of others are all there is of marks."""
+    talks: bool = False  # whether calls that meet calls of others are all there is of marks
+    left: bool = False  # whether ``break`` has left the chain under way, which ends when the program goes on
     noted: list[str] = field(factory=list)
     """What is to be warned of, at the same time for the same reason."""
 
@@ -114,11 +120,11 @@ class PlainCode(Governor):
         first where few bytes are live."""
         if self.seen is not None:
             self.seen.met(record)
-        following = self.following
-        if following is not None and rerun is None and following.meets(record, operands, values, params, self):
-            return
-        chain, tape = self.active, self.tape
+        tape = self.tape
         if tape is not None and tape.collective and stands_between(self, record):
+            return
+        chain, following = self.active, self.following
+        if following is not None and rerun is None and following.meets(record, operands, values, params, self):
             return
         if chain is None:
             if record[0] == COMPONENT.opcode:
@@ -242,7 +248,8 @@ class PlainCode(Governor):
     def mark(self) -> None:
         """A mark: what came before the first one becomes save-all, and what came before each where a number of bytes
         has room for that."""
-        self.talks = False
+        if self.talks or self.left:
+            marked(self)
         if self.keeps:
             return
         if self.binds and self.active is not None:
@@ -273,7 +280,7 @@ class PlainCode(Governor):
         if chain is not None:
             if chain.gauge is not None:
                 self.ledger.counted, chain.gauge.saves_all = chain.gauge.counted, True
-                chain.gauge.keep(chain.gauge.held())
+                chain.gauge.keep(chain.gauge.held_here)
             chain.hold_all()
             if chain is unmarked and not self.keeps:
                 self.ledger.n_forward -= len(chain.cuts) - 1  # no steps after all

@@ -1,6 +1,6 @@
 """What a policy is: a frozen value that gives a schedule for a loop of n steps."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from attrs import NOTHING, define, fields
@@ -89,6 +89,11 @@ class MemoryPolicy:
 
     def at_call(self) -> "MemoryPolicy":
         """The policy for a call of a transform that begins now: itself, unless it looks at what is free."""
+        return self
+
+    def common(self, least: Callable[[int], int]) -> "MemoryPolicy":  # noqa: ARG002
+        """The policy where several ranks run the steps together: itself, unless it goes by what only this one knows;
+        ``least`` gives the smallest of a number over all of them."""
         return self
 
     def decided(self, loop: Any, ledger: Any) -> tuple["MemoryPolicy", Any]:  # noqa: ARG002

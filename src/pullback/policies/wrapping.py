@@ -1,6 +1,6 @@
 """A policy that is another one, but for what its class adds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
@@ -49,6 +49,10 @@ class Wrapping(MemoryPolicy):
     def at_call(self) -> MemoryPolicy:
         """The same of what is free now."""
         return self.around(self.policy.at_call())
+
+    def common(self, least: Callable[[int], int]) -> MemoryPolicy:
+        """The same of the policy that all ranks take."""
+        return self.around(self.policy.common(least))
 
     def decided(self, loop: Any, ledger: Any) -> tuple[MemoryPolicy, Any]:
         """The same of what the policy decides."""

@@ -53,9 +53,7 @@ class Term:
         return value_and_grad(self.f)
 
     @classmethod
-    def here(
-        cls, f: Callable[[Any, Any], Any], policy: Any = None, load: Callable[[Any], Any] | None = None
-    ) -> "Term":
+    def here(cls, f: Callable[[Any, Any], Any], policy: Any = None, load: Callable[[Any], Any] | None = None) -> "Term":
         """With ``policy``, or for None the one in force, and all else that is in force here."""
         return cls(f, settings_in_force(policy), load)
 

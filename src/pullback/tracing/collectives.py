@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.memory.in_force import others_take_part
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, active_id, freeze, is_foreign, kind_of, make, tape_of
 from pullback.recording.recorder import finish, operand_value
@@ -43,6 +44,8 @@ def _recorded(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, A
             around = around[: around.index(tape)]
     operands = tuple(present(operand, tape) if is_foreign(operand, tape) else operand for operand in operands)
     values = tuple(operand_value(operand, tape, prim) for operand in operands)
+    if not tapes[0].collective:
+        others_take_part(tapes[0])
     if prim.guarded:
         params = frozen_params(prim, params, tape)
     token = UNDER_WAY.set(around)  # what a trace does with a call, a tangent of it, say, is done around it

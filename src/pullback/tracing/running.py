@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from attrs import define, frozen
 
-from pullback.memory.in_force import InForce, Tracing, next_level
+from pullback.memory.in_force import InForce, Tracing, agreed_at_end, agreement_in_force, next_level
 from pullback.memory.sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve, tape_of
@@ -52,6 +52,11 @@ class Traced:
     out: Any
     governor: Any
     """What governs the records under a policy that may drop values; else None."""
+
+    def agrees(self, *, always: bool = True) -> Any:
+        """The block of a reverse pass, at whose end ranks learn whether all went well; unless ``always``, of errors
+        alone."""
+        return agreed_at_end(self.tape, self.tape.agreement, always=always)
 
     @property
     def site(self) -> int:
@@ -102,7 +107,7 @@ def run_traced(
     """
     tape = Tape(next_level(), KINDS)
     tape.ledger = ledger
-    tape.repeatable = repeatable
+    tape.repeatable, tape.agreement = repeatable, agreement_in_force()
     if governor is not None:
         tape.mode = REPLAYABLE
         tape.governor = governor
@@ -125,7 +130,7 @@ def run_traced(
         rest = [(label, leaf) for label in others for leaf in flatten(others[label])[0]]
         tape.overlapping = overlapping([(given.label, given.leaf) for given in inputs], rest)
     try:
-        with Releasing(tape), Tracing(tape), InForce(policy):
+        with Releasing(tape), agreed_at_end(tape), Tracing(tape), InForce(policy):
             out = run_function(f, traced_args, kwargs, tape)
     except BaseException:
         if tape.governor is not None:

@@ -11,7 +11,16 @@ import numpy as np
 
 from pullback.calls.known_functions import gradient_of, staged_of
 from pullback.loops.rerun import separate
-from pullback.memory.in_force import Tracing, depth, next_level, planned, saves_all, staging_in_force, watchers
+from pullback.memory.in_force import (
+    Tracing,
+    agreed_at_end,
+    depth,
+    next_level,
+    planned,
+    saves_all,
+    staging_in_force,
+    watchers,
+)
 from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
@@ -117,7 +126,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
         tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items()}
     try:
-        with Tracing(tape):
+        with agreed_at_end(tape), Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
     finally:
         tape.close()

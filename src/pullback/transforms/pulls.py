@@ -67,7 +67,8 @@ class Pull:
                 )
             self._pulling = True
             try:
-                return self._pulled(ct, on_adjoint)
+                with self._open().agrees():
+                    return self._pulled(ct, on_adjoint)
             finally:
                 self._pulling = False
 
@@ -136,7 +137,7 @@ class Pull:
         if free:
             self._traced = None
         try:
-            with Releasing(tape) if free else nullcontext():
+            with traced.agrees(always=False), Releasing(tape) if free else nullcontext():
                 if self._governor is not None:
                     self._governor.reverse(runs)
                 else:

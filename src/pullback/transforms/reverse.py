@@ -176,18 +176,19 @@ def _gradient_of(
         traced, ledger = at_once or traced_under(
             policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic, progress=progress
         )
-        try:
-            out, aux = split_aux(traced.out, has_aux=has_aux)
-            plain = out._value if isinstance(out, Handle) and not holomorphic else None
-            seed = ONE if type(plain) in FLOATS else scalar_seed(out, f, holomorphic=holomorphic)
-            traced.require_unchanged()
-        except BaseException:
-            Pull(traced, ledger).close()
-            raise
-        if holomorphic or ledger.heard or ledger.counted or on_adjoint or traced.tape.marks is not None:
-            cts = _pulled_once(Pull(traced, ledger), f, out, seed, (conj, holomorphic, on_adjoint))
-        else:
-            cts = _swept_once(traced, out, seed)
+        with traced.agrees():
+            try:
+                out, aux = split_aux(traced.out, has_aux=has_aux)
+                plain = out._value if isinstance(out, Handle) and not holomorphic else None
+                seed = ONE if type(plain) in FLOATS else scalar_seed(out, f, holomorphic=holomorphic)
+                traced.require_unchanged()
+            except BaseException:
+                Pull(traced, ledger).close()
+                raise
+            if holomorphic or ledger.heard or ledger.counted or on_adjoint or traced.tape.marks is not None:
+                cts = _pulled_once(Pull(traced, ledger), f, out, seed, (conj, holomorphic, on_adjoint))
+            else:
+                cts = _swept_once(traced, out, seed)
         gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
         found = which.structured(gradients) if which.several else gradients[0]
         aux = map_leaves(lambda leaf: lowered(leaf, traced.tape), aux) if has_aux else None

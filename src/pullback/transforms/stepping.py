@@ -22,6 +22,7 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
+from pullback.plain.first_steps import agrees
 from pullback.plain.other_ends import left_alone, require_held
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
@@ -110,7 +111,7 @@ def steps(
     governor.mark()
     ledger = _told(tape.ledger, progress)
     chain = governor.begin(n, governor.policy, *how, ledger=ledger) if n != 0 else None
-    mode = tape.mode
+    mode, over = tape.mode, False
     try:
         for done, item in enumerate(items):
             if done == n:  # more items than were promised
@@ -124,12 +125,15 @@ def steps(
             if tape.mode == RECORDING:
                 ledger.n_forward += 1
             yield item
+        over = True
     finally:
         if tape.mode == RECORDING:
             tape.mode = mode
             tape.ledger.within_steps = False
         if chain is not None and governor.active is chain:
-            governor.end()
+            governor.left = not over and agrees(chain)
+            if not governor.left:
+                governor.end()
         ledger.rests()
 
 
