@@ -257,9 +257,10 @@ class Communicator:
         """A block in which this policy is in force on every rank, and in which ranks do not lose each other.
         Derivatives of what communicates are taken in such a block.
 
-        What runs again has to do so on all ranks at once, so the policies of all ranks are compared. An error on one
-        rank, wherever in the block, raises on all others at their next communication, or at the end of the block.
-        ``policy`` None: the one that is in force.
+        What runs again has to do so on all ranks at once. So the policies of all ranks are compared, here and for each
+        loop, and those that read bytes decide by the largest sizes of all ranks, so that uneven parts have the same
+        schedule. An error on one rank, wherever in the block, raises on all others at their next communication, or at
+        the end of the block. ``policy`` None: the one that is in force.
 
         Raises :class:`MismatchError` on every rank where policies differ.
         """
@@ -273,7 +274,7 @@ class Communicator:
             )
         self._agreed += 1
         try:
-            with pb.using(policy):
+            with pb.using(policy, agreement=self):
                 yield self
         except BaseException as error:
             self.settled(error)

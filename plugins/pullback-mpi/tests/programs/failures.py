@@ -186,7 +186,19 @@ def unequal_policies_of_a_loop():
         return pb.grad(loss)(np.full((3, 2), 0.9))
 
     for policies in ((pb.SaveAll(), pb.Binomial(5)), (pb.Binomial(5), pb.Binomial(6))):
-        raises(pb.PullbackError, "", lambda comm, p=policies: loops(comm, p))
+        error = raises((pb.PolicyError, RankError), "the same policy", lambda comm, p=policies: loops(comm, p))
+        assert repr(policies[0]) in str(error) or repr(policies[1]) in str(error)
+
+
+@case
+def unequal_loops():
+    def longer(comm):
+        def loss(u):
+            return comm.total(np.sum(pb.fori_loop(0, 12 + ODD, lambda k, u: comm.halo(u, 1, 0)[1:-1], u)))
+
+        return pb.grad(loss)(X)
+
+    raises(pb.PullbackError, "same", longer)
 
 
 @case

@@ -14,8 +14,8 @@ N_STEPS, SHAPE = 25, (18, 8)
 SPEED = 0.4 + 0.1 * np.random.default_rng(0).random(SHAPE)
 ROWS = COMM.slices(SHAPE)
 POLICIES = (
-    pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(4), pb.Mixed(4), pb.Periodic(7),
-    pb.Tiered(2, 2, directory=None),
+    pb.SaveAll(), pb.Recompute(), pb.Recompute(3), pb.Binomial(4), pb.Mixed(4), pb.Periodic(7), pb.Budget("40 kB"),
+    pb.Tiered(2, 2, directory=None), "auto",
 )  # fmt: skip
 SOME = POLICIES if WORLD.size == 2 else POLICIES[::3]
 """Where there are more ranks than cores a share of them will do."""
@@ -176,7 +176,7 @@ def plain_values_all_over():
 
 
 @case
-def uneven_ranks():
+def uneven_ranks_under_policies_that_read_bytes():
     rows = 40 if WORLD.rank == 0 else 3
     c = np.full((rows, 6), 0.5)
 
@@ -196,7 +196,7 @@ def uneven_ranks():
 
     for form in ("fori_loop", "steps"):
         found = []
-        for policy in (None, pb.Binomial(4), pb.Periodic(7)):
+        for policy in (None, pb.Recompute("sqrt"), pb.Budget("60 kB"), "auto", pb.Mixed(5)):
             with COMM.agree(policy):
                 found.append(pb.value_and_grad(partial(loss, form=form))(c))
         for other in found[1:]:
