@@ -83,6 +83,18 @@ def gradients() -> None:
     print("gradient of sum(erf(x / (x + 1))) at", x, "is", got)
     np.testing.assert_allclose(got, expected, rtol=1e-13)
 
+    from distributed import Client  # noqa: PLC0415 - as above
+
+    from pullback_dask import SumOverItems  # noqa: PLC0415 - as above
+
+    with (
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client,
+        SumOverItems(lambda x, item: np.sum(x * x) * item, [1.0, 2.0, 3.0], client=client) as total,
+    ):
+        value, got = total.value_and_grad(x)
+    print("a sum over items on Dask is", value, "its gradient", got)
+    np.testing.assert_array_equal(got, 12 * x)
+
     def loss(u: np.ndarray, staging: str) -> object:
         return np.sum(pb.fori_loop(0, 5, lambda k, u: (u * 0.5 + u / 3.0) * u, u, staging=staging))
 

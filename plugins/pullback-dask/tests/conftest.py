@@ -23,7 +23,7 @@ def limited():
 @pytest.fixture(scope="session")
 def clusters():
     """``clusters("2 processes")`` is a client of so many workers, which are threads or processes of one thread each."""
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    distributed = pytest.importorskip("distributed", reason="Dask is missing")
     local_client = pytest.importorskip("pullback_dask.clusters").local_client
     made = {}
     with ExitStack() as until:

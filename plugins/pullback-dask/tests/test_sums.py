@@ -17,8 +17,8 @@ from tests.scaling.summed import ITEMS, X, assert_same_bits, late_misfit, misfit
 import pullback as pb
 from pullback.cli import commands
 
-cloudpickle = pytest.importorskip("cloudpickle", reason="Dask is not installed")
-distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+cloudpickle = pytest.importorskip("cloudpickle", reason="Dask is missing")
+distributed = pytest.importorskip("distributed", reason="Dask is missing")
 pullback_dask = pytest.importorskip("pullback_dask", reason="pullback-dask is not installed")
 
 Client, LocalCluster, SumOverItems = distributed.Client, distributed.LocalCluster, pullback_dask.SumOverItems
