@@ -515,3 +515,20 @@ def test_a_label_changes_nothing():
 
 def test_the_table_of_saved_values_shows_labels():
     assert "'potential'" in str(pb.saved(net, X))
+
+
+@pytest.mark.parametrize("outer", [None, pb.Binomial(1), pb.Recompute()])
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_loops_within_loops_are_run_again_in_a_checkpoint(outer):
+    """The trace of the step around has ended by then, and its governor is gone."""
+
+    def marching(x):
+        def step(k, u):
+            v = np.sin(u)
+            return u + pb.fori_loop(0, 2, lambda j, w: w * 0.5 + np.cos(v), u)
+
+        return np.sum(pb.fori_loop(0, 3, step, x))
+
+    policy = pb.Keep(np.sin, outer=outer)
+    found = pb.grad(lambda x: pb.checkpoint(marching)(x), policy=policy)(np.ones(2))
+    assert found.tobytes() == pb.grad(marching)(np.ones(2)).tobytes()

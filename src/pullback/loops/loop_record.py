@@ -156,8 +156,9 @@ class LoopRecord:
             return
         ledger.n_forward += 1
         self._go_forward()
-        if chain.steps.within is not None and enclosing is not None and enclosing.governor is None:
-            for decisions in ledger.decided.values():  # else the trace does
+        # The governor of a trace tells; that of one that has ended has told, and is gone (``released_governor``).
+        if chain.steps.within is not None and enclosing is not None and getattr(enclosing, "governor", self) is None:
+            for decisions in ledger.decided.values():
                 decisions.tell()
             ledger.decided.clear()
         ended(self, before)

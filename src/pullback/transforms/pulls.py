@@ -265,7 +265,8 @@ class Pull:
     __reduce_ex__ = refuse
 
     def __del__(self) -> None:
-        if not sys.is_finalizing() and hasattr(self, "_pulling"):  # an interrupt may have come while it was made
+        # The module may be gone when the interpreter ends; an interrupt may have come while it was made.
+        if sys is not None and not sys.is_finalizing() and hasattr(self, "_pulling"):
             self.close()
 
     def close(self) -> None:
