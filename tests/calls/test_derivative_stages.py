@@ -384,3 +384,26 @@ def test_an_argument_that_is_changed_meanwhile():
         change = 1.0
         with pytest.raises(pb.ConstantChangedError):
             derivative(f, x, T)
+
+
+def of_two(x, y):
+    return np.sum(np.sin(x) * y) + np.dot(x * y, np.exp(0.1 * y))
+
+
+ONE_OF_TWO = {
+    "first": lambda f, x, t: pb.grad(lambda x, y: np.dot(pb.grad(f)(x, y), y * t), (0, 1))(x, x + 1),
+    "second": lambda f, x, t: pb.grad(lambda x, y: np.dot(pb.grad(f, 1)(x, y), x), (0, 1))(x, t),
+    "with its value": lambda f, x, t: pb.grad(lambda x, y: np.sum(pb.value_and_grad(f, 1)(x, y)[1] * x), (0, 1))(x, t),
+    "pushed": lambda f, x, t: pb.jvp(pb.grad(f, 1), (x, t), (t, x)),
+    "pushed with its value": lambda f, x, t: pb.jvp(pb.value_and_grad(f), (x, t), (t, x)),
+    "the same twice": lambda f, x, t: pb.grad(lambda x: np.dot(pb.grad(f)(x, x), t))(x),
+    "and of that": lambda f, x, t: pb.hvp(lambda x, y: np.dot(pb.grad(f, 1)(x, y), x), (x, t), (t, x)),
+    "turned": lambda f, x, t: pb.grad(lambda x, y: np.dot(pb.grad(f, (1, 0))(x, y)[0], x), (0, 1))(x, t),
+}
+
+
+@pytest.mark.parametrize("derivative", ONE_OF_TWO)
+def test_a_gradient_by_some_of_the_traced_arguments(derivative):
+    known = require_same(ONE_OF_TWO[derivative], of_two, (X, T), (Y, T), (X[::-1], T))
+    if derivative not in ("the same twice", "and of that"):  # one value for two arguments, and a trace around both
+        assert {bool(found.known and not found.n_failed) for found in known.derivatives.values()} == {True}

@@ -530,5 +530,5 @@ def test_loops_within_loops_are_run_again_in_a_checkpoint(outer):
         return np.sum(pb.fori_loop(0, 3, step, x))
 
     policy = pb.Keep(np.sin, outer=outer)
-    found = pb.grad(lambda x: pb.checkpoint(marching)(x), policy=policy)(np.ones(2))
+    found = pb.grad(pb.checkpoint(marching), policy=policy)(np.ones(2))
     assert found.tobytes() == pb.grad(marching)(np.ones(2)).tobytes()

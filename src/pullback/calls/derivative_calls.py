@@ -128,13 +128,14 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
     if around is None or around.thread != get_ident() or not _may_be_staged(known) or watchers() or not saves_all():
         return None
     places = _traced(args, around)
-    if not places or sorted(where) != places:
+    if not places or not set(where) <= set(places):
         return None
-    given = [resolve(args[k]) for k in where]
+    entered_at = (*where, *(k for k in places if k not in where))
+    given = [resolve(args[k]) for k in entered_at]
     forward = around.mode == FORWARD
-    what, site = ("gradient", forward, with_value, next_level(), *where), site_here()
+    what, site = ("gradient", forward, with_value, next_level(), len(where), *entered_at), site_here()
     plain = list(args)
-    for k, x in zip(where, given, strict=True):
+    for k, x in zip(entered_at, given, strict=True):
         plain[k] = x._value
     hot = known.open_runs.taken(what, plain)
     if hot is None:
@@ -155,11 +156,11 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
             governor = released_governor(tape)
     if type(result) is not _Followed:
         out = something(known.f, result)
-        inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(where, given, strict=True)]
+        inputs = [Input(f"argument {number}", spec_of(x), x, None) for number, x in zip(entered_at, given, strict=True)]
         traced = Traced(tape, inputs, [[k] for k in range(len(where))], [LEAF] * len(where), out, governor)
         return traced, Ledger() if governor is None else governor.ledger
     _require_unchanged(given, before)
-    handed = _handed_out(result, around, given, site)
+    handed = _handed_out(result, around, given, site, with_value)
     if hot.stays:
         hot.forgets()
         known.open_runs.put_back(what, hot)
@@ -168,11 +169,11 @@ def gradient_within(known: Any, args: tuple[Any, ...], where: Sequence[int], *, 
 
 def _opened_within(known: Any, what: Any, plain: list[Any], given: list[Any], around: Tape, site: int) -> Any:
     """A run in a trace of its own within ``around``; None where the function has to be differentiated as it is."""
-    _, forward, with_value, level, *where = what
+    _, forward, with_value, level, n_wanted, *where = what
     kind, tangents = type(given[0]._id), type(around.tangents)
-    program = partial(gradient, with_value=with_value)
+    program = partial(gradient, with_value=with_value, n_wanted=n_wanted)
     found = _known_of(
-        known, ("gradient", forward, with_value, *where), given,
+        known, ("gradient", forward, with_value, n_wanted, *where), given,
         lambda: pushed(tangents, kind, program) if forward else program,
     )  # fmt: skip
     if found.over:
@@ -206,7 +207,7 @@ class _Followed:
         return self._ready.forward(inputs, (), self._constants)
 
 
-def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) -> Any:
+def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int, with_value: bool) -> Any:
     """Value and cotangents, as handles of the trace around."""
     exits = result.exits
     around.masks = around.masks or exits.stage.masks
@@ -219,7 +220,7 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int) ->
         inputs = [hold(x, x._value, around) if kept else x._value for x, kept in zip(given, held, strict=True)]
         values, slots = result.computed(inputs)
         found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
-    return (found[0], found[1:]) if len(found) > len(given) else (None, found)
+    return (found[0], found[1:]) if with_value else (None, found)
 
 
 def _contents(given: Sequence[Any]) -> list[bytes]:

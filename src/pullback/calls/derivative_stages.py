@@ -116,10 +116,14 @@ Program = Callable[[list[Any], list[Operation], list[Any]], list[Any]]
 """From what enters, the operations of a function and their plain operands to the values of the derivative."""
 
 
-def gradient(xs: list[Any], operations: list[Operation], operands: list[Any], *, with_value: bool) -> list[Any]:
-    """The cotangent of each argument, as ``grad`` computes it, after the value if that is asked for."""
+def gradient(
+    xs: list[Any], operations: list[Operation], operands: list[Any], *, with_value: bool, n_wanted: int
+) -> list[Any]:
+    """The cotangent of each of the first ``n_wanted`` arguments, as ``grad`` computes it, after the value if that is
+    asked for."""
+    # All enter the trace, as they do where nothing is known; what only the others need is left out of the stage.
     value, cts = swept(xs, lambda tape, given: _carried_out(tape, given, operations, operands))
-    return [*([value] if with_value else []), *cts]
+    return [*([value] if with_value else []), *cts[:n_wanted]]
 
 
 def swept(xs: list[Any], compute: Callable[[Tape, list[Any]], Any]) -> tuple[Any, list[Any]]:

@@ -126,7 +126,9 @@ class Lender:
         mine = lenders.index(self) if self in lenders else len(lenders)
         held = ledger.total - sum(lender.own for lender in lenders[mine:])
         if self.tape is not None and self.tape.repeatable:  # what records hold stays for the next reverse pass
-            held += sum(ledger.plain_bytes(self.tape.records).values())
+            active = getattr(getattr(self.tape, "governor", None), "active", None)  # what is under way is no part of it
+            records = self.tape.records if active is None else self.tape.records[: active.cuts[0]]
+            held += sum(ledger.plain_bytes(records).values())
         return int(held)
 
     @property
