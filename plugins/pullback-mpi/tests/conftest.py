@@ -45,9 +45,18 @@ def start(program: str, n: int, arguments: list[str]) -> tuple[int | None, str]:
 
 
 @pytest.fixture
-def ranks():
-    """A function ``(n, program, *arguments) -> (exit code, output)``."""
-    program = mpiexec()
-    if program is None:
+def ranks(tmp_path_factory):
+    """A function ``(n, program, *arguments) -> (exit code, output)``; the output of the ranks one after the other."""
+    starter = mpiexec()
+    if starter is None:
         pytest.skip(MISSING)
-    return lambda n, name, *arguments: start(program, n, [str(PROGRAMS / name), *map(str, arguments)])
+
+    def run(n, name, *arguments):
+        folder = tmp_path_factory.mktemp("output")
+        code, above = start(
+            starter, n, [str(PROGRAMS / "rank_output.py"), str(folder), str(PROGRAMS / name), *map(str, arguments)]
+        )
+        told = [path.read_text("utf-8", errors="replace") for path in sorted(folder.glob("*.txt"))]
+        return code, "".join((*told, above))
+
+    return run
