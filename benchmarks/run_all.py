@@ -55,6 +55,16 @@ def pick(column: str, *, greatest: bool = True, **wanted: Any) -> Callable[[Sequ
     return value
 
 
+def inverse(value: Callable[[Sequence[Row]], float | None]) -> Callable[[Sequence[Row]], float | None]:
+    """One over it: of how many times faster something is, the share of the time it takes."""
+
+    def share(rows: Sequence[Row]) -> float | None:
+        found = value(rows)
+        return None if found is None else 1 / found
+
+    return share
+
+
 def outside(rows: Sequence[Row]) -> float:
     """How many rows hold other bytes, by tracemalloc, than are declared."""
     return float(sum(row.get("within") == "False" for row in rows))
@@ -208,6 +218,17 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
             pick("us beyond raw", what="exchange, part of 64 x 64", candidate="halo"), 25.0, " us"),
         Figure("an exchange, part of 256 x 512, beyond the raw one and a new array",
             pick("us beyond a new array", what="exchange, part of 256 x 512", candidate="halo"), 25.0, " us"),
+    )),
+    "dask": ("A sum over 16 shots on Dask", (
+        *(
+            Figure(f"wall time of two workers over {other}, staging {staging}",
+                inverse(pick(column, staging=staging, candidate="2 workers")), 1 / faster, " x")
+            for staging in ("off", "auto")
+            for other, column, faster in (("one", "faster than 1 worker", 1.8), ("the loop", "faster than loop", 1.5))
+        ),
+        Figure("10,000 small items, in batches", pick("seconds", items=10_000), 60.0, " s"),
+        Figure("64 gradients of 8 MB, held at once with their copies", pick("with copies", gradients=64), 12.0),
+        Figure("one of two workers killed, over none", pick("ratio"), 2.0, " x"),
     )),
     "import": ("Import",
         (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
