@@ -82,7 +82,7 @@ class Agreed:
                 HERE.world.expect("settled", rank)
 
 
-@pb.primitive(collective=True, linear=("x",))
+@pb.primitive(collective=True, guarded=False, linear=("x",))
 def shifted(x, *, tag="forth", by=1):
     """What the rank before has, around the ring; ``by=-1``: the one after."""
     world, n = HERE.world, HERE.world.n
@@ -94,7 +94,7 @@ def _shifted_back(ct, tag, by):
     return shifted(ct, tag="back" if tag == "forth" else "forth", by=-by)
 
 
-@pb.primitive(collective=True, linear=("x",))
+@pb.primitive(collective=True, guarded=False, linear=("x",))
 def total(x, *, tag="forth"):
     """The sum over all ranks, in their order, on each of them."""
     world = HERE.world

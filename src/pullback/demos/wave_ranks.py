@@ -34,10 +34,6 @@ def part_of(problem: WaveProblem, rows: slice) -> WaveProblem:
     """The problem of the rank that has these rows: its sources, receivers and recordings, and ``gain`` for each of its
     rows, zero in the outermost of the section, which the Laplacian never touches."""
     first, last = rows.start, rows.stop
-    *shots, sz, sx = problem.source_index
-    here = (np.atleast_1d(sz) >= first) & (np.atleast_1d(sz) < last)
-    sources = [np.atleast_1d(index)[here] for index in (*shots, sz, sx)]
-    sources[-2] = sources[-2] - first
     every, rz, rx = problem.receiver_index
     heard = (rz >= first) & (rz < last)
     gain = np.zeros((problem.damp.shape[0], problem.damp.shape[1] - 2), problem.dtype)
@@ -45,12 +41,23 @@ def part_of(problem: WaveProblem, rows: slice) -> WaveProblem:
     return evolve(
         problem,
         field_shape=(*problem.field_shape[:-2], last - first, problem.field_shape[-1]),
-        source_index=tuple(sources),
+        source_index=_sources(problem.source_index, first, last),
         receiver_index=(every, rz[heard] - first, rx[heard]),
         damp=problem.damp[rows],
         gain=gain[rows],
         data=problem.data[..., heard],
     )
+
+
+def _sources(index: tuple[Any, ...], first: int, last: int) -> tuple[Any, ...]:
+    """The sources within these rows. A single one as slices, which are empty on the other ranks: what arrays of places
+    leave out would have to be looked at for NaN in every product of the reverse pass."""
+    *shots, sz, sx = index
+    if not shots:
+        row = sz - first if first <= sz < last else 0
+        return slice(row, row + (first <= sz < last)), slice(sx, sx + 1)
+    here = (sz >= first) & (sz < last)
+    return (*(places[here] for places in shots), sz[here] - first, sx[here])
 
 
 def make_part_body(c: Any, part: WaveProblem, around: Callable[[Any], Any]) -> Body:

@@ -364,6 +364,8 @@ class LoopChain(Storing):
         steps = self.steps
         if steps.enclosing is None or bool(steps.enclosing.masks) != work.kind.stage.masks or TRAPPED.get():
             return False
+        if work.kind.stage.collective and len(self.passes) > 1:  # others go record by record, all seeds at each
+            return False
         seeds = [each.seeds(work, step) for each in self.passes]
         if any(seed is None for seed in seeds):
             return False

@@ -195,7 +195,7 @@ class LoopRecord:
             ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)
         del step, after
         staging = chain.steps.staging
-        if staging is not None and (self.collective or sum(self.sizes.values()) > staging.most_bytes):
+        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
             chain.steps.staging = None
 
     def _decide(self) -> None:

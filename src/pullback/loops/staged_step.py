@@ -18,8 +18,10 @@ from pullback.recording.recorder import form_of
 from pullback.recording.tape import Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.unbroadcast import settle
+from pullback.staging.generated import Generated, say_line
 from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
+from pullback.words.errors import say_where
 from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of, fits, new_zeros
 
@@ -112,6 +114,11 @@ class StepKind:
         self.ids = list(compress(self.captured, stage.gathered))
         self.own = stage.reverse_own.function, self.work.of(stage.reverse_own)
 
+    def say_step(self, error: Exception, generated: Generated, k: int) -> None:
+        """Note the user's line in an error of a reverse function, and the step that it has come from."""
+        say_line(error, generated)
+        say_where(error, f"in the reverse pass of {self.work.steps.place(k)}")
+
 
 @define(eq=False)
 class StagedStep:
@@ -188,8 +195,12 @@ class StagedStep:
         what this has returned for the step after."""
         stage = self.kind.stage
         generated = stage.reverse_own if own else stage.reverse
-        with quiet():
-            cts, gathered = generated.function(self.slots, seeds, *self.kind.work.of(generated))
+        try:
+            with quiet():
+                cts, gathered = generated.function(self.slots, seeds, *self.kind.work.of(generated))
+        except Exception as error:
+            self.kind.say_step(error, generated, self.k)
+            raise
         if False in stage.entered:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]

@@ -170,6 +170,8 @@ class StagedSteps:
     def _computed(self, k: int, state: list[Any], run: ShadowRun, n: int, *, keeps: bool) -> tuple[Any, list[Any]]:
         steps, captured = self.steps, run.captured
         stage, work = self.work_of(run.following)
+        if stage.collective and steps.enclosing is not None:
+            steps.collective = steps.enclosing.collective = True
         if captured != self.checked:
             steps.require_captures(captured, k)
             self.checked = captured

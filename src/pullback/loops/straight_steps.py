@@ -363,7 +363,11 @@ def straight_back(store: Store, k: int, first: int, one: Any) -> int:
             break
         if booked:
             store.ledger.release(booked.pop(key, ()))
-        one.cts, gathered = function(step.slots, one.cts, buffers, fresh)
+        try:
+            one.cts, gathered = function(step.slots, one.cts, buffers, fresh)
+        except Exception as error:
+            kind.say_step(error, kind.stage.reverse_own, k)
+            raise
         if totals is None:
             for ident, ct in zip(ids, gathered, strict=True):
                 sums.gather(ident, ct)

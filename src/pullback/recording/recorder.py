@@ -253,10 +253,12 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
 
 
 def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """An input has nobody to pass its cotangent to."""
+    """An input has nobody to pass its cotangent to, and so has a constant."""
 
 
 INPUT = special_form("input", _pull_nothing, n_ids=0)
+CONSTANT = special_form("constant", _pull_nothing, lambda value: value, n_ids=0)
+"""An operand that depends on no input, of a call that is recorded whatever it depends on."""
 
 
 def form_of(record: tuple[Any, ...]) -> Form:

@@ -293,9 +293,14 @@ def recording_of(tapes: Sequence[Tape]) -> tuple[Tape | None, tuple[Tape, ...]]:
     over.
     """
     for at in range(len(tapes) - 1, -1, -1):
-        found: Any = tapes[at]
-        while found.mode == CAPTURED and found.shadow is not None:
-            found = found.inner
+        found = _stands_for(tapes[at])
         if found.mode not in (PAUSED, CAPTURED, CLOSED):
-            return found, tuple(tapes[:at])
+            return found, tuple(tape for tape in tapes[:at] if _stands_for(tape) is not found)
     return None, ()
+
+
+def _stands_for(tape: Any) -> Any:
+    """The trace to which a shadow has surrendered; any other is itself."""
+    while tape.mode == CAPTURED and tape.shadow is not None:
+        tape = tape.inner
+    return tape

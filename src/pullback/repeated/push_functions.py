@@ -26,10 +26,11 @@ from pullback.repeated.stacked_statements import DISTINCT, stacked_statements
 from pullback.rules.forms import FORMS, PULLS
 from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import LEAVES_NAN_OUT, WITHOUT_NAN, without_nan
+from pullback.shadow.collective_pulls import draw
 from pullback.staging.forward_statements import NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import needed, plan_of
-from pullback.staging.recorded_steps import draw, require_equal
+from pullback.staging.recorded_steps import require_equal
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.tracer import KINDS

@@ -25,9 +25,10 @@ from pullback.repeated.push_functions import handed_out, written_for_many
 from pullback.repeated.repeated_pulls import AT_ONCE, STACKED_BYTES
 from pullback.repeated.reverse_functions import is_of, stacked_seeds
 from pullback.repeated.stacked_statements import DISTINCT
+from pullback.shadow.collective_pulls import draw
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.generated import Generated
-from pullback.staging.recorded_steps import draw, require_equal
+from pullback.staging.recorded_steps import require_equal
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 from pullback.words.specs import ArraySpec, spec_of

@@ -16,10 +16,11 @@ from pullback.recording.tape import Tape
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.repeated.stacked_statements import DISTINCT, stacked_statements
 from pullback.rules.forms import FORMS
+from pullback.shadow.collective_pulls import draw
 from pullback.staging.forward_statements import Forward, NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.placing import needed, plan_of
-from pullback.staging.recorded_steps import draw, require_equal
+from pullback.staging.recorded_steps import require_equal
 from pullback.staging.reverse_statements import reverse_statements
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace

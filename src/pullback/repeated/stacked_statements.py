@@ -15,8 +15,8 @@ from pullback.backends.plans import Ref
 from pullback.recording.copies import faithful_copy
 from pullback.repeated.one_by_one import one_by_one
 from pullback.repeated.stacked_calls import Call, CannotStackError, stacked, with_key
+from pullback.shadow.collective_pulls import draw
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import draw
 from pullback.statements.symbols import Program, Statement, Symbol, mapped
 from pullback.words.digests import same_bits
 from pullback.words.sniffs import quiet

@@ -23,7 +23,7 @@ from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.guarded_calls import guarded_rule
 from pullback.rules.rule_names import Rule, meaning
-from pullback.rules.unbroadcast import filled, settle, settle_several, summed, zeros_for
+from pullback.rules.unbroadcast import filled, laid_out, settle, settle_several, summed, zeros_for
 
 SEND = """    i = record[{place}]
     p = cts[i]
@@ -69,7 +69,8 @@ def make_pull(
     namespace: dict[str, Any] = {
         "join": join, "settle": settle,
         "settled": frozenset((np.ndarray, np.float64)), "ndarray": np.ndarray, "settle_several": settle_several,
-        "form": form, "cleaned": cleaned, "summed": summed, "in_rows": in_rows, "multiplied": multiplied, "add": np.add,
+        "form": form, "cleaned": cleaned, "laid_out": laid_out, "summed": summed, "in_rows": in_rows,
+        "multiplied": multiplied, "add": np.add,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs and form.primitive.collective:
@@ -113,7 +114,12 @@ def _single_lines(
         lines.append("    g = cleaned(g, ct)")
     if not form.exact:
         lines.append(SETTLE.format(place=_spec_place(form, position), position=position))
-    return [*lines, SEND.format(place=at)]
+    return [*lines, *_laid_out(form), SEND.format(place=at)]
+
+
+def _laid_out(form: Form) -> list[str]:
+    """The line by which what others have sent lies alike in any pull, be it of a step that is staged or not."""
+    return ["    g = laid_out(g)"] if form.primitive.collective else []
 
 
 def seen(form: Form, rule: Rule, namespace: dict[str, Any]) -> "Term | None":
@@ -152,6 +158,7 @@ def _joint_lines(
         place = rule.operands.index(form.primitive.rule_name(position))
         spec = _spec_place(form, position)
         lines.append(f"    g = settle(gs[{place}], record[{spec}], form, {position}, record[-1], ct)")
+        lines += _laid_out(form)
         lines.append(SEND.format(place=form.active.index(position) + 1))
     return lines
 
@@ -168,6 +175,7 @@ def _family_lines(
         f"    for position, index, at, spec in places{number}:",
         f"        g = rule{number}({_arguments(form, rule, None)})",
         "        g = settle(g, record[spec], form, position, record[-1], ct)",
+        *(f"    {line}" for line in _laid_out(form)),
         indent(SEND.format(place="at"), "    "),
     ]
 

@@ -83,6 +83,15 @@ def project(ct: Any, spec: ArraySpec) -> Any:
     return ct
 
 
+def laid_out(g: Any) -> Any:
+    """A cotangent in C order, in an array that is no part of another; a single number as NumPy's number."""
+    if type(g) is not np.ndarray:
+        return g
+    if not g.shape:
+        return g[()]
+    return g if g.base is None and g.flags.c_contiguous else g.copy()
+
+
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """True when an operand of ``shape`` may have been broadcast to ``target``."""
     if len(shape) > len(target):

@@ -15,7 +15,7 @@ from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import CAPTURE, READ, Operation
 from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.valueless import Following
-from pullback.words.ordered_calls import fed
+from pullback.words.ordered_calls import UNDER_WAY, fed
 from pullback.words.sniffs import quiet
 
 ERROR_STATE = "NumPy's error state, or Python's warning filters, are changed within the step"
@@ -121,13 +121,16 @@ class Reading(Following):
 
     def make_call(self: Any, prim: Primitive) -> None:
         """The call that has come in the list has an effect: it is made now, and what comes before it is computed."""
+        token = UNDER_WAY.set(())  # no trace records what the forward itself may call
         try:
-            self.logged.append(handed_out(self.next_part()))
+            self.logged.append(self.next_part())  # whose memory no statement takes (``placing``)
         except BaseException:
             self.at -= 1  # it has given nothing, and somebody may go on without
             self.why = self.why or f"{prim.name} is ordered, and has failed"
             self._go_eager()
             raise
+        finally:
+            UNDER_WAY.reset(token)
 
     def note_ordered(self: Any, op: Operation) -> None:
         """An eager run has made a call that has an effect."""

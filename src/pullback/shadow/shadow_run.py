@@ -44,6 +44,7 @@ from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.shadow.twins import Twins, become, told
 from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, ValuelessView
 from pullback.shadow.waiting import fails_as_a_number, may_wait
+from pullback.tracing.collectives import recorded_on
 from pullback.words.foreign import ORDINARY
 from pullback.words.sniffs import error_state
 
@@ -277,7 +278,7 @@ class ShadowRun(Reading):
     def end(self, *, whole: bool) -> None:
         """No handle of the run can be used any more; those of a ``whole`` one, of which nobody has kept any, serve the
         next."""
-        self.stands, self.outer, self.parts, self.computes = {}, [], None, None
+        self.stands, self.outer, self.parts, self.computes, self.read, self.logged = {}, [], None, None, [], []
         self._put_back(whole=whole)
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive
         self.eager.by_number = {}
@@ -384,5 +385,5 @@ class ShadowRun(Reading):
 
     def _elsewhere(self, prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A value of a trace around comes in that is no captured one: an ordinary call."""
-        self.surrender()
-        return call(prim, operands, params)
+        tape = self.surrender()
+        return recorded_on(tape, prim, operands, params) if prim.collective else call(prim, operands, params)

@@ -26,6 +26,7 @@ from pullback.shadow.operations import (
     result_of,
 )
 from pullback.shadow.valueless import ValuelessView, kind_name
+from pullback.tracing.collectives import recorded_on
 from pullback.tracing.running import open_input
 
 
@@ -72,6 +73,8 @@ class Twins:
             if operands[0]._id != operands[1]._id and not takes_over(*operands):
                 operands[0][...] = operands[1]
             return operands[0]
+        if what.collective:
+            return recorded_on(tape, what, operands, params)
         return call(what, operands, params)
 
     def current(self, number: int) -> Any:

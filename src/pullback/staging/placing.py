@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from pullback.staging.forward_statements import read_out
 from pullback.statements.rewrites import rewritten
 from pullback.statements.symbols import Program, Statement
 from pullback.statements.ufuncs import elementwise_ufunc_of, into_of
+from pullback.words.ordered_calls import has_effect
 
 LARGE = 16_384
 """Bytes from which results are computed into buffers."""
@@ -92,10 +94,11 @@ def plan_of(
 
 
 def needed(statements: Sequence[Statement], kept: frozenset[int], *, all_of: bool) -> list[Statement]:
-    """The statements by which the values are made that are ``kept``; with ``all_of`` those, too, that nobody reads."""
+    """The statements by which the values are made that are ``kept``, and those that have an effect; with ``all_of``
+    those, too, that nobody reads."""
     wanted, found = set(kept), []
     for statement in reversed(statements):
-        if statement.makes in wanted or (all_of and not statement.aliases):
+        if statement.makes in wanted or (all_of and not statement.aliases) or has_effect(statement.function):
             wanted.update(statement.reads)
             found.append(statement)
     return found[::-1]
@@ -129,6 +132,8 @@ class _Planner:
     buffer_of: dict[int, int] = field(factory=dict)
     """Root to the buffer it lies in."""
     idle: list[int] = field(factory=list)
+    logged: set[int] = field(factory=set)
+    """What calls that have an effect have given: whoever followed the step keeps it as it is."""
     made: Plan = field(factory=Plan)
 
     def plan(self) -> Plan:
@@ -139,6 +144,8 @@ class _Planner:
         for number in self.kept:
             self.last[number] = len(self.statements)
         self._look_ahead()
+        made = {statement.makes for statement in self.statements if has_effect(statement.function)}
+        self.logged = made.intersection(s.args[0].number for s in self.statements if s.function is read_out)
         for at, statement in enumerate(self.statements):
             line = Line(statement)
             if statement.writes:
@@ -203,7 +210,8 @@ class _Planner:
     def _compute(self, at: int, line: Line) -> None:
         statement, makes = line.statement, line.statement.makes
         self.roots[makes] = frozenset((makes,))
-        self.ours.add(makes)
+        if makes not in self.logged:
+            self.ours.add(makes)
         sample = self._sample(makes)
         if not isinstance(sample, np.ndarray) or not sample.flags.c_contiguous:
             return

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.tape import Tape
+from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in, tried
 from pullback.shadow.operations import Operation, Result
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
@@ -59,9 +60,12 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     slots = _forward(stage.record, step, work)
     random = np.random.default_rng(0)
     seeds = [draw(random, spec) for spec in stage.specs]
-    entered, gathered = _swept(step, seeds)
+    trial = Trial()
+    with trial.run():
+        entered, gathered = _swept(step, seeds)
     for function in (stage.reverse, stage.reverse_own):
-        _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
+        with trial.run():
+            _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
     if stage.at_once is not None:
         _require_at_once(stage, step, seeds, (step.returned, entered, gathered), random, work)
     return slots, seeds
@@ -83,7 +87,16 @@ def _swept(step: Recorded, seeds: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     one = Sweep(cts, masks=step.masks)
     for at, seed in zip((at for at in step.left if at is not None), seeds, strict=True):
         cts[at[0]] = seed.copy() if cts[at[0]] is None else cts[at[0]] + seed
-    sweep(step.tape, step.tape.n_inputs, len(step.tape.records), [one])
+    records = step.tape.records
+    try:
+        if step.tape.collective:
+            step.tape.records = [
+                tried(k, record, masks=step.masks) if record is not None and is_taken_part_in(record) else record
+                for k, record in enumerate(records)
+            ]
+        sweep(step.tape, step.tape.n_inputs, len(records), [one])
+    finally:
+        step.tape.records = records
     gathered = [one.gathered.get(ident) for ident, _ in step.captured]
     entered = [cts[ident] for ident in step.entered]
     return [ct for ct in entered if ct is not None], [ct for ct in gathered if ct is not None]
@@ -116,14 +129,6 @@ def _require_at_once(
         for values, wanted_here in zip(found, expected, strict=True):
             require_equal(values, wanted_here, "a step that is reversed at once")
         del found, given
-
-
-def draw(random: np.random.Generator, spec: Any) -> Any:
-    """A drawn cotangent."""
-    drawn = np.asarray(random.standard_normal(spec.shape))
-    if spec.dtype.kind == "c":
-        drawn = drawn + 1j * random.standard_normal(spec.shape)
-    return drawn.astype(spec.dtype)[()]
 
 
 def require_equal(found: Sequence[Any], wanted: Sequence[Any], what: str, *, nans_alike: bool = False) -> None:

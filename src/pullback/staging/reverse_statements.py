@@ -14,7 +14,7 @@ from pullback.primitives.selecting.indexing import READ, _add_at, _places
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.keys import is_basic
-from pullback.recording.recorder import INPUT
+from pullback.recording.recorder import CONSTANT, INPUT
 from pullback.recording.regions import Region, has_repeats, is_fancy
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES, empty_with_strides
@@ -24,6 +24,7 @@ from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import without_nan
 from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
+from pullback.shadow.collective_pulls import CollectivePull, Trial, is_taken_part_in
 from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
 from pullback.statements.symbols import Program, Symbol
@@ -67,7 +68,7 @@ def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals:
     :class:`NotStageableError`."""
     form: Form = FORMS[record[0]]
     if not form.rules:
-        if form.wide or not (record[0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE)):
+        if form.wide or not (record[0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE, CONSTANT)):
             raise NotStageableError(f"a step in which {form.name} is recorded")
         return record
     prim, first = form.primitive, 1 + len(form.active)
@@ -105,15 +106,27 @@ def reverse_statements(
     for ident, seed in seeds.items():
         cts[ident] = seed
     for i in range(len(records) - 1, n_inputs - 1, -1):
-        ct = cts[i]
+        ct, record = cts[i], records[i]
+        if is_taken_part_in(record):
+            cts[i], forward.program.site = None, record[-1]
+            _pull_together(i, record, ct, sweep, masks=masks)
+            continue
         if ct is None:
             continue
         cts[i] = None
-        record = records[i]
         forward.program.site = record[-1]
         with fed(()):  # what has an effect is not tried
             _pull_of(record[0], masks)(record, ct, cts, sweep)
     return sweep
+
+
+def _pull_together(i: int, record: Any, ct: Any, sweep: SymbolSweep, *, masks: bool) -> None:
+    """Others take part in the call of record ``i``, and so in its pull, whether anything has come to it or not."""
+    pull = CollectivePull(i, record, masks=masks)
+    with Trial().run():
+        given = sweep.program.call(pull, (ct, *pull.form.saved_values(record)), {})
+    for ident, g in zip(record[1 : pull.first], given, strict=True):
+        send(sweep.cts, ident, g, sweep)
 
 
 @cache
@@ -122,7 +135,8 @@ def _pull_of(opcode: int, masks: bool) -> Callable[..., None]:
     if opcode in WRITE_OPCODES:
         return _pull_increment if form.name.startswith("increment") else _pull_set
     special = {
-        READ.opcode: _pull_read, INPUT.opcode: _nothing, CREATE.opcode: _nothing, CAPTURE.opcode: _pull_capture,
+        READ.opcode: _pull_read, INPUT.opcode: _nothing, CREATE.opcode: _nothing, CONSTANT.opcode: _nothing,
+        CAPTURE.opcode: _pull_capture,
         COMPONENT.opcode: _pull_component,
     }.get(opcode)  # fmt: skip
     if special is not None:

@@ -13,12 +13,13 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
+from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in
 from pullback.shadow.operations import entering
 from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import Recorded, draw, require_equal, require_same
+from pullback.staging.recorded_steps import Recorded, require_equal, require_same
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
@@ -67,6 +68,8 @@ class Stage:
     """The same without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
+    collective: bool = field(init=False)
+    """Whether calls of others take part in it."""
     held: tuple[bool, ...] = field(default=(), init=False)
     """Which inputs lie in memory that a slot has, too."""
     notes: list[str] = field(factory=list, init=False)
@@ -84,6 +87,7 @@ class Stage:
 
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)
+        self.collective = any(map(is_taken_part_in, self.records[self.n_inputs :]))
 
     def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
         """``tape`` with the records that the ordinary way would have made."""
@@ -98,7 +102,7 @@ class Stage:
                 held = [valued(x, by_number) for x in record[first:last]]
                 record = (*record[:first], *held, *record[last:])  # noqa: PLW2901
             tape.records.append(record)
-        tape.n_inputs = self.n_inputs
+        tape.n_inputs, tape.collective = self.n_inputs, self.collective
         return tape
 
 
@@ -354,9 +358,10 @@ def with_kernels(
             plain = draft.generated(divided=True)
         random = np.random.default_rng(1)
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
-            with quiet(), fed(ordered):
+            trial = Trial()
+            with quiet(), fed(ordered), trial.run():
                 seen, wanted = plain.whole(*mapped(arguments, _copied), *Workspace().of(plain))
-            with quiet(), fed(ordered):
+            with quiet(), fed(ordered), trial.run():
                 read, found = made.whole(*mapped(arguments, _copied), *Workspace().of(made))
             for one, other in zip((*found, read), (*wanted, seen), strict=True):
                 require_equal(one, other, f"{draft.name} by kernels", nans_alike=not draft.plan.warns)

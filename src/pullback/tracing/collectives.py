@@ -14,10 +14,9 @@ import numpy as np
 from pullback.memory.in_force import others_take_part
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, active_id, freeze, is_foreign, kind_of, make, tape_of
-from pullback.recording.recorder import finish, operand_value
+from pullback.recording.recorder import CONSTANT, finish, operand_value
 from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape, recording_of
 from pullback.rules.declaration import Primitive
-from pullback.rules.forms import special_form
 from pullback.rules.parameters import frozen_params
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
@@ -38,14 +37,16 @@ def _recorded(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, A
     tape, around = recording_of(tapes)
     if tape is None:
         return _computed(prim, tuple(present(operand, None) for operand in operands), params, tapes)
-    if tape.mode == DEFERRED:
+    if tape.mode == DEFERRED and not _follows(prim, tape, around):
         tape = tape.shadow.surrender()
         if tape in around:  # a function that is called in this one goes on as if it stood there itself
             around = around[: around.index(tape)]
     operands = tuple(present(operand, tape) if is_foreign(operand, tape) else operand for operand in operands)
-    values = tuple(operand_value(operand, tape, prim) for operand in operands)
     if not tapes[0].collective:
         others_take_part(tapes[0])
+    if tape.mode == DEFERRED:
+        return tape.shadow.call(prim, operands, params)
+    values = tuple(operand_value(operand, tape, prim) for operand in operands)
     if prim.guarded:
         params = frozen_params(prim, params, tape)
     token = UNDER_WAY.set(around)  # what a trace does with a call, a tangent of it, say, is done around it
@@ -60,6 +61,17 @@ def _recorded(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, A
         return finish(prim, tuple(h for h, _ in entered), tuple(value for _, value in entered), out, params, tape)
     finally:
         UNDER_WAY.reset(token)
+
+
+def _follows(prim: Primitive, tape: Tape, around: tuple[Tape, ...]) -> bool:
+    """Whether a shadow run compares the call with those of steps that are known: of a loop's step, with no trace around
+    that records the call as well."""
+    return not (prim.guarded or tape.shadow.inlines or tape.shadow.nests) and recording_of(around)[0] is None
+
+
+def recorded_on(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    """The result of such a call in one trace alone."""
+    return _recorded(prim, operands, params, (tape,))
 
 
 def _computed(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], tapes: tuple[Tape, ...]) -> Any:
@@ -97,10 +109,3 @@ def _entered(prim: Primitive, k: int, operand: Any, value: Any, tape: Tape) -> t
         ident = len(tape.records)
         tape.records.append(record)
     return make(kind_of(tape, value), value, ident, tape, SHARED), value
-
-
-def _pull_nothing(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
-    """A constant has nobody to pass its cotangent to."""
-
-
-CONSTANT = special_form("constant", _pull_nothing, lambda value: value, n_ids=0)
