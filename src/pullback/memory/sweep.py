@@ -36,6 +36,8 @@ class Sweep:
     outer: Tape | None = None
     frees: bool = False
     """Whether each record is dropped when it has been used: nobody will sweep again."""
+    consumes: bool = False
+    """Whether nobody reads a record any more once its pull has ended: what it alone holds may be written."""
     gathered: dict[int, Any] = field(factory=dict)
     """Cotangents of captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
@@ -109,6 +111,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
     pulls: Any = MASKED_PULLS if one.masks or tape.masks else PULLS
     if TRAPPED.get():
         pulls = Watched(tape, one, pulls)
+    one.consumes = free and type(pulls) is not Watched
     i = stop
     try:
         with quiet():

@@ -1,20 +1,24 @@
 """Where the cotangents of a value are added up: one after the other, in place where nobody else can see the array.
 
-And where a rule writes into a large cotangent that it consumes. What is written in place is a product, a quotient or a
-negative of real numbers of one dtype in C order: their bits do not depend on where they go.
+And where a rule writes into a large cotangent that it consumes, or into a saved value that dies: one that its record
+alone still holds, and that goes with the record as soon as it has been pulled. What is written in place are real
+numbers of one dtype in C order, computed element by element: their bits do not depend on where they go.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from pullback.words.sniffs import JOINED, PULLED
+from pullback.rules.generated_code import compile_function
+from pullback.words.sniffs import JOINED, PULLED, RECORDED
 
 LARGE = 1 << 16
 """Bytes from which on a new array costs more than looking whether one may be written."""
 _REAL = frozenset("fd")
+_OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "negative": np.negative}
 
 
 def _in_c_order(g: Any) -> bool:
@@ -96,6 +100,14 @@ def multiplied(ct: Any, y: Any) -> Any:
     return None
 
 
+def of_one(ct: Any, y: Any) -> Any:
+    """``ct * y`` where ``ct`` is one number 1 for all elements, as a sum sends it: ``y`` itself, which is not written
+    as long as somebody else has it; None for any other, and where the new array would be another."""
+    if any(ct.strides) or ct.dtype.char not in _REAL or type(y) is not np.ndarray or not _factor(ct, y):
+        return None
+    return y if ct[(0,) * ct.ndim] == 1 else None
+
+
 def negated(ct: Any) -> Any:
     """``-ct`` in ``ct``, as :func:`multiplied`."""
     return np.negative(ct, out=ct) if getrefcount(ct) <= PULLED and _consumable(ct) else None
@@ -113,12 +125,12 @@ def multiplied_masked(ct: Any, y: Any) -> Any:
 def multiplied_into(ct: Any, fresh: Any) -> Any:
     """``ct * fresh`` in ``fresh``, an array that the caller has just computed; None where a product is NaN or the new
     array would be another. What was in ``fresh`` is lost."""
-    return _whole(np.multiply(ct, fresh, out=fresh)) if _receives(ct, fresh) else None
+    return _whole(np.multiply(ct, fresh, out=fresh)) if receives(ct, fresh) else None
 
 
 def divided_into(ct: Any, fresh: Any) -> Any:
     """``ct / fresh``, as :func:`multiplied_into`."""
-    return _whole(np.divide(ct, fresh, out=fresh)) if _receives(ct, fresh) else None
+    return _whole(np.divide(ct, fresh, out=fresh)) if receives(ct, fresh) else None
 
 
 def _consumable(ct: Any) -> bool:
@@ -132,7 +144,9 @@ def _factor(ct: Any, y: Any) -> bool:
     return type(y) is float or type(y) is int
 
 
-def _receives(ct: Any, fresh: Any) -> bool:
+def receives(ct: Any, fresh: Any) -> bool:
+    """Whether what is made of ``ct`` and ``fresh``, element by element, has the shape, dtype and strides of ``fresh``,
+    an array of real numbers."""
     return (
         type(fresh) is np.ndarray and fresh.flags.carray and fresh.dtype is ct.dtype and fresh.shape == ct.shape
         and ct.dtype.char in _REAL and in_rows(ct)
@@ -149,3 +163,42 @@ def _whole(g: Any) -> Any:
     flat = g.reshape(-1)
     trial = flat.dot(flat)
     return g if trial == trial else None  # noqa: PLR0124 - only a NaN differs from itself
+
+
+def dies(ct: Any, value: Any) -> bool:
+    """Whether a cotangent can be computed into ``value``, an element of a record that a generated pull has handed on
+    twice: nobody else has the array, and it is as a new one made of ``ct`` would be."""
+    return getrefcount(value) <= RECORDED and receives(ct, value) and value.base is None
+
+
+def into_dying(found: Any, namespace: dict[str, Any]) -> tuple[Callable[[Any, Any], Any] | None, str]:
+    """What computes a rule, seen as the term ``found``, of a cotangent and the saved value that it reads, in the array
+    of that value, and leaves None where this does not die; with the text of that value. None for a rule that is no
+    chain."""
+    steps: list[Any] = []
+    term = found
+    while term is not None:
+        made = [part for part in term.parts if part.parts]
+        if len(made) > 1 or _ufunc(term, namespace) is None:
+            return None, ""
+        steps.append(term)
+        term = made[0] if made else None
+    saved = {leaf for leaf in found.leaves() if leaf.startswith("record[")}
+    first = {part.text for part in steps[-1].parts} & saved
+    above = {part.text for step in steps[:-1] for part in step.parts if not part.parts}
+    if len(saved) != 1 or first != saved or above & saved:
+        return None, ""
+    (place,) = saved
+    lines = ["def into_dying(ct, value):", "    if not dies(ct, value):", "        return None"]
+    names: dict[str, Any] = {"dies": dies}
+    for k, step in enumerate(reversed(steps)):
+        names[f"ufunc{k}"] = _ufunc(step, namespace)
+        given = ["value" if part.parts or part.text == place else part.text for part in step.parts]
+        lines.append(f"    ufunc{k}({', '.join(given)}, out=value)")
+    made_function = compile_function("into_dying", "\n".join([*lines, "    return value"]) + "\n", names)
+    return made_function, place
+
+
+def _ufunc(term: Any, namespace: dict[str, Any]) -> Any:
+    """What computes a term into an array; None where that is no ufunc."""
+    return _OPERATORS.get(term.what) or namespace.get(f"ufunc_{term.what}")

@@ -12,11 +12,13 @@ from pullback.rules.cotangent_sums import (
     LARGE,
     divided_into,
     in_rows,
+    into_dying,
     join,
     multiplied,
     multiplied_into,
     multiplied_masked,
     negated,
+    of_one,
 )
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, layout, new_form, rules_for, spec_key
@@ -70,7 +72,7 @@ def make_pull(
         "join": join, "settle": settle,
         "settled": frozenset((np.ndarray, np.float64)), "ndarray": np.ndarray, "settle_several": settle_several,
         "form": form, "cleaned": cleaned, "laid_out": laid_out, "summed": summed, "in_rows": in_rows,
-        "multiplied": multiplied, "add": np.add,
+        "multiplied": multiplied, "add": np.add, "of_one": of_one,
     }  # fmt: skip
     lines = [f"def {name}(record, ct, cts, sweep):"]
     if form.primitive.outputs and form.primitive.collective:
@@ -90,7 +92,8 @@ def make_pull(
             lines += _family_lines(form, rule, number, positions, namespace)
         else:
             found = None if called else seen(form, rule, namespace)
-            in_place = consuming_lines(found, number, namespace, consumes=last and cleaned is None)
+            later = {saved_place(form, name) for rule, _ in form.rules[number + 1 :] for name in rule.reads}
+            in_place = consuming_lines(found, number, namespace, later, consumes=last and cleaned is None)
             text = _computed(form, rule, number, positions[0], found)
             lines += _single_lines(form, rule, number, positions[0], in_place, text, cleaned is not None)
     lines.append("    return None")
@@ -127,7 +130,7 @@ def seen(form: Form, rule: Rule, namespace: dict[str, Any]) -> "Term | None":
     prim = form.primitive
     if not (prim.trusted and prim.elementwise and form.exact) or set(rule.reads) - {*prim.operands, "out"}:
         return None
-    places = {name: f"record[{1 + len(form.active) + form.saved.index(name)}]" for name in rule.reads}
+    places = {name: saved_place(form, name) for name in rule.reads}
     try:
         found = rule.fn(Term("ct", namespace), *(Term(places[name], namespace) for name in rule.reads))
     except (UnseenError, TypeError):
@@ -180,28 +183,51 @@ def _family_lines(
     ]
 
 
-def consuming_lines(found: "Term | None", number: int, namespace: dict[str, Any], *, consumes: bool) -> list[str]:
+def consuming_lines(
+    found: "Term | None", number: int, namespace: dict[str, Any], later: set[str], *, consumes: bool
+) -> list[str]:
     """The lines that compute ``g`` of a large ``ct`` without a new array, and leave None for any other; none for a rule
     of another kind, which is ``found``.
 
     A product or a negative of the cotangent goes into the cotangent itself, if nobody but the sweep can see it; it is
     then lost, so the rule must be the last (``consumes``). A product or quotient with an array that the rule has made
-    goes into that.
+    goes into that. A chain goes into a saved value that dies (:func:`into_dying`), unless a rule reads
+    it that comes ``later``.
     """
-    if found is None or not found.parts or found.parts[0].text != "ct":
+    if found is None or not found.parts:
         return []
-    what, other = found.what, found.parts[1] if len(found.parts) > 1 else None
-    large = "large"
-    function = None
+    ways = []
+    function, given, where = _written(found, consumes=consumes)
+    if function is not None:
+        namespace[f"in_place{number}"] = function
+        ways.append((where, f"in_place{number}({given})"))
+    dying, place = into_dying(found, namespace)
+    if dying is not None and place not in later:
+        namespace[f"into_dying{number}"] = dying
+        ways.append(("sweep.consumes", f"into_dying{number}(ct, {place})"))
+    if not any(part.parts for part in found.parts):  # of the cotangent and a saved value: the cotangent is nearer
+        ways.reverse()
+    if found.what in _SCALING and found.parts[0].text == "ct" and found.parts[1].text.startswith("record["):
+        ways.append(("", f"of_one(ct, {found.parts[1].text})"))
+    lines = ["    g = None", "    if large:"]
+    for test, call in reversed(ways):
+        tests = [test] if test else []
+        tests += ["g is None"] if len(lines) > 2 else []
+        lines += [f"        if {' and '.join(tests)}:", f"            g = {call}"] if tests else [f"        g = {call}"]
+    return lines if ways else []
+
+
+def _written(found: "Term", *, consumes: bool) -> tuple[Callable[..., Any] | None, str, str]:
+    """What computes a rule into its cotangent or into an array that it has made, its arguments, and the test for it;
+    None where nothing does."""
+    other = found.parts[1] if len(found.parts) > 1 else None
+    if found.parts[0].text != "ct":
+        return None, "", ""
     if other is None or not other.parts:
-        function = _CONSUMING.get(what) if consumes else None
-    elif "ct" not in other.leaves() and not other.repeats():
-        function, large = _RECEIVING.get(what), "large and in_rows(ct)"
-    if function is None:
-        return []
-    namespace[f"in_place{number}"] = function
-    given = "ct" if other is None else f"ct, {other.text}"
-    return [f"    g = in_place{number}({given}) if {large} else None"]
+        return (_CONSUMING.get(found.what) if consumes else None), "ct" if other is None else f"ct, {other.text}", ""
+    if "ct" in other.leaves() or other.repeats():
+        return None, "", ""
+    return _RECEIVING.get(found.what), f"ct, {other.text}", "in_rows(ct)"
 
 
 def alike(form: Form) -> bool:
@@ -219,8 +245,9 @@ def alike(form: Form) -> bool:
     return all(type(one) is Term and one.text == "(ct * other)" for one in found)
 
 
-_CONSUMING = {"*": multiplied, "negative": negated, "masked_multiply": multiplied_masked}
-_RECEIVING = {"masked_multiply": multiplied_into, "masked_divide": divided_into}
+_SCALING = ("*", "masked_multiply")
+_CONSUMING: dict[str, Callable[..., Any]] = {"*": multiplied, "negative": negated, "masked_multiply": multiplied_masked}
+_RECEIVING: dict[str, Callable[..., Any]] = {"masked_multiply": multiplied_into, "masked_divide": divided_into}
 
 
 class UnseenError(Exception):
@@ -285,7 +312,7 @@ class Term:
     @staticmethod
     def __pullback_record__(prim: Any, operands: tuple[Any, ...], params: Any) -> "Term":
         terms = [x for x in operands if type(x) is Term]
-        if params or any(term.what in _RECEIVING for term in terms):
+        if params or prim.name not in _RECEIVING or any(term.what in _RECEIVING for term in terms):
             raise UnseenError
         return terms[0].made(prim.name, "", *operands)
 
@@ -307,6 +334,11 @@ def _number(x: Any) -> Any:
     return x
 
 
+def saved_place(form: Form, name: str) -> str:
+    """The text of a saved value, by the name under which rules read it; none for what is not saved."""
+    return f"record[{1 + len(form.active) + form.saved.index(name)}]" if name in form.saved else ""
+
+
 def _spec_place(form: Form, key: int | str) -> int:
     return form.first_spec + form.specs.index(key)
 
@@ -322,7 +354,7 @@ def _arguments(form: Form, rule: Rule, index: int | None, number: int = 0) -> st
             index="index" if index is None else index,
             param=lambda name: f"record[-2][{prim.params.index(name)}]",
             spec=lambda name: f"record[{_spec_place(form, spec_key(prim, name))}]",
-            value=lambda name: f"record[{1 + len(form.active) + form.saved.index(name)}]",
+            value=lambda name: saved_place(form, name),
         )
         for name in rule.reads
     )

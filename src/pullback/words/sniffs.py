@@ -83,6 +83,8 @@ JOINED = _limit(_in_join, 4)
 """For an element of a list, a local of the caller, and a parameter: held by these three, and by ``getrefcount``."""
 PULLED = _limit(_in_pull, 4)
 """For a local of a sweep that is handed to a pull, and by it to another function."""
+RECORDED = _limit(lambda records: _one_below(None, records[0]), 4)
+"""For an element of a record that a pull hands to a function, and that to another one."""
 HELD = _limit(_in_hand, 2)
 """For a local that nothing but its own function has."""
 LISTED = _limit(_in_list, 3)
