@@ -4,12 +4,18 @@ import doctest
 import inspect
 import re
 from io import StringIO
+from types import GenericAlias as Alias
 
 import pytest
 
 import pullback as pb
 
-MODULES = {"pullback": pb, "pullback.schedules": pb.schedules, "pullback.testing": pb.testing}
+MODULES = {
+    "pullback": pb,
+    "pullback.schedules": pb.schedules,
+    "pullback.testing": pb.testing,
+    "pullback.backends": pb.backends,
+}
 NEVER_RAISE = {"pullback.stop_gradient", "pullback.value"}
 
 
@@ -17,12 +23,23 @@ def public(module):
     return [name for name in dir(module) if not name.startswith("_")]
 
 
-def functions():
+def everything():
     for where, module in MODULES.items():
         for name in pb.__all__ if module is pb else public(module):
-            found = getattr(module, name)
-            if callable(found) and not inspect.isclass(found) and not isinstance(found, pb.Registry):
-                yield f"{where}.{name}", found
+            yield f"{where}.{name}", getattr(module, name)
+
+
+def functions():
+    for name, found in everything():
+        if callable(found) and not inspect.isclass(found) and not isinstance(found, pb.Registry | Alias):
+            yield name, found
+
+
+def classes():
+    for name, found in everything():
+        # Errors have pages, docs/errors. A tracer is what the guide is about.
+        if inspect.isclass(found) and not issubclass(found, Exception | pb.Tracer):
+            yield name, found
 
 
 def sections(text):
@@ -31,7 +48,16 @@ def sections(text):
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
+def told(section):
+    """The names at the heads of a section."""
+    heads = re.findall(r"^(\S.*)$", section, flags=re.MULTILINE)
+    return {part.strip().lstrip("*") for head in heads for part in head.split(",")}
+
+
 FUNCTIONS = dict(functions())
+CLASSES = dict(classes())
+MADE_OTHERWISE = {"pullback.Primitive", "pullback.Composite", "pullback.Agreement"}
+"""What users make with a function, which has the parameters, or write as a class of their own."""
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -41,17 +67,24 @@ def test_the_sections_of_a_function_say_what_it_takes_gives_and_raises(name):
     wanted = {"Returns", *([] if name in NEVER_RAISE else ["Raises"])}
     assert wanted <= set(found), f"{name} lacks {wanted - set(found)}"
     assert {"Example", "Examples"} & set(found), f"{name} has no example"
-    heads = re.findall(r"^(\S.*)$", found.get("Parameters", ""), flags=re.MULTILINE)
-    told = {part.strip().lstrip("*") for head in heads for part in head.split(",")}
-    taken = inspect.signature(function).parameters
-    assert told == set(taken), f"{name}: {told ^ set(taken)}"
+    taken = set(inspect.signature(function).parameters)
+    assert told(found.get("Parameters", "")) == taken, f"{name}: {told(found.get('Parameters', '')) ^ taken}"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sorted(CLASSES.keys() - MADE_OTHERWISE))
+def test_the_sections_of_a_class_say_what_it_is_made_of(name):
+    found = sections(inspect.getdoc(CLASSES[name]))
+    taken = set(inspect.signature(CLASSES[name]).parameters)
+    said = told(found.get("Parameters", "")) | told(found.get("Attributes", ""))
+    assert said == taken, f"{name}: {said ^ taken}"
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_its_examples_run(name):
-    function = FUNCTIONS[name]
-    text, report = inspect.getdoc(function), StringIO()
-    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    named = FUNCTIONS.get(name) or CLASSES[name]
+    text, report = inspect.getdoc(named), StringIO()
+    names = vars(inspect.getmodule(named)).copy() if name in CLASSES else {}
+    test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     doctest.DocTestRunner(optionflags=flags).run(test, out=report.write)
     assert test.examples, f"{name} has no example"

@@ -10,31 +10,59 @@ from attrs import field, frozen
 
 @frozen
 class Ref:
-    """The value of a number, among the arguments of a call."""
+    """The value of a number, among the arguments of a call.
+
+    Parameters
+    ----------
+    number
+        That of the value.
+
+    Example
+    -------
+    >>> Ref(3).number
+    3
+    """
 
     number: int
 
 
 @frozen
 class Value:
-    """What is known of a value when the function is written; it holds in every call of it."""
+    """What is known of a value when the function is written; it holds in every call of it.
+
+    Attributes
+    ----------
+    shape
+        Its shape.
+    dtype
+        None for what is neither an array nor a number of NumPy's.
+    type
+        ``np.ndarray``, a scalar type of NumPy's, ``float``, ``int``, ``complex``, ...
+    memory
+        The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known, since it
+        depends on what other values hold: then it may be any of those that were read. Two names are two arrays
+        that do not overlap, if at least one of them is written.
+    starts
+        Where it begins along each axis of that array, if it is a slice of it with steps of one and as many
+        axes; else None.
+    whole
+        The shape of that array.
+    dense
+        Whether it lies in C order without gaps, as each array does that is made for a kernel.
+
+    Example
+    -------
+    >>> Value((4,), np.dtype(float), np.ndarray, "b0", (1,), (6,), dense=True).is_array
+    True
+    """
 
     shape: tuple[int, ...]
     dtype: Any
-    """None for what is neither an array nor a number of NumPy's."""
     type: Any
-    """``np.ndarray``, a scalar type of NumPy's, ``float``, ``int``, ``complex``, ..."""
     memory: str | None
-    """The name of the array in whose memory it lies, ``b0`` or ``v12``; None where that is not known, since it
-    depends on what other values hold: then it may be any of those that were read. Two names are two arrays that do not
-    overlap, if at least one of them is written."""
     starts: tuple[int, ...] | None
-    """Where it begins along each axis of that array, if it is a slice of it with steps of one and as many axes; else
-    None."""
     whole: tuple[int, ...]
-    """The shape of that array."""
     dense: bool
-    """Whether it lies in C order without gaps, as each array does that is made for a kernel."""
 
     @property
     def is_array(self) -> bool:
@@ -44,58 +72,114 @@ class Value:
 
 @frozen
 class Write:
-    """A write to part of an array: ``target[starts : starts + shape] sign value``."""
+    """A write to part of an array: ``target[starts : starts + shape] sign value``.
+
+    Attributes
+    ----------
+    target
+        The value that was there before.
+    sign
+        What is done: set, added or subtracted.
+    starts
+        Along each axis of the memory; None where the part is no slice with steps of one.
+    shape
+        That of the part.
+    value
+        A number, or a :class:`Ref`.
+    in_place
+        Whether the target's own memory is changed; else the value made begins as a copy of the target.
+
+    Example
+    -------
+    >>> Write(3, "+=", (1,), (4,), Ref(5), in_place=True).sign
+    '+='
+    """
 
     target: int
-    """The value that was there before."""
     sign: Literal["=", "+=", "-="]
     starts: tuple[int, ...] | None
-    """Along each axis of the memory; None where the part is no slice with steps of one."""
     shape: tuple[int, ...]
     value: Any
-    """A number, or a :class:`Ref`."""
     in_place: bool
-    """Whether the target's own memory is changed; else the value made begins as a copy of the target."""
 
 
 @frozen
 class Call:
     """One statement of the function: ``values[makes] = function(*args, **kwargs)``, or a write. What it writes to is
-    the memory of the value that it makes; a view writes nothing."""
+    the memory of the value that it makes; a view writes nothing.
+
+    Attributes
+    ----------
+    kind
+        What it does: one ufunc on ``args``; a copy of ``args[0]`` with the same strides; a new array of zeros;
+        a view, which computes nothing; a write to part of an array; anything else, which stays as it is.
+    function
+        Of ``kind`` "ufunc" the ufunc, also where the program has an operator.
+    args
+        Its arguments, values as :class:`Ref`.
+    kwargs
+        Those by keyword.
+    makes
+        The number of the value that it makes.
+    reads
+        The numbers of the values among the arguments.
+    write
+        Where it writes to, if it is a write.
+    detaches
+        Values that are copied before, since they look at what is changed; such a call is to stay as it is.
+    text
+        As it stands in the function.
+    ordered
+        Whether it has an effect, or hands a value out: what stands before it is done before it, what stands
+        behind it behind it, and it stands in no kernel.
+
+    Example
+    -------
+    >>> call = Call("ufunc", np.add, (Ref(1), Ref(2)), {}, 3, (1, 2), None, (), ("v3 = v1 + v2",))
+    >>> call.makes
+    3
+    """
 
     kind: Literal["ufunc", "copy", "zeros", "view", "write", "other"]
-    """What it does: one ufunc on ``args``; a copy of ``args[0]`` with the same strides; a new array of zeros; a view,
-    which computes nothing; a write to part of an array; anything else, which stays as it is."""
     function: Callable[..., Any] = field(repr=False)
-    """Of ``kind`` "ufunc" the ufunc, also where the program has an operator."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     makes: int
     reads: tuple[int, ...]
-    """The numbers of the values among the arguments."""
     write: Write | None
     detaches: tuple[int, ...]
-    """Values that are copied before, since they look at what is changed; such a call is to stay as it is."""
     text: tuple[str, ...]
-    """As it stands in the function."""
     ordered: bool = False
-    """Whether it has an effect, or hands a value out: what stands before it is done before it, what stands behind it
-    behind it, and it stands in no kernel."""
 
 
 @frozen
 class Plan:
-    """A generated function before it is written: its calls in their order, and the values between them."""
+    """A generated function before it is written: its calls in their order, and the values between them.
+
+    Attributes
+    ----------
+    name
+        ``record``, ``advance``, ``reverse`` or ``reverse_own``.
+    calls
+        Its statements, in their order.
+    values
+        Those that enter and those that are made, by number.
+    leaves
+        The values that the function returns.
+    warns
+        Whether NumPy's warnings have to come: the kernels then say when there would be one.
+
+    Example
+    -------
+    >>> Plan("advance", (), {}, (), warns=False).checked([])
+    []
+    """
 
     name: str
-    """``record``, ``advance``, ``reverse`` or ``reverse_own``."""
     calls: tuple[Call, ...]
     values: Mapping[int, Value]
-    """Those that enter and those that are made, by number."""
     leaves: tuple[int, ...]
-    """The values that the function returns."""
     warns: bool
-    """Whether NumPy's warnings have to come: the kernels then say when there would be one."""
 
     def checked(self, order: "Sequence[int | Kernel]") -> "list[int | Kernel]":
         """The answer of a backend, if each call stands in it once, views at least once, and none has moved past an
@@ -120,17 +204,32 @@ class Kernel:
     outside the kernel; ``untouched`` are the values that it keeps to itself. Where the plan ``warns`` it returns
     whether NumPy would have warned; then the calls are made after all, on the same memory. So such a kernel may not
     overwrite what its own calls have yet to read.
+
+    Parameters
+    ----------
+    calls
+        Places of the calls, in their order, with the views that they read.
+    function
+        What is called.
+    arguments
+        Names of memory (``Value.memory``), of values that are numbers (``v6``), tuples of integers, or
+        ``threads``, for the number of threads; what it leaves may not depend on that.
+    untouched
+        Values that it keeps to itself.
+    text
+        What it does, for people: ``pullback.explain_stage`` shows it.
+
+    Example
+    -------
+    >>> Kernel((0, 1), lambda out, threads: None, ("b0", "threads")).divides
+    True
     """
 
     calls: tuple[int, ...]
-    """Places of the calls, in their order, with the views that they read."""
     function: Callable[..., Any] = field(repr=False)
     arguments: tuple[Any, ...]
-    """Names of memory (``Value.memory``), of values that are numbers (``v6``), tuples of integers, or ``threads``, for
-    the number of threads; what it leaves may not depend on that."""
     untouched: frozenset[int] = frozenset()
     text: str = field(default="", repr=False)
-    """What it does, for people: ``pullback.explain_stage`` shows it."""
 
     @property
     def divides(self) -> bool:

@@ -14,10 +14,36 @@ _FORKS: list[bool] = []
 
 
 def side_by_side(work: Callable[[], None], n: int) -> None:
-    """Call ``work`` in ``n`` threads at once, this one among them, and return when all have returned; raises what one
-    of them raised.
+    """Call ``work`` in ``n`` threads at once, this one among them, and return when all have returned.
 
     What ``work`` does must not depend on how many there are. A thread of a pool calls it alone: it waits for no other.
+
+    Parameters
+    ----------
+    work
+        A function without arguments.
+    n
+        How many threads; below 2, this one alone.
+
+    Returns
+    -------
+    None.
+
+    Raises
+    ------
+    Exception
+        What one of them raised.
+
+    Example
+    -------
+    >>> from pullback.backends import side_by_side
+    >>> left, done = [1, 2, 3], []
+    >>> def work():
+    ...     while left:
+    ...         done.append(left.pop())
+    >>> side_by_side(work, 1)
+    >>> done
+    [3, 2, 1]
     """
     if n <= 1 or getattr(_HERE, "works", False):
         work()

@@ -16,14 +16,20 @@ SETTLED = "_pullback_settled"
 class Agreement(Protocol):
     """What ``pullback.using(agreement=...)`` takes: two calls that every rank makes, and that wait for all others.
 
-    Example, for a rank that is alone::
+    Example
+    -------
+    For a rank that is alone:
 
-        class Alone:
-            def largest(self, values):
-                return values
-
-            def settled(self, error):
-                pass
+    >>> import pullback as pb
+    >>> class Alone:
+    ...     def largest(self, values):
+    ...         return values
+    ...
+    ...     def settled(self, error):
+    ...         pass
+    >>> with pb.using(agreement=Alone()):
+    ...     float(pb.grad(lambda x: x**2)(3.0))
+    6.0
     """
 
     def largest(self, values: tuple[int, ...]) -> tuple[int, ...]:

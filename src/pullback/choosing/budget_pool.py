@@ -223,6 +223,26 @@ class BudgetPool(MemoryPolicy):
 
     Marked steps and plain code take half of what is free when they begin, and keep to it as ``policy="auto"`` does.
 
+    Parameters
+    ----------
+    max_bytes
+        The limit, as :class:`Budget` takes it.
+    path
+        A lock file of this machine, by which processes share the limit; None: the threads of this process.
+    timeout
+        Seconds that a gradient waits for its share; None: for ever.
+    most
+        What one gradient may take; None: everything.
+    shares
+        Left alone by users: the books of a pool that is made again.
+
+    Raises
+    ------
+    PolicyError
+        Where ``max_bytes`` or ``most`` is no number of bytes, or ``timeout`` is negative.
+
+    Example
+    -------
     >>> pool = BudgetPool("2 GB")
     >>> pool.share("500 MB", timeout=60)
     BudgetPool(2000000000).share(500000000)
@@ -232,7 +252,6 @@ class BudgetPool(MemoryPolicy):
     path: Path | None = field(default=None, converter=_as_path)
     timeout: float | None = field(default=None, kw_only=True, converter=_as_timeout)
     most: int | None = field(default=None, kw_only=True, converter=_as_most)
-    """What one gradient may take; None: everything."""
     shares: Shares = field(kw_only=True)
     looks = True
     counts_bytes = True

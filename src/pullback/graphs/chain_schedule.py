@@ -19,7 +19,30 @@ SLOTS = 1_000
 
 @frozen
 class ChainSchedule:
-    """What to do, in order; its machine has carried it out. Prints as a small table."""
+    """What to do, in order; its machine has carried it out. Prints as a small table.
+
+    Attributes
+    ----------
+    chain
+        The stages, with their costs and sizes.
+    steps
+        What is done, in its order.
+    max_bytes
+        The most that may be held.
+    cost
+        That of all steps together.
+    peak_bytes
+        The most that is held.
+    exact
+        Whether the cost is the least, of all schedules or of the persistent ones as asked; not where sizes
+        were rounded.
+
+    Example
+    -------
+    >>> from pullback.schedules import optimal_chain
+    >>> optimal_chain(a=[5, 4, 5], abar=[8, 10], uf=[5, 5], ub=[9, 8], max_bytes=24).n_forward
+    3
+    """
 
     chain: Chain
     steps: tuple[Stage, ...]
@@ -27,8 +50,6 @@ class ChainSchedule:
     cost: float
     peak_bytes: int
     exact: bool
-    """Whether the cost is the least, of all schedules or of the persistent ones as asked; not where sizes were
-    rounded."""
 
     @property
     def n_forward(self) -> int:

@@ -25,7 +25,30 @@ SMALL: Final = 30
 
 @frozen
 class GraphSchedule:
-    """What to do, in order; its machine has carried it out. Prints as a small table."""
+    """What to do, in order; its machine has carried it out. Prints as a small table.
+
+    Attributes
+    ----------
+    graph
+        The operations, with their costs and sizes.
+    steps
+        What is done, in its order.
+    max_bytes
+        The most that may be held.
+    cost
+        That of all steps together.
+    peak_bytes
+        The most that is held.
+    exact
+        Whether the cost is the least of all schedules.
+
+    Example
+    -------
+    >>> from pullback.schedules import optimal_graph
+    >>> chain = {"pi": [[0], [], []], "po": [[], [0], [1]], "si": [[], [], []], "so": [[], [1], [2]]}
+    >>> optimal_graph(isz=[2, 2], sz=[1, 1, 1], fc=[6, 3, 3], bc=[7, 8, 6], **chain, max_bytes=7).exact
+    True
+    """
 
     graph: Operations
     steps: tuple[Step, ...]
@@ -33,7 +56,6 @@ class GraphSchedule:
     cost: float
     peak_bytes: int
     exact: bool
-    """Whether the cost is the least of all schedules."""
 
     @property
     def n_forward(self) -> int:

@@ -32,7 +32,18 @@ class _Printed:
 
 @frozen(repr=False)
 class Advance(_Printed):
-    """Run steps ``start`` .. ``stop - 1`` without recording, from the live x_start to x_stop."""
+    """Run steps ``start`` .. ``stop - 1`` without recording, from the live x_start to x_stop.
+
+    Parameters
+    ----------
+    start, stop
+        The first step that is run, and the first that is not.
+
+    Example
+    -------
+    >>> Advance(0, 3)
+    Advance(0, 3)
+    """
 
     start: int
     stop: int
@@ -40,21 +51,58 @@ class Advance(_Printed):
 
 @frozen(repr=False)
 class Record(_Printed):
-    """Run step ``step`` from x_step and keep its tape in WORK; x_(step+1) is live afterwards."""
+    """Run step ``step`` from x_step and keep its tape in WORK; x_(step+1) is live afterwards.
+
+    Parameters
+    ----------
+    step
+        The number of the step.
+
+    Example
+    -------
+    >>> Record(3)
+    Record(3)
+    """
 
     step: int
 
 
 @frozen(repr=False)
 class Reverse(_Printed):
-    """Pull the cotangent of x_(step+1) back to x_step with the tape in WORK, which is consumed."""
+    """Pull the cotangent of x_(step+1) back to x_step with the tape in WORK, which is consumed.
+
+    Parameters
+    ----------
+    step
+        The number of the step.
+
+    Example
+    -------
+    >>> Reverse(3)
+    Reverse(3)
+    """
 
     step: int
 
 
 @frozen(repr=False)
 class Save(_Printed):
-    """Put the live x_step (``"state"``), or the tape of ``step`` out of WORK (``"tape"``), in ``tier``."""
+    """Put the live x_step (``"state"``), or the tape of ``step`` out of WORK (``"tape"``), in ``tier``.
+
+    Parameters
+    ----------
+    kind
+        ``"state"`` or ``"tape"``.
+    step
+        The number of the step.
+    tier
+        Where it is stored; by default ``"memory"``.
+
+    Example
+    -------
+    >>> Save("state", 3)
+    Save('state', 3)
+    """
 
     kind: Kind
     step: int
@@ -63,7 +111,22 @@ class Save(_Printed):
 
 @frozen(repr=False)
 class Load(_Printed):
-    """Make the stored x_step live, or put the stored tape of ``step`` in WORK. The entry stays stored."""
+    """Make the stored x_step live, or put the stored tape of ``step`` in WORK. The entry stays stored.
+
+    Parameters
+    ----------
+    kind
+        ``"state"`` or ``"tape"``.
+    step
+        The number of the step.
+    tier
+        Where it is stored; by default ``"memory"``.
+
+    Example
+    -------
+    >>> Load("tape", 3, "disk")
+    Load('tape', 3, 'disk')
+    """
 
     kind: Kind
     step: int
@@ -72,7 +135,22 @@ class Load(_Printed):
 
 @frozen(repr=False)
 class Delete(_Printed):
-    """Release the entry from ``tier``. Nothing else ever releases one."""
+    """Release the entry from ``tier``. Nothing else ever releases one.
+
+    Parameters
+    ----------
+    kind
+        ``"state"`` or ``"tape"``.
+    step
+        The number of the step.
+    tier
+        Where it is stored; by default ``"memory"``.
+
+    Example
+    -------
+    >>> Delete("state", 3)
+    Delete('state', 3)
+    """
 
     kind: Kind
     step: int
@@ -82,7 +160,22 @@ class Delete(_Printed):
 @frozen(repr=False)
 class Transfer(_Printed):
     """Copy the entry from tier ``source`` to tier ``target``, not touching WORK. It stays in ``source`` until
-    its Delete."""
+    its Delete.
+
+    Parameters
+    ----------
+    kind
+        ``"state"`` or ``"tape"``.
+    step
+        The number of the step.
+    source, target
+        The tiers.
+
+    Example
+    -------
+    >>> Transfer("state", 3, "memory", "disk")
+    Transfer('state', 3, 'memory', 'disk')
+    """
 
     kind: Kind
     step: int
@@ -92,12 +185,24 @@ class Transfer(_Printed):
 
 @frozen(repr=False)
 class EndForward(_Printed):
-    """X_n has been reached; the output of the loop is known and reversing may begin."""
+    """X_n has been reached; the output of the loop is known and reversing may begin.
+
+    Example
+    -------
+    >>> EndForward()
+    EndForward()
+    """
 
 
 @frozen(repr=False)
 class EndReverse(_Printed):
-    """Every step is reversed and nothing is stored; no action follows."""
+    """Every step is reversed and nothing is stored; no action follows.
+
+    Example
+    -------
+    >>> EndReverse()
+    EndReverse()
+    """
 
 
 Action: TypeAlias = Advance | Record | Reverse | Save | Load | Delete | Transfer | EndForward | EndReverse

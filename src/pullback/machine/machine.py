@@ -30,29 +30,55 @@ SHOWN_ENTRIES: Final = 6
 
 @define(eq=False)
 class Machine:
-    """Where a schedule stands. ``Machine(n)`` for a loop of n steps, ``Machine(None)`` while the length is unknown."""
+    """Where a schedule stands. ``Machine(n)`` for a loop of n steps, ``Machine(None)`` while the length is unknown.
+
+    Parameters
+    ----------
+    n
+        Number of steps; None until :meth:`finalize`.
+    cursor
+        The step whose start state x_cursor is live in WORK.
+    lookback
+        Length unknown, after ``Advance(a, a + 1)``: a, since x_a stays in WORK beside x_(a+1) until WORK is used
+        again.
+    tape
+        The step whose tape is in WORK.
+    stored
+        The entries of each tier.
+    swept
+        True from EndForward on.
+    done
+        True after EndReverse.
+    whole
+        Not empty while every step was recorded in the sweep and no action has come since: what is stored, all tapes,
+        and perhaps x_0.
+    n_lookback
+        Records made from the lookback state: their step had been run by the Advance just before.
+
+    Raises
+    ------
+    ScheduleError
+        By :meth:`apply`, for an action that does not fit.
+
+    Example
+    -------
+    >>> machine = Machine(1)
+    >>> machine.apply(Record(0))
+    >>> machine.cursor, machine.tape, machine.r
+    (1, 0, 1)
+    """
 
     n: int | None
-    """Number of steps; ``None`` until :meth:`finalize`."""
     cursor: int = 0
-    """The step whose start state x_cursor is live in WORK."""
     lookback: int | None = None
-    """Length unknown, after ``Advance(a, a + 1)``: a, since x_a stays in WORK beside x_(a+1) until WORK is used
-    again."""
     tape: int | None = None
-    """The step whose tape is in WORK."""
     r: int | None = field(init=False)
     """Adjoint position: steps r .. n-1 are reversed, r-1 is next. ``None`` while the length is unknown."""
     stored: dict[str, set[tuple[Kind, int]]] = field(factory=dict)
-    """The entries of each tier."""
     swept: bool = False
-    """True from EndForward on."""
     done: bool = False
-    """True after EndReverse."""
     whole: tuple[Kind, ...] = ()
-    """Every step was recorded in the sweep and no action has come since: what is stored, all tapes, and perhaps x_0."""
     n_lookback: int = 0
-    """Records made from the lookback state: their step had been run by the Advance just before."""
 
     def __attrs_post_init__(self) -> None:
         self.r = self.n

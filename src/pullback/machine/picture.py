@@ -29,7 +29,19 @@ text { font: 13px system-ui, sans-serif; fill: #24292f } path { fill: none; stro
 @frozen(repr=False)
 class Drawing:
     """What :func:`draw` made of a schedule: ``text`` for a terminal, ``svg`` for a page; a notebook shows the
-    picture."""
+    picture.
+
+    Attributes
+    ----------
+    text, svg
+        The same picture, as lines of text and as SVG.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> pb.schedules.draw(pb.SaveAll().schedule(3), 3).svg[:4]
+    '<svg'
+    """
 
     text: str
     svg: str

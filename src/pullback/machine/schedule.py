@@ -25,13 +25,37 @@ def whole_number(value: object, name: str, least: int, remedy: str) -> int:
 class Schedule:
     """A single-use iterator of actions with :meth:`finalize`; O(1) memory of its own.
 
-    ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m. A
-    schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored. So the
-    sweep notes an entry *before* it yields the action: every action that is yielded is carried out. ``repeats`` says
-    that an equal policy gives the same actions whenever it is asked for ``n`` steps, ``held`` that all
-    steps are recorded in the sweep and held: their ``"tapes"``, or the initial ``"state and tapes"``.
-    ``larger(state_bytes=, tape_bytes=, freed=)`` is told when a step was larger than those before, while the length is
-    unknown, and how many bytes others have given up since the schedule was made.
+    A schedule without ``finish`` needs the length it was made for. ``finish`` must know what the sweep has stored: so
+    the sweep notes an entry *before* it yields the action, and every action that is yielded is carried out.
+
+    Parameters
+    ----------
+    actions
+        The actions, in their order.
+    n
+        The number of steps; None while it is unknown.
+    policy
+        What made it, for messages.
+    finish
+        ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m.
+    repeats
+        Whether an equal policy gives the same actions whenever it is asked for ``n`` steps.
+    held
+        ``"tapes"`` or ``"state and tapes"``, the initial one, where all steps are recorded in the sweep and held.
+    larger
+        ``larger(state_bytes=, tape_bytes=, freed=)`` is told when a step was larger than those before, while the
+        length is unknown, and how many bytes others have given up since the schedule was made.
+
+    Raises
+    ------
+    PolicyError
+        By :meth:`finalize`, where the length must be known.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> list(pb.SaveAll().schedule(1))
+    [Record(0), EndForward(), Reverse(0), EndReverse()]
     """
 
     __slots__ = ("_actions", "_finish", "_last", "_swept", "held", "larger", "n", "policy", "repeats")

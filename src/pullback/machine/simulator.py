@@ -16,30 +16,51 @@ Count: TypeAlias = int | dict[str, int]
 
 @frozen
 class Simulation:
-    """What :func:`simulate` counts. Prints as a small table."""
+    """What :func:`simulate` counts. Prints as a small table.
+
+    Attributes
+    ----------
+    n
+        Steps of the loop.
+    cost
+        forward_cost n_forward + reverse_cost n + the costs of the writes and the reads.
+    n_forward
+        Forward executions, recordings and the first sweep included.
+    n_lookback
+        0, or 1 where the length was unknown: the last step was recorded from the lookback state after it had been run.
+        Not in ``n_forward``, because an executor that keeps the newest tape runs nothing for it; any other runs
+        n_forward + n_lookback.
+    n_actions
+        Actions of the schedule.
+    peak_slots
+        Most entries (states and tapes) stored at once.
+    n_writes
+        Saves, and Transfers into the tier.
+    n_reads
+        Loads, and Transfers out of the tier.
+    peak_bytes
+        Most bytes of entries in tier ``"memory"`` and of the tape in WORK, together; a loaded tape counts in both until
+        its Delete.
+    working_bytes
+        Held beside ``peak_bytes``: the live state, and x_(n-1) beside x_n where there is a lookback.
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> simulate(pb.Binomial(3).schedule(10), 10).peak_slots
+    3
+    """
 
     n: int
-    """Steps of the loop."""
     cost: Cost
-    """forward_cost n_forward + reverse_cost n + the costs of the writes and the reads."""
     n_forward: int
-    """Forward executions, recordings and the first sweep included."""
     n_lookback: int
-    """0, or 1 where the length was unknown: the last step was recorded from the lookback state after it had been run.
-    Not in ``n_forward``, because an executor that keeps the newest tape runs nothing for it; any other runs n_forward +
-    n_lookback."""
     n_actions: int
     peak_slots: Count
-    """Most entries (states and tapes) stored at once."""
     n_writes: Count
-    """Saves, and Transfers into the tier."""
     n_reads: Count
-    """Loads, and Transfers out of the tier."""
     peak_bytes: int
-    """Most bytes of entries in tier ``"memory"`` and of the tape in WORK, together; a loaded tape counts in both
-    until its Delete."""
     working_bytes: int
-    """Held beside ``peak_bytes``: the live state, and x_(n-1) beside x_n where there is a lookback."""
 
     def __str__(self) -> str:
         factor = self.n_forward / self.n if self.n else 0.0

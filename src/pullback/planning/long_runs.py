@@ -18,26 +18,48 @@ _TIMES = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 
 @frozen
 class RunForecast:
-    """What :func:`forecast` tells; names as in :class:`pullback.schedules.Simulation`. Prints as a small table."""
+    """What :func:`forecast` tells; names as in :class:`pullback.schedules.Simulation`. Prints as a small table.
+
+    Attributes
+    ----------
+    n
+        Steps of the loop.
+    snapshots
+        How many are allowed.
+    n_forward
+        Forward executions, recordings and the first sweep included.
+    repetitions
+        No step is advanced more often than this.
+    n_writes
+        Snapshots that are stored.
+    n_reads
+        Snapshots that are loaded: one for each step but the last.
+    peak_slots
+        Most snapshots stored at once.
+    peak_bytes
+        Of these and the tape of one step, on each worker; the live state is held besides.
+    seconds
+        n_forward step_seconds + n reverse_seconds + n_writes write_seconds + n_reads read_seconds. Workers compute side
+        by side.
+    workers
+        How many there are.
+
+    Example
+    -------
+    >>> from pullback.schedules import forecast
+    >>> forecast(10**9, 1_000, state_bytes=8, step_seconds=1e-3).peak_slots
+    1000
+    """
 
     n: int
-    """Steps of the loop."""
     snapshots: int
     n_forward: int
-    """Forward executions, recordings and the first sweep included."""
     repetitions: int
-    """No step is advanced more often than this."""
     n_writes: int
-    """Snapshots that are stored."""
     n_reads: int
-    """Snapshots that are loaded: one for each step but the last."""
     peak_slots: int
-    """Most snapshots stored at once."""
     peak_bytes: int
-    """Of these and the tape of one step, on each worker; the live state is held besides."""
     seconds: float
-    """n_forward step_seconds + n reverse_seconds + n_writes write_seconds + n_reads read_seconds. Workers compute side
-    by side."""
     workers: int
 
     @property

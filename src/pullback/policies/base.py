@@ -31,6 +31,12 @@ class MemoryPolicy:
                     yield Record(k)
                     yield Reverse(k)
                 yield EndReverse()
+
+    Example
+    -------
+    >>> import pullback as pb
+    >>> isinstance(pb.SaveAll(), MemoryPolicy)
+    True
     """
 
     @property

@@ -43,6 +43,24 @@ class Binomial(MemoryPolicy):
     WORK and all slots besides (:mod:`pullback.optima.online`). The reverse is optimal for these snapshots.
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
+
+    Parameters
+    ----------
+    snapshots
+        How many snapshots are held at once, at least 1.
+    online
+        How a loop of unknown length keeps them: ``"greedy"``, ``"wmi"`` or ``"wmi-beside"``.
+
+    Raises
+    ------
+    PolicyError
+        Where ``snapshots`` is no integer of at least 1, or ``online`` is another word.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(Binomial(10).schedule(100), 100).n_forward
+    322
     """
 
     needs_sizes = False

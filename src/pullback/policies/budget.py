@@ -39,12 +39,7 @@ class Budget(MemoryPolicy):
     a step makes on its way, Python's own objects for tapes, and the result, which what follows may hold. This is known
     from step 0, of marked steps from the first two: a loop whose later steps need more exceeds the bytes. Code outside
     of loops is cut into steps by itself within the same bytes, that of checkpoints too. Code that is loaded on first
-    use does not count. Functions of steps are made (``staging``) where that takes at most a 32nd of the bytes. Raises
-    :class:`BudgetError` with ``minimum_bytes`` before step 1 where nothing fits.
-
-    >>> from pullback.schedules import simulate
-    >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
-    15
+    use does not count. Functions of steps are made (``staging``) where that takes at most a 32nd of the bytes.
 
     ``exact``: code without marks is no chain of steps but a graph of values, of which single ones are computed again.
     Loops and marked steps go by the bytes as above.
@@ -55,6 +50,28 @@ class Budget(MemoryPolicy):
 
     Source: J. R. Maddison, "Step-based checkpointing with high-level algorithmic differentiation" (2024), for equal
     sizes.
+
+    Parameters
+    ----------
+    max_bytes
+        An integer, or a text: ``"200 MB"``, ``"2 GiB"``, ``"50 %"``.
+    exact
+        Whether code without marks is planned as a graph of values.
+    reserved, start_held, begun
+        Left alone by users: what a caller that divides its bytes among several loops tells of one of them.
+
+    Raises
+    ------
+    PolicyError
+        Where ``max_bytes`` is no number of bytes.
+    BudgetError
+        Before step 1, where nothing fits; ``minimum_bytes`` is the least that does.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(Budget(500).schedule(10, state_bytes=100, tape_bytes=100), 10).n_forward
+    17
     """
 
     counts_bytes = True

@@ -52,8 +52,31 @@ class Keep(MemoryPolicy):
     checkpoints take no other than save-all.
 
     A value is one with its views. What enters a step, or comes out of a loop function, is always kept. A rule that fits
-    nothing, and a policy that holds no less than save-all, warn (:class:`PolicyWarning`). Raises ``PolicyError`` for
-    what is no rule.
+    nothing, and a policy that holds no less than save-all, warn (:class:`PolicyWarning`).
+
+    Parameters
+    ----------
+    *what
+        The rules.
+    others
+        What becomes of the values that no rule fits: ``"recompute"``, ``"keep"``, a codec or a place.
+    outer
+        The policy between steps.
+
+    Raises
+    ------
+    PolicyError
+        For what is no rule, and for an ``outer`` that is no policy.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> def f(x):
+    ...     return np.sum(np.exp(np.sin(x) * np.cos(x)))
+    >>> x = np.linspace(0.0, 1.0, 4)
+    >>> bool(np.all(pb.grad(f, policy=pb.Keep(np.multiply))(x) == pb.grad(f)(x)))
+    True
     """
 
     rules: tuple[KeepRule, ...]

@@ -31,10 +31,6 @@ class Mixed(MemoryPolicy):
 
     x_0 takes a slot only while it is kept; the tape of one step is held besides. n <= snapshots + 1 steps are run once.
 
-    >>> from pullback.schedules import simulate
-    >>> simulate(Mixed(10).schedule(100), 100).n_forward
-    237
-
     A slot has the size of a state. Where the sizes are known, a tape takes as many slots as it is states large, rounded
     to the nearest (up to 1.5 states: one slot), and floor(state_bytes / tape_bytes) tapes share a slot where they are
     smaller. So at most snapshots * max(state_bytes, tape_bytes) bytes are held besides the one tape. Sizes unknown: one
@@ -47,6 +43,22 @@ class Mixed(MemoryPolicy):
 
     Source: J. R. Maddison, "Step-based checkpointing with high-level algorithmic differentiation", J. Comput. Sci. 82
     (2024), 102405.
+
+    Parameters
+    ----------
+    snapshots
+        How many slots there are, at least 1.
+
+    Raises
+    ------
+    PolicyError
+        Where ``snapshots`` is no integer of at least 1, and for a loop whose length is not known.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(Mixed(10).schedule(100), 100).n_forward
+    237
     """
 
     snapshots: int = field(converter=_as_snapshots)

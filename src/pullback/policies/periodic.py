@@ -40,23 +40,38 @@ class Periodic(MemoryPolicy):
     """A snapshot every ``period`` steps, ceil(n / period) of them, and the tapes of one period: at most 2n forward
     steps.
 
-    >>> from pullback.schedules import simulate
-    >>> simulate(Periodic(10).schedule(100), 100).n_forward
-    190
-
     The last period is recorded in the sweep: 2n - its length. Length unknown: only its last step is, 2n - 1.
 
     ``snapshots`` makes it two-level: instead of its tapes a period has this many snapshots besides its first, placed as
     ``Binomial(snapshots + 1)`` would, and the tape of one step: n + sum over the periods of (length +
     advances(length, snapshots + 1)) forward steps, the length known or not. The sweep records nothing then.
 
-    >>> simulate(Periodic(10, snapshots=2).schedule(250), 250).n_forward
-    875
-
     ``tier`` is where the snapshots of the periods are stored: ``"memory"``, ``"disk"``, or a place as
     ``pullback.stores.Disk("/scratch")``. The snapshots of the periods grow with the length.
 
     Source: ``TwoLevelCheckpointSchedule`` of checkpoint_schedules (J. R. Maddison) has the same counts.
+
+    Parameters
+    ----------
+    period
+        Steps from one snapshot to the next, at least 1.
+    snapshots
+        How many a period may have besides its first; None keeps its tapes.
+    tier
+        Where the snapshots of the periods are stored.
+
+    Raises
+    ------
+    PolicyError
+        Where ``period`` or ``snapshots`` is too small or no integer, or ``tier`` is neither a name nor a place.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(Periodic(10).schedule(100), 100).n_forward
+    190
+    >>> simulate(Periodic(10, snapshots=2).schedule(250), 250).n_forward
+    875
     """
 
     needs_sizes = False

@@ -48,6 +48,22 @@ class Recompute(MemoryPolicy):
     every second one is deleted and the period doubles. The slots are ``segments``, or for ``"sqrt"`` 2 period
     tape_bytes / state_bytes (sizes unknown: 2 period). So there are q to 2 q segments of q steps, whose snapshots
     balance the tapes of one segment.
+
+    Parameters
+    ----------
+    segments
+        How many segments there are, or ``"sqrt"``.
+
+    Raises
+    ------
+    PolicyError
+        Where ``segments`` is neither ``"sqrt"`` nor an integer of at least 1.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(Recompute().schedule(100), 100).n_forward
+    190
     """
 
     needs_sizes = False

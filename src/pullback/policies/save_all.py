@@ -12,7 +12,14 @@ from pullback.policies.base import MemoryPolicy
 
 @frozen(repr=False)
 class SaveAll(MemoryPolicy):
-    """n forward steps and n tapes: every step is recorded in the sweep and its tape kept. The length may be unknown."""
+    """n forward steps and n tapes: every step is recorded in the sweep and its tape kept. The length may be unknown.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> simulate(SaveAll().schedule(100), 100).n_forward
+    100
+    """
 
     needs_sizes = False
 

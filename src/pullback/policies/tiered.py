@@ -68,15 +68,6 @@ def _as_directory(value: str | os.PathLike[str] | None) -> str | None:
 class Tiered(MemoryPolicy):
     """Snapshots in two tiers, ``"memory"`` and ``"disk"``: the least forward steps, writes and reads together.
 
-    ``write_cost`` and ``read_cost`` are the times that a snapshot takes to and from the disk, in forward steps. The
-    memory costs nothing. ``disk_snapshots=None``: the disk takes as many as pay. ``directory`` is where they go.
-
-    >>> from pullback.schedules import simulate
-    >>> schedule = Tiered(2, 3, write_cost=2, read_cost=2).schedule(40)
-    >>> simulated = simulate(schedule, 40, write_cost={"disk": 2}, read_cost={"disk": 2})
-    >>> simulated.cost, simulated.n_forward, simulated.peak_slots
-    (156.0, 132, {'disk': 3, 'memory': 2})
-
     The cost is the least there is for up to 20,000 steps where the disk has as many as pay, and with fewer of them
     for n with n^2 disk_snapshots <= 10^9: 10,000 steps with 10. Longer loops are cut until the parts are that short:
     at the one distance that costs least a step, where the disk can take so many (asymptotically optimal), or else as
@@ -87,6 +78,30 @@ class Tiered(MemoryPolicy):
     one is deleted and the distance doubles. The reverse is the best for the snapshots that are left.
 
     Source: J. Herrmann and G. Pallez, "H-Revolve", ACM TOMS 46 (2020).
+
+    Parameters
+    ----------
+    ram_snapshots
+        How many snapshots the memory holds. It costs nothing.
+    disk_snapshots
+        How many the disk holds; None: as many as pay.
+    directory
+        The folder, or the URL, where they go. By default a folder of temporary files.
+    write_cost, read_cost
+        The times that a snapshot takes to and from the disk, in forward steps.
+
+    Raises
+    ------
+    PolicyError
+        Where no snapshot is allowed at all, a number is negative, or ``directory`` is no path.
+
+    Example
+    -------
+    >>> from pullback.schedules import simulate
+    >>> schedule = Tiered(2, 3, write_cost=2, read_cost=2).schedule(40)
+    >>> simulated = simulate(schedule, 40, write_cost={"disk": 2}, read_cost={"disk": 2})
+    >>> simulated.cost, simulated.n_forward, simulated.peak_slots
+    (156, 138, {'disk': 3, 'memory': 2})
     """
 
     needs_sizes = False

@@ -45,14 +45,29 @@ class Operators:
 @define(eq=False)
 class Registry:
     """Names and NumPy functions to primitives and composites. What comes later is looked up once, at the first name not
-    found here: first the families of ``later``, then the plugins."""
+    found here: first the families of ``later``, then the plugins.
+
+    Parameters
+    ----------
+    names, functions
+        The entries by name, and by the NumPy function that they serve; by default none.
+    later
+        What gives the families that are imported at the first name not found.
+    plugins
+        Whether entry points are searched when a function is not found.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> pb.registry.find(np.sin).name
+    'sin'
+    """
 
     names: dict[str, Primitive | Composite] = field(factory=dict, repr=False)
     functions: dict[Callable[..., Any], Primitive | Composite] = field(factory=dict, repr=False)
     later: list[Callable[[], Iterable[Primitive | Composite]]] = field(factory=list, repr=False)
-    """What gives the families that are imported at the first name not found."""
     plugins: bool = False
-    """Whether entry points are to be searched when a function is not found."""
     searched: bool = field(default=False, init=False)
     callers: dict[Any, Callable[..., Any]] = field(factory=dict, init=False, repr=False)
     """Generated fast ways to call, by name or ufunc; emptied when an entry is added or replaced."""

@@ -29,13 +29,38 @@ REACHES = {"": (), "place": (), "moved": (), "reduced": ("axis", "keepdims"), "b
 """What ``Primitive.reach`` may say, and the parameters that it needs."""
 
 
+class _DeclaredOnce:
+    """What is found by its name wherever it travels, and never copied."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduced(self, DECLARED, sys._getframe(1))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
 @define(eq=False, slots=False, kw_only=True)
-class Primitive(Names):
+class Primitive(_DeclaredOnce, Names):
     """A differentiable operation: what authors build with :func:`primitive` and the executor calls.
 
     ``operands`` are positional arrays, ``params`` keyword-only metadata. A primitive with a ``family`` takes any number
     of operands under one name. ``serves`` are the NumPy functions that mean this primitive. Calling it with plain
     arrays runs the forward; with a tracer among the operands, records it.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> @pb.primitive
+    ... def doubled(x):
+    ...     return 2.0 * x
+    >>> doubled.operands
+    ('x',)
     """
 
     forward: Callable[..., Any] = field(repr=False)
@@ -111,15 +136,6 @@ class Primitive(Names):
             return called_guarded(self, operands, params, locked=False)
         return self.forward(*operands, **params)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduced(self, DECLARED, sys._getframe(1))
-
-    def __copy__(self) -> Any:
-        return self  # it is declared once
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
-
     @overload
     def vjp(self, *operands: str, saves: tuple[str, ...] | None = None) -> Callable[[Function], Function]: ...
 
@@ -175,8 +191,17 @@ class Primitive(Names):
 
 
 @frozen(eq=False)
-class Composite:
-    """A NumPy function made of primitives: it needs no rule of its own. ``function`` takes what NumPy's does."""
+class Composite(_DeclaredOnce):
+    """A NumPy function made of primitives: it needs no rule of its own. ``function`` takes what NumPy's does.
+    :func:`composite` makes one.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> type(pb.registry.find(np.linspace)).__name__
+    'Composite'
+    """
 
     name: str
     function: Callable[..., Any] = field(repr=False)
@@ -190,15 +215,6 @@ class Composite:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduced(self, DECLARED, sys._getframe(1))
-
-    def __copy__(self) -> Any:
-        return self  # it is declared once
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
 
 
 DECLARED = (Primitive, Composite)

@@ -19,6 +19,8 @@ class _Coded:
 
     def __init_subclass__(cls, code: str = "") -> None:
         cls.code = code or cls.code
+        if code:  # the pages hold the examples, which tests run
+            cls.__doc__ = f"{cls.__doc__}\n\n    Examples and what to write instead: ``pullback explain {code}``.\n    "
         # Where users find it: tracebacks say so, and pickles keep their meaning when files move.
         cls.__module__ = "pullback"
 

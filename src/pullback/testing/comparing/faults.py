@@ -9,8 +9,20 @@ from pullback.words.errors import CheckError
 
 @frozen
 class Fault:
-    """``kind`` names the fault in a word or two; ``text`` says where it is, what was expected, what came, and what to
-    do."""
+    """What a checker found, one of the lines of its :class:`CheckError`.
+
+    Attributes
+    ----------
+    kind
+        The fault in a word or two.
+    text
+        Where it is, what was expected, what came, and what to do.
+
+    Example
+    -------
+    >>> print(Fault("shape", "the rule of x gave (3,), expected (2,)"))
+    shape: the rule of x gave (3,), expected (2,)
+    """
 
     kind: str
     text: str

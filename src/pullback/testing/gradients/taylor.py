@@ -22,16 +22,34 @@ FLOOR = 16.0
 class TaylorTest:
     """What :func:`taylor_test` measured; prints as a table.
 
-    ``residuals`` are |f(x + h v) - f(x) - h <g, v>| for the ``steps`` h, ``plain_residuals`` the same without the
-    gradient term. A rate is log2 of the ratio of two neighbouring residuals for halved steps: 2 for a right gradient, 1
-    for a wrong one.
+    A rate is log2 of the ratio of two neighbouring residuals for halved steps: 2 for a right gradient, 1 for a wrong
+    one.
+
+    Attributes
+    ----------
+    steps
+        The steps h along the direction v.
+    residuals
+        abs(f(x + h v) - f(x) - h <g, v>) for each of them.
+    plain_residuals
+        The same without the gradient term.
+    floor
+        Residuals below it are rounding.
+    name
+        That of the function.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback.testing as pt
+    >>> bool(pt.taylor_test(lambda x: np.sum(np.exp(x)), np.ones(3)).rate > 1.95)
+    True
     """
 
     steps: tuple[float, ...]
     residuals: tuple[float, ...]
     plain_residuals: tuple[float, ...]
     floor: float
-    """Residuals below it are rounding."""
     name: str = "f"
     rates: tuple[float, ...] = field(init=False)
     plain_rates: tuple[float, ...] = field(init=False)
