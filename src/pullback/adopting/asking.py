@@ -1,10 +1,14 @@
 """What Python's own functions mean in adopted code, while a trace is under way: ``float(t)`` of a traced number is that
-number, ``isinstance`` asks what a handle stands for."""
+number, ``isinstance`` asks what a handle stands for. And whether a loop runs as a whole."""
 
 from functools import partial
+from sys import _getframe
 from typing import Any
 
-from pullback.adopting.owning import fresh, note_call
+from pullback.adjoints.loop_code import LOOPS, UNBOUND
+from pullback.adjoints.loop_runs import run_loop
+from pullback.adopting.owning import fresh, note_call, of_module
+from pullback.adopting.watched import NOTEBOOK
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
@@ -70,3 +74,17 @@ def fresh_attribute(owner: Any, name: str) -> None:
         made = held.pop(name)
         made = fresh(made)
         held[name] = made
+
+
+def whole_loop(number: int, names: dict[str, Any]) -> dict[str, Any] | None:
+    """What the names stand for that a loop assigns, when it has run as a whole; None where it has to run as it stands.
+    ``names`` are the locals of the function."""
+    code = LOOPS[number]
+    if code.rests() or NOTEBOOK.get() is not None or not code.called.isdisjoint(names):
+        return None
+    frame = _getframe(1)
+    module = frame.f_globals
+    given = {name: names[name] if name in names else of_module(module.get(name, UNBOUND)) for name in code.names}
+    out = run_loop(code, given, frame)
+    code.has_run(out is not None)
+    return out

@@ -15,7 +15,8 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from pullback.adopting.asking import called, formatted, fresh_attribute, with_lists
+from pullback.adjoints.loop_code import LOOP
+from pullback.adopting.asking import called, formatted, fresh_attribute, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
 from pullback.adopting.owning import COPIES, LIVE_NAME, arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
@@ -51,6 +52,7 @@ NAMES: Final = {
     WITH_LISTS: with_lists,
     FORMATTED: formatted,
     LEAVING: leaving,
+    LOOP: whole_loop,
     PLAIN_MODULES["math"]: math,
     PLAIN_MODULES["cmath"]: cmath,
 }
@@ -87,7 +89,7 @@ class AdoptedLoader(SourceFileLoader):
         path = self.get_filename(fullname)
         tree = ast.parse(self.get_data(path), path)
         _require_adoptable(tree, path)
-        code: CodeType = compile(rewritten(tree), path, "exec", dont_inherit=True)
+        code: CodeType = compile(rewritten(tree, path), path, "exec", dont_inherit=True)
         return code
 
 

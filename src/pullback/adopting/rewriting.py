@@ -12,6 +12,7 @@ trace is under way.
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
 | ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
 | ``"%g" % t`` | ``("%g" % t if not live else formatted("%g", t))`` |
+| ``for i in range(n): ...`` | the same, ``if whole_loop(...) is None`` (``adjoints.loop_code.asked_for``) |
 | its end | ``if live: leaving(result)`` |
 
 Lines and columns stay those of the file. Nothing else of a program changes, and functions that numba compiles stay as
@@ -19,10 +20,12 @@ they are.
 """
 
 import ast
+from copy import deepcopy
 from typing import Any, Final
 
 from attrs import define, field
 
+from pullback.adjoints.loop_code import LOOPS, LoopCode, asked_for, is_candidate
 from pullback.adopting import numpy_calls
 from pullback.adopting.owning import LIVE_NAME
 
@@ -55,9 +58,9 @@ COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def rewritten(tree: ast.Module) -> ast.Module:
+def rewritten(tree: ast.Module, file: str = "<adopted>") -> ast.Module:
     """The module with these questions written in."""
-    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree))
+    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree), file)
     for node in tree.body:
         rewriter.visit(node)
     return ast.fix_missing_locations(tree)
@@ -241,6 +244,7 @@ class Rewriter(ast.NodeTransformer):
     arrays: frozenset[str]
     imported: dict[str, str]
     """What the names stand for that imports bind."""
+    file: str
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
 
@@ -328,6 +332,15 @@ class Rewriter(ast.NodeTransformer):
         name = node.target.id
         asked = ast.Assign([ast.Name(name, ast.Store())], _call(FRESH, ast.Name(name, ast.Load())))
         return [node, _if_live(node, asked)]
+
+    def visit_For(self, node: ast.For) -> Any:
+        """A loop that can be written backwards from its text is asked for as a whole."""
+        if not self.hidden or not is_candidate(node):
+            return self.generic_visit(node)
+        number, code = len(LOOPS), LoopCode(deepcopy(node), self.file)
+        LOOPS.append(code)
+        self.generic_visit(node)
+        return asked_for(node, number, code.assigned, _live())
 
     # Expressions in functions.
     def visit_Name(self, node: ast.Name) -> Any:

@@ -99,15 +99,18 @@ def run_traced(
     ledger: Any,
     governor: Any = None,
     repeatable: bool = False,
+    joins: bool = False,
 ) -> Traced:
     """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
 
-    ``governor`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an
+    ``governor`` governs the records under a policy that may drop values. With ``joins`` only a sweep looks at them.
+    Raises :class:`NotDifferentiableError` for an
     integer or boolean argument unless ``allow_int``.
     """
     tape = Tape(next_level(), KINDS)
     tape.ledger = ledger
     tape.repeatable, tape.agreement = repeatable, agreement_in_force()
+    tape.joins = joins and not (ledger.heard or ledger.counted)
     if governor is not None:
         tape.mode = REPLAYABLE
         tape.governor = governor

@@ -174,8 +174,9 @@ def _gradient_of(
             if given is not None:
                 return given[0]
         traced, ledger = at_once or traced_under(
-            policy, called, args, kwargs, where, allow_int=allow_int, repeatable=holomorphic, progress=progress
-        )
+            policy, called, args, kwargs, where,
+            allow_int=allow_int, repeatable=holomorphic, progress=progress, joins=usual,
+        )  # fmt: skip
         with traced.agrees():
             try:
                 out, aux = split_aux(traced.out, has_aux=has_aux)
@@ -317,8 +318,10 @@ def traced_under(
     allow_int: bool,
     repeatable: bool,
     progress: bool | None = None,
+    joins: bool = False,
 ) -> tuple[Traced, Ledger]:
-    """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked."""
+    """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked. Where it ``joins``,
+    loops of adopted code may be single records."""
     ledger: Any = LEDGERS.get()(heard=repeatable or bool(watchers()))
     shown = progress_in_force(progress)
     if shown and not depth() and planned() is None:
@@ -339,6 +342,7 @@ def traced_under(
             traced = run_traced(
                 f, args, kwargs, argnums,
                 allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
+                joins=joins,
             )  # fmt: skip
     finally:
         if shown:

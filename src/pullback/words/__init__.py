@@ -5,6 +5,6 @@ May be imported by: backends, travelling, rules, optima, graphs, machine, polici
 primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
 primitives.curves, hollow, watching, memory, tracing, bodies, replay, exact, shadow, statements, staging, patterns,
 plain, calls, loops, resuming, repeated, transforms, sparsity, solving, scaling, testing.comparing, testing.gradients,
-testing.primitives, testing.policies, pictures, inspect, planning, reports, demos, commands, adopting, the public
-faces.
+testing.primitives, testing.policies, pictures, inspect, planning, reports, demos, commands, adopting, adjoints, the
+public faces.
 """

@@ -1,0 +1,135 @@
+"""The two functions of a loop, forward and reverse, for values of given kinds."""
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from types import FunctionType
+from typing import Any
+
+from attrs import define, field
+
+from pullback.adjoints.kinds import ACTIVE, Kind, RefusedError, joined
+from pullback.adjoints.loop_code import LoopCode
+from pullback.adjoints.statements import STEP, Statements
+from pullback.rules.generated_code import compile_function
+
+TRIALS = 8
+"""How often a loop is written at most until nothing new is found of its names."""
+
+
+def unwrapped(function: Any) -> Any:
+    """A function of NumPy's or Python's behind what adopted code calls."""
+    while isinstance(function, FunctionType) and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+@define(eq=False, slots=False)
+class Callees:
+    """The functions that a loop calls, as its module knows them."""
+
+    module: Mapping[str, Any]
+    found: dict[str, tuple[ast.expr, Any]] = field(factory=dict)
+
+    def __call__(self, node: ast.expr) -> Any:
+        """The function that an expression stands for; None for anything else."""
+        meant = _meant(node, self.module)
+        self.found[ast.unparse(node)] = node, meant
+        return meant
+
+    def unchanged(self, module: Mapping[str, Any]) -> bool:
+        """Whether the module still means the same by them."""
+        return all(_meant(node, module) is meant for node, meant in self.found.values())
+
+
+def _meant(node: ast.expr, module: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return unwrapped(module[name] if name in module else getattr(builtins, name, None))
+        case ast.Attribute(value=ast.Name(id=name), attr=attr):
+            return unwrapped(getattr(module.get(name), attr, None))
+    return None
+
+
+@define(eq=False, slots=False)
+class Written:
+    """A loop for values of given kinds."""
+
+    code: LoopCode
+    known: dict[str, Kind]
+    """The kinds of its names, those that it binds among them."""
+    callees: Callees
+    forward: Any = field(init=False)
+    """``forward(push, *values)`` computes on arrays that it may write to, and gives the values of what is assigned."""
+    trips: Any = field(init=False)
+    """``trips(*values)``: how often it is gone through."""
+    arrays: tuple[str, ...] = field(init=False)
+    """The active arrays."""
+    scalars: tuple[str, ...] = field(init=False)
+    """The names that have a cotangent of their own: active numbers, and arrays that are made anew."""
+    reads: frozenset[str] = field(init=False)
+    """The names whose values the reverse reads."""
+
+    def __attrs_post_init__(self) -> None:
+        writer, back = self._written(masked=False)
+        active = [name for name in self.code.names if self.known.get(name, Kind(0, 0)).level == ACTIVE]
+        self.arrays = tuple(n for n in active if self.known[n].rank and n not in self.code.assigned)
+        self.scalars = tuple(n for n in active if n not in self.arrays)
+        self.forward, self.trips = self._forward(writer), self._trips()
+        loads = {node.id for node in ast.walk(ast.parse("\n".join(back))) if isinstance(node, ast.Name)}
+        self.reads = frozenset(loads & set(self.code.names))
+
+    def _written(self, *, masked: bool) -> tuple[Statements, list[str]]:
+        """The loop, written when everything is known of its names."""
+        code, nodes = self.code, list(ast.walk(self.code.node))
+        counts = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        counts.update(f"for {n.target.id}" for n in nodes if isinstance(n, ast.For) and isinstance(n.target, ast.Name))
+        for _ in range(TRIALS):
+            writer = Statements(
+                self.known, frozenset(code.names) - set(code.assigned), code.stored, self.callees, masked, counts=counts
+            )
+            back = writer.block([code.node])
+            grown = {name: joined(self.known.get(name), kind) for name, kind in writer.found.items()}
+            if all(self.known.get(name) == kind for name, kind in grown.items()):
+                return writer, back
+            self.known |= grown
+        raise RefusedError("the kinds of its names do not settle")
+
+    def _forward(self, writer: Statements) -> Any:
+        """The forward, whose lines are the user's own in tracebacks and warnings."""
+        names = ", ".join(self.code.names)
+        text = [f"def loop(_pb_push, {names}):", *(STEP + line for line, _ in writer.lines)]
+        text.append(f"{STEP}return ({''.join(f'{name}, ' for name in self.code.assigned)})")
+        tree = ast.parse("\n".join(text))
+        at = [self.code.node.lineno, *(line for _, line in writer.lines), self.code.node.lineno]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.stmt | ast.expr | ast.arg):
+                node.lineno = node.end_lineno = at[node.lineno - 1]
+        namespace = dict(writer.namespace)
+        exec(compile(tree, self.code.file, "exec"), namespace)  # noqa: S102 - the user's own statements
+        return namespace["loop"]
+
+    def _trips(self) -> Any:
+        over = ast.unparse(self.code.node.iter)
+        return compile_function("trips", f"def trips({', '.join(self.code.names)}):\n    return len({over})\n", {})
+
+    @cached_property
+    def reverse(self) -> Any:
+        """``reverse(pop, new, values, cotangents)`` gives the cotangents of ``scalars``, then those of ``arrays``."""
+        return self._reverse(masked=False)
+
+    @cached_property
+    def masked_reverse(self) -> Any:
+        """The same, in a trace in which something is masked."""
+        return self._reverse(masked=True)
+
+    def _reverse(self, *, masked: bool) -> Any:
+        writer, back = self._written(masked=masked)
+        own = [f"_pb_b_{name}" for name in self.scalars] + [f"_pb_B_{name}" for name in self.arrays]
+        made = [f"_pb_new_{name}" for name in self.arrays]
+        given = ["_pb_pop", *made, *sorted(self.reads), *own]
+        lines = [f"def loop_back({', '.join(given)}):", *(STEP + line for line in back or ["pass"])]
+        lines.append(f"{STEP}return ({''.join(f'{name}, ' for name in own)})")
+        return compile_function("loop_back", "\n".join(lines) + "\n", dict(writer.namespace))

@@ -1,0 +1,30 @@
+"""What is known of a value in a loop before it runs: how it depends on the inputs, and how many axes it has."""
+
+from typing import Final, NamedTuple
+
+WHOLE: Final = 0
+"""An integer, of Python's or NumPy's: what may be an index."""
+PLAIN: Final = 1
+"""A number, or an array of numbers, that depends on no input."""
+ACTIVE: Final = 2
+"""What may depend on the inputs."""
+
+
+class Kind(NamedTuple):
+    """How a value depends on the inputs, and how many axes it has."""
+
+    level: int
+    rank: int
+
+
+class RefusedError(Exception):
+    """A loop cannot be written backwards: why not."""
+
+
+def joined(one: Kind | None, other: Kind) -> Kind:
+    """The kind of a name that stands for values of both."""
+    if one is None:
+        return other
+    if one.rank != other.rank:
+        raise RefusedError("a name stands for arrays of different numbers of axes")
+    return Kind(max(one.level, other.level), one.rank)

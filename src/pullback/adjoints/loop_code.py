@@ -1,0 +1,144 @@
+"""Which ``for`` loops of a program can be differentiated from their text, and what is known of each.
+
+Such a loop goes over a ``range``. In it stand other loops of this kind, ``if``, and assignments to names and to parts
+of arrays: no call but of NumPy's and Python's functions of numbers, no ``break``, ``continue``, ``return`` or
+``while``.
+"""
+
+import ast
+from collections.abc import Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+STATEMENTS: Final = (ast.For, ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Pass)
+EXPRESSIONS: Final = (
+    ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Subscript, ast.Slice, ast.Tuple,
+    ast.Call, ast.Attribute, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
+)  # fmt: skip
+LOOP: Final = "__pb_loop__"
+"""By this name adopted code asks whether a loop runs as a whole."""
+LEFT: Final = "__pb_left__"
+"""What it is told."""
+OWN: Final = "_pb_"
+"""With this begin names of generated code."""
+
+
+@define(eq=False)
+class LoopCode:
+    """A loop of an adopted program. What is made of it is known by the kinds of the values that its names have."""
+
+    node: ast.For
+    file: str
+    names: tuple[str, ...] = field(init=False)
+    """The names in it that may have values when it begins, but for those of which only a function is called."""
+    called: frozenset[str] = field(init=False)
+    """The names of functions, and of the modules in which they are: those of its module, no locals."""
+    assigned: tuple[str, ...] = field(init=False)
+    """The names that it binds."""
+    stored: frozenset[str] = field(init=False)
+    """The names of the arrays that it writes to."""
+    made: dict[Any, Any] = field(factory=dict, init=False)
+    """By the kinds of the values, the functions, or why there are none."""
+    n_declined: int = field(default=0, init=False)
+    """How often in a row it had to run as it stands."""
+    n_left_out: int = field(default=0, init=False)
+    """How often it is not asked before it is tried again."""
+
+    def __attrs_post_init__(self) -> None:
+        nodes = list(ast.walk(self.node))
+        functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+        functions += [node for node in nodes if isinstance(node, ast.Attribute) and node.attr != "shape"]
+        called = {id(part): part for function in functions for part in ast.walk(function)}
+        self.called = frozenset(part.id for part in called.values() if isinstance(part, ast.Name))
+        names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+        self.names = tuple(dict.fromkeys(node.id for node in names))
+        self.assigned = tuple(dict.fromkeys(node.id for node in names if isinstance(node.ctx, ast.Store)))
+        self.stored = frozenset(
+            node.value.id
+            for node in nodes
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+        )
+
+    def rests(self) -> bool:
+        """Whether the loop is not asked now: it had to run as it stands in each of the last calls."""
+        if self.n_left_out:
+            self.n_left_out -= 1
+        return self.n_left_out > 0
+
+    def has_run(self, whole: bool) -> None:
+        """Note whether the loop has run as a whole."""
+        self.n_declined = 0 if whole else self.n_declined + 1
+        if self.n_declined >= PATIENCE:
+            self.n_left_out = min(self.n_declined, RARELY)
+
+
+PATIENCE: Final = 8
+"""Calls after which a loop that has to run as it stands is asked less often."""
+RARELY: Final = 64
+"""Once in so many calls at the least."""
+UNBOUND: Final = object()
+"""The value of a name that has none."""
+LOOPS: Final[list[LoopCode]] = []
+"""The loops of all adopted modules, by number."""
+
+
+def is_candidate(node: ast.For) -> bool:
+    """Whether a loop is made of nothing but what can be written backwards, by its syntax."""
+    return _is_loop(node) and all(map(_is_statement, node.body))
+
+
+def _is_loop(node: ast.For) -> bool:
+    called = isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"
+    return called and isinstance(node.target, ast.Name) and not node.orelse and _is_expression(node.iter)
+
+
+def _is_statement(node: ast.stmt) -> bool:
+    match node:
+        case ast.For():
+            return is_candidate(node)
+        case ast.If():
+            return _is_expression(node.test) and all(map(_is_statement, [*node.body, *node.orelse]))
+        case ast.Assign(targets=[target]) | ast.AugAssign(target=target):
+            return _is_target(target) and _is_expression(node.value)
+        case ast.Expr(value=ast.Constant()) | ast.Pass():
+            return True
+    return False
+
+
+def _is_target(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) or (
+        isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and _is_expression(node)
+    )
+
+
+def _is_expression(node: ast.expr) -> bool:
+    return all(
+        isinstance(part, EXPRESSIONS)
+        and not (isinstance(part, ast.Name) and part.id.startswith(OWN))
+        and not (isinstance(part, ast.Call) and part.keywords)
+        for part in ast.walk(node)
+    )
+
+
+def asked_for(node: ast.For, number: int, assigned: Sequence[str], live: ast.expr) -> list[ast.stmt]:
+    """The loop of this number, run as a whole where a trace is under way (``live``) and that can be; else as it
+    stands."""
+    left, none = ast.Name(LEFT, ast.Load()), ast.Constant(None)
+    given = ast.Call(ast.Name("locals", ast.Load()), [], [])
+    asked = ast.IfExp(live, ast.Call(ast.Name(LOOP, ast.Load()), [ast.Constant(number), given], []), none)
+    taken: list[ast.stmt] = [
+        ast.If(
+            ast.Compare(ast.Constant(name), [ast.In()], [left]),
+            [ast.Assign([ast.Name(name, ast.Store())], ast.Subscript(left, ast.Constant(name), ast.Load()))],
+            [],
+        )
+        for name in assigned
+    ]
+    taken.append(ast.Assign([ast.Name(LEFT, ast.Store())], none))  # it would hold what the names stand for
+    chosen = ast.If(ast.Compare(left, [ast.Is()], [none]), [], taken)
+    made: list[ast.stmt] = [ast.Assign([ast.Name(LEFT, ast.Store())], asked), chosen]
+    for part in [part for statement in made for part in ast.walk(statement)]:
+        ast.copy_location(part, node)
+    chosen.body = [node]
+    return made

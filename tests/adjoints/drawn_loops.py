@@ -1,0 +1,148 @@
+"""Draws programs of loops over numbers and parts of arrays."""
+
+from random import Random
+
+HEAD = """
+import math
+import numpy as np
+
+TABLE = np.linspace(0.2, 1.3, 9)
+SCALE = 0.7
+
+
+def program(c, a, m):
+    s, r, q = 0.5, 1.0, c * 0.3
+    u, v, w = np.zeros(6), np.ones(6) * 0.4, np.zeros((6, 5))
+    w[0, :] = a[:5]
+    q2 = q
+"""
+TAIL = """    return s + r * q + np.sum(u * u) + np.sum(v) + np.sum(w ** 2) + np.sum(m * 0.1){extra}
+"""
+INDICES = ("i", "i - 1", "5 - i", "i // 2", "0", "-1", "2")
+
+
+class Drawn:
+    """One program, by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = Random(seed)  # noqa: S311 - draws programs
+        self.loops: list[str] = []
+
+    def index(self, extent: int) -> str:
+        """An integer in the range of an axis, whatever the loops are at: they go up to 5."""
+        name = self.draw.choice(self.loops)
+        text = self.draw.choice(INDICES).replace("i", name, 1) if self.draw.random() < 0.9 else f"k{len(self.loops)}"
+        text = text if not text.startswith("k") else name
+        return (
+            text if extent > 5 else f"({text}) % {extent}" if self.draw.random() < 0.5 else f"min({name}, {extent - 1})"
+        )
+
+    def element(self) -> str:
+        """One element of an array."""
+        kind = self.draw.choice(("a", "u", "v", "w", "m", "TABLE"))
+        if kind in ("w", "m"):
+            return f"{kind}[{self.index(6)}, {self.index(5)}]"
+        return f"{kind}[{self.index(6)}]"
+
+    def number(self, depth: int = 2) -> str:
+        """An expression that gives a number."""
+        choice = self.draw.random()
+        if depth == 0 or choice < 0.25:
+            return self.draw.choice([
+                self.element(),
+                self.element(),
+                "c",
+                "s",
+                "r",
+                "q",
+                "SCALE",
+                "0.3",
+                "2",
+                self.draw.choice(self.loops),
+            ])
+        one, other = self.number(depth - 1), self.number(depth - 1)
+        if choice < 0.65:
+            return f"({one} {self.draw.choice('+-*')} {other})"
+        if choice < 0.73:
+            return f"({one} / ({other} + 3.5))"
+        if choice < 0.78:
+            return f"({one}) ** 2"
+        if choice < 0.9:
+            function = self.draw.choice(("np.sin", "np.cos", "np.tanh", "math.sin", "np.exp", "abs", "-", "math.atan"))
+            return f"{function}(0.2 * ({one}))"
+        if choice < 0.95:
+            return f"np.dot({self.row()}, {self.row()})"
+        return f"{self.row()} @ {self.row()}"
+
+    def row(self) -> str:
+        """A vector of four numbers."""
+        i = self.index(6)
+        return self.draw.choice((
+            f"w[{i}, 1:]",
+            f"m[{i}, :4]",
+            "a[1:5]",
+            "u[2:]",
+            "v[:4]",
+            "np.flip(a[:4])",
+            "w[:4, 2]",
+        ))
+
+    def vector(self, depth: int = 2) -> str:
+        """An expression that gives four numbers."""
+        if depth == 0 or self.draw.random() < 0.3:
+            return self.row()
+        one = self.vector(depth - 1)
+        if self.draw.random() < 0.3:
+            return f"np.{self.draw.choice(('sin', 'tanh', 'sqrt'))}(np.abs({one}) + 0.1)"
+        other = self.number(1) if self.draw.random() < 0.4 else self.vector(depth - 1)
+        one, other = (one, other) if self.draw.random() < 0.6 else (other, one)
+        return f"({one} {self.draw.choice('+-*')} {other})"
+
+    def statement(self, depth: int) -> list[str]:
+        """A statement, with those in it."""
+        choice = self.draw.random()
+        op = self.draw.choice(("=", "=", "+=", "-=", "*="))
+        if depth and choice < 0.15:
+            name = "ijkl"[len(self.loops)]
+            over = self.draw.choice(("range(1, 4)", "range(5, 0, -2)", "range(3)", f"range({self.loops[-1]})"))
+            self.loops.append(name)
+            body = self.block(depth - 1)
+            self.loops.pop()
+            return [f"for {name} in {over}:", *body]
+        if depth and choice < 0.25:
+            test = self.draw.choice((f"{self.loops[-1]} % 2 == 0", f"{self.element()} > 0.4", f"s < {self.number(1)}"))
+            lines = [f"if {test}:", *self.block(depth - 1)]
+            return [*lines, "else:", *self.block(depth - 1)] if self.draw.random() < 0.5 else lines
+        if choice < 0.45:
+            return [f"{self.draw.choice('srq')} {op} 0.5 * {self.number()}"]
+        if choice < 0.75:
+            target = self.draw.choice((
+                f"u[{self.index(6)}]",
+                f"v[{self.index(6)}]",
+                f"w[{self.index(6)}, {self.index(5)}]",
+            ))
+            return [f"{target} {op} 0.5 * {self.number()}"]
+        i = self.index(6)
+        target = self.draw.choice((f"w[{i}, 1:]", "u[2:]", "v[:4]", f"w[{i}, :4]", "w[:4, 1]"))
+        value = self.number(1) if self.draw.random() < 0.3 else self.vector()
+        return [f"{target} {self.draw.choice(('=', '+=', '-=', '*='))} {value}"]
+
+    def block(self, depth: int) -> list[str]:
+        """Statements, indented."""
+        lines = []
+        for _ in range(self.draw.randint(1, 3)):
+            lines += self.statement(depth)
+        return ["    " + line for line in lines]
+
+    def text(self) -> str:
+        """The whole program."""
+        lines: list[str] = []
+        for _ in range(self.draw.randint(1, 2)):
+            self.loops = ["i"]
+            lines += [f"for i in range({self.draw.randint(1, 2)}, {self.draw.randint(3, 6)}):", *self.block(2)]
+            if self.draw.random() < 0.5:
+                lines.append(
+                    self.draw.choice(("u = u * c", "s = s + u[1] * v[2]", "w[1] = w[2] * r", "r = r * 0.5 + i"))
+                )
+        extra = self.draw.choice(("", " + q2", " + np.sum(np.where(u > 0.1, u * c, 0.0))", " + i * c"))
+        return HEAD + "\n".join("    " + line for line in lines) + "\n" + TAIL.format(extra=extra)
