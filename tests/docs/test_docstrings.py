@@ -13,6 +13,7 @@ import pullback as pb
 MODULES = {
     "pullback": pb,
     "pullback.schedules": pb.schedules,
+    "pullback.stores": pb.stores,
     "pullback.testing": pb.testing,
     "pullback.backends": pb.backends,
 }

@@ -133,11 +133,13 @@ def test_what_overflows_is_told():
     [
         (lambda: AsType("i4"), "AsType takes a floating dtype, got 'i4'"),
         (lambda: AsType("nonsense"), "AsType takes a floating dtype, got 'nonsense'"),
-        (lambda: Zlib(10), "Zlib takes a level from 0 to 9, got 10"),
+        (lambda: Zlib(10), "a codec takes a level from 0 to 9, got 10"),
         (lambda: Disk(codec="zlib"), "codec= takes a codec of pullback.stores, got 'zlib'"),
         (lambda: InMemory(Zlib), "codec= takes a codec of pullback.stores, got <class .*Zlib'>"),
         (lambda: Stored(pb.Binomial(2), memory=Disk), "takes a place of pullback.stores, got <class .*Disk'>"),
         (lambda: pb.Periodic(2, tier=Disk), "or a place of pullback.stores, got <class .*Disk'>"),
+        (lambda: Blosc2(level=-1), "a codec takes a level from 0 to 9, got -1"),
+        (lambda: Blosc2(codec="zip"), "one of the codecs .*, got .zip."),
         (lambda: Zfp(-1.0), "Zfp takes a positive tolerance, got -1.0"),
     ],
 )

@@ -53,8 +53,36 @@ class Disk:
     of this process among several that share the directory: it stands in the name of the folder, and so in every path,
     key and message, ``pullback-rank3-...``.
 
-    Raises :class:`StoreError` with ``part``, the path or key, where something cannot be written, or does not come back
-    as it was.
+    Parameters
+    ----------
+    directory
+        A path or an fsspec URL.
+    codec
+        The form of what is written; None: as it is.
+    queue
+        Entries that may be in memory on their way, at least 1.
+    files
+        An object with the methods of an fsspec file system.
+    rank
+        The number or name of this process.
+
+    Raises
+    ------
+    PolicyError
+        Where an argument is of another kind.
+    StoreError
+        With ``part``, the path or key, where something cannot be written, or does not come back as it was.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 8, lambda k, u: np.sin(u), x))
+    >>> x = np.linspace(0.0, 1.0, 100)
+    >>> policy = pb.stores.Stored(pb.Binomial(3), memory=Disk())
+    >>> bool(np.all(pb.grad(f, policy=policy)(x) == pb.grad(f)(x)))
+    True
     """
 
     directory: str | None = field(default=None, converter=_as_directory)

@@ -13,7 +13,29 @@ from pullback.stores.figures import Figures
 @frozen
 class InMemory:
     """Entries in memory, their arrays in the form that ``codec`` gives. What a plan forecasts for it is what they take
-    without one."""
+    without one.
+
+    Parameters
+    ----------
+    codec
+        The form of the arrays; None: as they are.
+
+    Raises
+    ------
+    PolicyError
+        Where ``codec`` is none.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 8, lambda k, u: np.sin(u), x))
+    >>> x = np.linspace(0.0, 1.0, 100)
+    >>> policy = pb.stores.Stored(pb.Binomial(3), memory=InMemory(pb.stores.Zlib()))
+    >>> bool(np.all(pb.grad(f, policy=policy)(x) == pb.grad(f)(x)))
+    True
+    """
 
     codec: Any = field(default=None, converter=as_codec)
     name: ClassVar[str] = "memory"

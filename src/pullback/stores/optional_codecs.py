@@ -1,23 +1,51 @@
 """Codecs of libraries that few need: imported when the first array is stored, installed by an extra."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import field, frozen
 
 from pullback.stores.buffers import bytes_of
-from pullback.stores.codecs import Array, filled
+from pullback.stores.codecs import Array, as_level, filled
 from pullback.words.errors import PolicyError
 from pullback.words.optional_libraries import optional_library
+
+OF_BLOSC2: Final = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+
+
+def _as_codec_of_blosc2(value: str) -> str:
+    if value not in OF_BLOSC2:
+        raise PolicyError(
+            f"Blosc2 takes one of the codecs {', '.join(OF_BLOSC2)}, got {value!r}; 'zstd' is the default"
+        )
+    return value
 
 
 @frozen
 class Blosc2:
     """The bytes compressed by Blosc2, with its shuffle filter: faster than :class:`Zlib`. The same bits come back.
-    Needs ``pullback[blosc2]``."""
+    Needs ``pullback[blosc2]``.
 
-    level: int = 5
-    codec: str = "zstd"
+    Parameters
+    ----------
+    level
+        From 0 to 9.
+    codec
+        The name of one of Blosc2's.
+
+    Raises
+    ------
+    PolicyError
+        Where one of them is another.
+
+    Example
+    -------
+    >>> Blosc2(level=3)  # doctest: +SKIP
+    Blosc2(level=3, codec='zstd')
+    """
+
+    level: int = field(default=5, converter=as_level)
+    codec: str = field(default="zstd", converter=_as_codec_of_blosc2)
     lossy: ClassVar[bool] = False
 
     def encode(self, array: Array) -> Array:
@@ -44,7 +72,23 @@ def _as_tolerance(value: float | None) -> float | None:
 @frozen
 class Zfp:
     """Floating values compressed by zfp to within an absolute ``tolerance``, in up to four dimensions. Lossy; None is
-    zfp's lossless mode. Other values stay as they are. Needs ``pullback[zfp]``."""
+    zfp's lossless mode. Other values stay as they are. Needs ``pullback[zfp]``.
+
+    Parameters
+    ----------
+    tolerance
+        The largest error of a value; None: none.
+
+    Raises
+    ------
+    PolicyError
+        Where ``tolerance`` is not positive.
+
+    Example
+    -------
+    >>> Zfp(tolerance=1e-6)  # doctest: +SKIP
+    Zfp(tolerance=1e-06)
+    """
 
     tolerance: float | None = field(default=None, converter=_as_tolerance)
 

@@ -22,6 +22,29 @@ class Stored(Wrapping):
     disk, ``Stored(Binomial(20), memory=InMemory(AsType("f4")))`` in memory as float32.
 
     Its schedule is that of the policy. ``pullback.stores`` has the places.
+
+    Parameters
+    ----------
+    policy
+        What decides.
+    **places
+        By the name of a tier, where its entries go.
+
+    Raises
+    ------
+    PolicyError
+        Where ``policy`` is none, or a place is none.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> def f(x):
+    ...     return np.sum(pb.fori_loop(0, 8, lambda k, u: np.sin(u), x))
+    >>> x = np.linspace(0.0, 1.0, 100)
+    >>> policy = Stored(pb.Binomial(3), memory=pb.stores.Disk())
+    >>> bool(np.all(pb.grad(f, policy=policy)(x) == pb.grad(f)(x)))
+    True
     """
 
     policy: MemoryPolicy = field(converter=_as_policy)
