@@ -22,7 +22,8 @@ distributed = pytest.importorskip("distributed", reason="Dask is missing")
 pullback_dask = pytest.importorskip("pullback_dask", reason="pullback-dask is not installed")
 
 Client, LocalCluster, SumOverItems = distributed.Client, distributed.LocalCluster, pullback_dask.SumOverItems
-batch_size, term_of = pullback_dask.batches.batch_size, pullback_dask.tasks.term_of
+batch_size, together = pullback_dask.batches.batch_size, pullback_dask.batches.together
+term_of = pullback_dask.tasks.term_of
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # no worker could import it
 pytestmark = pytest.mark.usefixtures("limited")
 
@@ -56,6 +57,41 @@ def test_the_size_of_a_batch_follows_from_the_number_of_items():
     for wrong in (0, 3, 12, True, 2.0):
         with pytest.raises(pb.PolicyError, match=r"batch= takes a power of two .*so that the bits stay, got"):
             batch_size(10, wrong)
+
+
+def test_a_task_takes_as_many_batches_as_make_it_long_and_leave_some_for_each_thread():
+    assert [together(16, 2, seconds) for seconds in (None, 0.3, 0.1, 0.001)] == [1, 1, 2, 2]
+    assert [together(1024, 2, seconds) for seconds in (0.1, 0.01, 0.0)] == [2, 32, 128]
+    assert [together(n, 1, 0.0) for n in (1, 7, 8, 15, 16, 63, 64)] == [1, 1, 2, 2, 4, 8, 16]
+    assert together(1024, 0, 0.01) == 32  # workers are still to come
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """How many parts each call has handed to the cluster: append 0 before a call."""
+    counts, before = [], pullback_dask.runs.submitted
+
+    def counted(client, name, *args, **options):
+        if name == "part":
+            counts[-1] += 1
+        return before(client, name, *args, **options)
+
+    monkeypatch.setattr(pullback_dask.runs, "submitted", counted)
+    return counts
+
+
+@pytest.mark.parametrize("load", [None, float])
+@pytest.mark.parametrize(("n", "fewer"), [(7, 7), (8, 4), (9, 5), (16, 4), (23, 6)])
+def test_later_calls_have_fewer_tasks_and_the_same_bits(n, fewer, load, clusters, parts, monkeypatch):
+    monkeypatch.setattr(pullback_dask.batches, "LONG_ENOUGH", 1e9)
+    items = np.linspace(-0.3, 0.9, n)
+    for batch, counts in ((None, [n, fewer, fewer]), (1, [n, n, n])):
+        parts.clear()
+        with SumOverItems(misfit, items, client=clusters("1 thread"), load=load, batch=batch) as total:
+            for _ in range(3):
+                parts.append(0)
+                assert_same_bits(total.value_and_grad(X), summed(misfit, X, items))
+        assert parts == counts
 
 
 def test_what_using_says_where_the_sum_is_made_is_in_force_on_the_workers(clusters):

@@ -10,9 +10,10 @@ import dask
 from attrs import define, field
 from distributed import Client, Future, wait
 
-from pullback.scaling import in_order, plus, tree_sum
+from pullback.scaling import in_order, tree_sum
+from pullback_dask.batches import together
 from pullback_dask.progress import Tell
-from pullback_dask.tasks import batch_part
+from pullback_dask.tasks import TimedPart, added, batch_part, held
 
 FEWEST, RECOUNT_SECONDS = 4, 5.0
 """Tasks under way while there are hardly any workers; how often these are counted."""
@@ -20,12 +21,22 @@ UNWARNED = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 """Dask warns of data within tasks. Here these are the recipe by which a dead worker's tasks begin again."""
 
 
+def new_key(name: str) -> str:
+    """A key of its own. One made of the content would tie calls together: what one of them lets go of, another one may
+    just have asked for."""
+    return f"pullback.{name}-{uuid4().hex}"
+
+
 def submitted(client: Client, name: str, function: Any, *args: Any, priority: int = 0) -> Future[Any]:
-    """A task under a key of its own. A key made of the content would tie calls together: what one of them lets go of,
-    another one may just have asked for."""
-    key = f"pullback.{name}-{uuid4().hex}"
+    """A task."""
     with dask.config.set(UNWARNED):
-        return client.submit(function, *args, key=key, pure=False, priority=priority)
+        return client.submit(function, *args, key=new_key(name), pure=False, priority=priority)
+
+
+def all_held(client: Client, name: str, sent: Sequence[bytes]) -> list[Future[Any]]:
+    """Tasks whose results are what was sent, handed over in one message."""
+    with dask.config.set(UNWARNED):
+        return client.map(held, sent, key=[new_key(name) for _ in sent], pure=False)
 
 
 @define(eq=False)
@@ -42,6 +53,8 @@ class Run:
     batch: int
     n_items: int
     tell: Tell
+    batch_seconds: float | None
+    """What a batch took in the last sum, where a task may take several; else None."""
     n_done: int = 0
     last_sum: Future[Any] | None = None
     n_threads: int = 0
@@ -49,20 +62,23 @@ class Run:
     sizes: dict[Future[Any], int] = field(factory=dict)
     """How many items a part has that is under way."""
 
-    def total(self) -> Any:
+    def total(self) -> TimedPart:
         """Value and gradient."""
         with closing(in_order(self.parts(), self.window, self.any_done)) as parts:
             total = tree_sum(parts, self.added)
-        return total.result()
+        return total.result()  # type: ignore[no-any-return]
 
     def parts(self) -> Iterator[Future[Any]]:
-        """One for each batch, handed to the cluster when it is taken."""
-        for first, items in zip(range(0, self.n_items, self.batch), self.batches, strict=True):
+        """One for each batch, or for several, handed to the cluster when it is taken."""
+        self.window()  # which counts the threads
+        several = together(len(self.batches), self.n_threads, self.batch_seconds)
+        for k in range(0, len(self.batches), several):
             if self.last_sum is not None:
                 wait(self.last_sum)
                 self.last_sum = None
-            part = submitted(self.client, "part", batch_part, self.term, self.x, items, first)
-            self.sizes[part] = min(self.batch, self.n_items - first)
+            items, first = self.batches[k : k + several], k * self.batch
+            part = submitted(self.client, "part", batch_part, self.term, self.x, first, *items)
+            self.sizes[part] = min(several * self.batch, self.n_items - first)
             yield part
             del part  # who holds it holds its result
 
@@ -85,5 +101,5 @@ class Run:
 
     def added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
         """The sum of two, before any part that has not begun, so that these two are let go."""
-        self.last_sum = submitted(self.client, "sum", plus, left, right, priority=1)
+        self.last_sum = submitted(self.client, "sum", added, left, right, priority=1)
         return self.last_sum

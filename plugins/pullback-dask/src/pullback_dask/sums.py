@@ -12,7 +12,7 @@ from pullback_dask.batches import batch_size, pickled, pickled_batches
 from pullback_dask.clusters import local_client, moved_by, require_open
 from pullback_dask.environment import settings_of_worker, warn_of
 from pullback_dask.progress import Progress, checked, shown
-from pullback_dask.runs import Run, submitted
+from pullback_dask.runs import Run, all_held, submitted
 from pullback_dask.tasks import held
 
 ENGINES = ("distributed", "concurrent", "asyncio")
@@ -44,7 +44,8 @@ class SumOverItems:
     load
         ``f`` gets ``load(item)``, called by the worker for every item in every call; nothing of it is kept.
     batch
-        How many items a task has, a power of two; by default as many as make 1,024 tasks at most.
+        How many items a task has, a power of two. By default as many as make 1,024 tasks at most; from the second
+        call on as many as took 0.2 seconds in the call before, as long as there are four tasks for each thread.
     progress
         True for a bar, or a function ``progress(n_done, n_items)``.
     workers
@@ -82,7 +83,9 @@ class SumOverItems:
         given = list(items)
         if not given:
             raise pb.PullbackError("there are no items, and so no sum: give at least one")
-        self.n_items, self.batch = len(given), batch_size(len(given), batch)
+        self.n_items, self.batch, self.is_fixed = len(given), batch_size(len(given), batch), batch is not None
+        self.seconds: float | None = None
+        """What all items took in the last sum."""
         self.term, self.progress = Term.here(f, policy, load), checked(progress)
         term = pickled(self.term, f=f, policy=self.term.settings[0], load=load)
         batches = list(pickled_batches(given, self.batch))
@@ -96,7 +99,8 @@ class SumOverItems:
             self.moved_before: int = sum(self.client.run(moved_by).values())
             self.held_term: Future[Any] | None = self.hold("term", term)
             # What a name of a file stands for is not held; the name goes with its task.
-            self.batches: Sequence[Any] = batches if load else [self.hold("items", batch) for batch in batches]
+            self.batches: Sequence[Any] = batches if load else all_held(self.client, "items", batches)
+            self.sent_bytes += 0 if load else sum(map(len, batches))
             self.warn_of_workers()
             on_error.pop_all()
 
@@ -111,8 +115,10 @@ class SumOverItems:
         try:
             with self.client.as_current(), shown(self.progress, self.n_items) as tell:
                 held_x = self.hold("x", sent)
-                run = Run(self.client, self.held_term, held_x, self.batches, self.batch, self.n_items, tell)
-                return run.total()  # type: ignore[no-any-return]
+                of_batch = None if self.is_fixed or self.seconds is None else self.seconds / len(self.batches)
+                run = Run(self.client, self.held_term, held_x, self.batches, self.batch, self.n_items, tell, of_batch)
+                total, self.seconds = run.total()
+                return total  # type: ignore[no-any-return]
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ENGINES:
                 raise

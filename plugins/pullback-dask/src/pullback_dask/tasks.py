@@ -1,6 +1,7 @@
 """What runs on the workers. What is sent travels as bytes: what a task unpickles is its own, whatever another task did
 to it, and a task that is computed again begins with the same."""
 
+import time
 from collections import OrderedDict
 from functools import partial
 from threading import Lock
@@ -11,6 +12,8 @@ import cloudpickle
 import pullback as pb
 from pullback.scaling import Term, plus, sendable_error, tree_sum
 
+TimedPart = tuple[Any, float]
+"""A value and a gradient, and the seconds that items took to compute."""
 TERMS = 8
 """How many terms a worker keeps unpickled."""
 _terms: OrderedDict[bytes, Term] = OrderedDict()
@@ -40,14 +43,21 @@ def term_of(sent: bytes) -> Term:
         return _terms[sent]
 
 
-def batch_part(term: bytes, x: bytes, items: bytes, first: int) -> Any:
-    """Value and gradient of the sum over a batch, whose first item has that number."""
+def batch_part(term: bytes, x: bytes, first: int, *batches: bytes) -> TimedPart:
+    """Value and gradient of the sum over the items of some batches, the first of which has that number."""
+    begun = time.perf_counter()
     try:
         ran, x = term_of(term), cloudpickle.loads(x)
-        parts = (ran(x, item, number) for number, item in enumerate(cloudpickle.loads(items), first))
-        return tree_sum(parts, partial(plus, in_place=True))
+        items = (item for batch in batches for item in cloudpickle.loads(batch))
+        parts = (ran(x, item, number) for number, item in enumerate(items, first))
+        return tree_sum(parts, partial(plus, in_place=True)), time.perf_counter() - begun
     except Exception as error:
         told = sendable_error(error)
         if told is error:
             raise
         raise told from error
+
+
+def added(left: TimedPart, right: TimedPart) -> TimedPart:
+    """The sum of two."""
+    return plus(left[0], right[0]), left[1] + right[1]
