@@ -171,21 +171,74 @@ def test_a_captured_array_of_another_size_makes_another_program(governed):
         assert bool(governed) is not known
 
 
-def test_what_has_loops_or_checkpoints_of_their_own_stays_governed(governed):
-    def looped(x):
-        return np.sum(np.sin(pb.fori_loop(0, 4, lambda k, u: np.sin(u) * u, x * 2)))
-
+def test_what_has_checkpoints_of_their_own_stays_governed(governed):
     def kept(x):
         for _ in pb.steps(4):
             x = x * 2
         return np.sum(pb.checkpoint(np.sin, policy=pb.Recompute())(x))
 
-    for f in (looped, kept):
-        gradient = pb.grad(f, policy=pb.Budget("1 GB"))
-        for _ in range(3):
-            governed.clear()
-            assert gradient(X).tobytes() == pb.grad(f)(X).tobytes()
-            assert governed
+    gradient = pb.grad(kept, policy=pb.Budget("1 GB"))
+    for _ in range(3):
+        governed.clear()
+        assert gradient(X).tobytes() == pb.grad(kept)(X).tobytes()
+        assert governed
+
+
+@pytest.fixture
+def chains(monkeypatch):
+    """The names of the stretches of code that a policy cuts into steps."""
+    found = []
+    begin = PlainCode.begin
+
+    def told(self, n, policy, *rest, name="steps", **others):
+        found.append(name)
+        return begin(self, n, policy, *rest, name=name, **others)
+
+    monkeypatch.setattr(PlainCode, "begin", told)
+    return found
+
+
+def looped(n, size):
+    def f(x):
+        u = pb.fori_loop(0, n[0], lambda k, u: np.sin(u) * u, x * np.ones(size[0]))
+        return np.sum(np.cos(u) * np.exp(u))
+
+    return f
+
+
+@pytest.mark.parametrize("policy", [pb.Budget("1 GB"), "auto"], ids=repr)
+def test_a_loop_that_takes_little_is_save_all_and_part_of_what_is_known(governed, chains, policy):
+    f = looped([50], [1000])
+    gradient = pb.grad(f, policy=policy)
+    for n_governed in (True, False, False):
+        governed.clear()
+        chains.clear()
+        assert gradient(1.3).tobytes() == pb.grad(f)(1.3).tobytes()
+        assert (len(governed) > 3) is n_governed  # step 0 of the loop is, always: its two operations
+        assert not chains or n_governed
+    _, pull = pb.vjp(f, 1.3, policy=policy)
+    assert pull.report.n_forward == 50
+
+
+def test_a_loop_that_grows_is_governed_and_so_is_what_follows_it(chains):
+    n, size = [3], [10]
+    f = looped(n, size)
+    gradient = pb.grad(f, policy=pb.Budget("6 MB"))
+    for known in (False, True):
+        chains.clear()
+        gradient(1.3)
+        assert bool(chains) is not known
+    for n[0], size[0] in ((2000, 10), (3, 10), (400, 5000)):
+        wanted = pb.grad(f)(1.3)
+        chains.clear()
+        gc.collect()
+        tracemalloc.start()
+        found = gradient(1.3)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert bool(chains) is (n[0] > 3)
+        assert found.tobytes() == wanted.tobytes()
+        assert peak <= 6_000_000 + SLACK
 
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")

@@ -103,7 +103,7 @@ def test_where_progress_is_said(pictures):
         np.testing.assert_array_equal(pb.grad(marked_and_shown, policy=policy)(np.ones(3)), plain)
         assert pictures[-1] is None
         assert max(parts[SWEEP] for parts, _ in filter(None, pictures)) == (N, N)
-        assert pictures[-2][0][REVERSE] == ((0, 0) if policy == "auto" else (N, N))  # which has kept every step
+        assert pictures[-2][0][REVERSE] == (N, N)  # under "auto" it is a program that is known by then
     with pytest.raises(pb.PolicyError, match=r"progress= takes True or False, got 'yes'"):
         pb.grad(growth, progress="yes")(np.ones(3))
 

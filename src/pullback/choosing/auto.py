@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 
 from attrs import evolve, field, frozen
 
-from pullback.choosing.tapes_first import TapesFirst
 from pullback.machine.schedule import Schedule
+from pullback.machine.tapes_first import TapesFirst
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
@@ -146,6 +146,11 @@ class Auto(MemoryPolicy):
     def unlooked_bytes(self) -> int:
         """What plain code without marks may make before anybody looks at what it holds: half of the room."""
         return self._limit // 2
+
+    @property
+    def ample_bytes(self) -> int | None:
+        """Half of what was free when the call began."""
+        return self.max_bytes
 
     def kept_unlooked(self, ledger: Any) -> None:
         """Where nothing else was told, all was kept."""

@@ -324,7 +324,7 @@ class BudgetPool(MemoryPolicy):
             gauge.share, gauge.limit = self.shares.take(asked, gauge.ledger, limit, self.timeout)
         return Auto(gauge.limit).measuring(n, gauge)
 
-    def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Schedule:
+    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> Schedule:
         """That of a :class:`Budget` of the whole pool."""
         return Budget(self.max_bytes).schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
 

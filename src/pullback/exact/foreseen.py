@@ -10,6 +10,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from pullback.memory.in_force import depth, planned
+from pullback.recording.results import COMPONENT
 from pullback.recording.tape import RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
@@ -53,7 +54,7 @@ class Seen:
     largest: int = 0
     """Bytes of the largest array that a record holds, or that was made."""
     alone: bool = True
-    """Whether all records so far are of single operations."""
+    """Whether all records so far are of single operations, or of loops that take little of the bytes."""
     known: Extent | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -69,8 +70,11 @@ class Seen:
             tape.mode, tape.governor = RECORDING, None  # type: ignore[assignment]  # nobody asks in this mode
         return known is not None
 
-    def met(self, record: tuple[Any, ...]) -> None:
-        """A record is about to be appended."""
+    def met(self, record: tuple[Any, ...], tape: Any) -> None:
+        """A record is about to be appended to a tape."""
+        if record[0] == COMPONENT.opcode and getattr(loop := tape.records[record[1]][2], "little", False):
+            self.largest = max(self.largest, loop.kept_bytes)
+            return
         self.alone &= FORMS[record[0]].execute is None
         self.largest = max(self.largest, largest_in(record))
 
@@ -92,12 +96,12 @@ class Seen:
 def seen(policy: Any, f: Any, args: tuple[Any, ...], kwargs: Any) -> Seen | None:
     """For a call under a policy that counts bytes; None where it asks for more than the gradient of plain code."""
     code = getattr(f, "__code__", None)
-    if code is None or policy.within is not None or policy.room is None:
+    if code is None or policy.within is not None or policy.ample_bytes is None:
         return None
     if depth() or TRAPPED.get() or planned() is not None:
         return None
     read = [*args, *kwargs.values(), *_captured(f)]
-    return Seen((code, *map(_kind, read)), policy.room)
+    return Seen((code, *map(_kind, read)), policy.ample_bytes)
 
 
 def _captured(f: Any) -> list[Any]:
@@ -140,7 +144,7 @@ class WatchedRecords(list[Any]):
                 self.tell()
 
     def tell(self) -> None:
-        """The program is governed from here on."""
+        """The program is governed from here on; so says a loop, too, that takes more than little."""
         tape = self.tape()
         if tape is not None and tape.mode == RECORDING:
             self.most = self.largest = 1 << 62

@@ -150,7 +150,7 @@ class Watched(Wrapping):
 
     schedules: dict[Any, Any] = Factory(dict)
 
-    def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
+    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> Any:
         """The policy's schedule, noted."""
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         self.schedules[n, state_bytes, tape_bytes] = schedule

@@ -111,10 +111,15 @@ def needed_by(steps: Any, step: StepTape, reached: Collection[int]) -> Needed:
     needed: Needed = lifetimes.needed(step.tape.records, step.tape.n_inputs, ends)
     if step.governor is not None:
         needed = needed.computing_again(lifetimes.sizes.values(), step.tape.records)
-    copies = {id(copy) for key, copy in steps.constants.items() if type(key) is tuple and key[0] in reached}
+    copies = lasting_copies(steps, reached)
     booked, parts = sum(nbytes for key, nbytes, _ in step.items if key in copies), parts_of_keys(step.tape.records)
     shared = sum(nbytes for key, nbytes in parts.items() if key in copies)
-    return evolve(needed, lasting=booked + shared, of_tape=sum(parts.values()) - shared - booked)
+    return evolve(needed, lasting=booked + shared, of_tape=sum(parts.values()) - shared)
+
+
+def lasting_copies(steps: Any, reached: Collection[int]) -> set[int]:
+    """The ``id`` of copies of plain arrays that the body has ``reached``: all tapes hold the same."""
+    return {id(copy) for key, copy in steps.constants.items() if type(key) is tuple and key[0] in reached}
 
 
 def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, more: int = 0) -> Any:
@@ -236,16 +241,30 @@ def _book_kept(record: Any) -> None:
         ledger.hold(record.booked)
 
 
-def decided(record: Any) -> Any:
-    """What the policy of a loop makes of its sizes, where it decides within the run."""
-    from pullback.choosing.auto import LoopSizes  # noqa: PLC0415 - for those who use such a policy
+def takes_little(record: Any) -> bool:
+    """Whether all tapes of a loop and what is held besides take so little of a number of bytes that neither its steps
+    nor those of others will have to give way: it is save-all then."""
+    policy, steps = record.policy, record.chain.steps
+    if policy.room is None or record.n is None or record.agreement is not None:
+        return False
+    if steps.nest is not None and (steps.nest.loops or _places(record) is not None):  # which share out the bytes
+        return False
+    every: int = record.n * sizes_of(record)["tape_bytes"]
+    return bool(policy.affords(bytes_besides(record) + every, 0))
 
-    held = bool(record.chain.start)
-    site = site_here()
-    name, reserved = f"{record.name} at {site_text(site)}", bytes_besides(record)
-    sizes = LoopSizes(name, record.n, **sizes_of(record), reserved=reserved, start_held=held, site=site)
-    chain, around = record.chain, record.chain.steps.enclosing
-    policy, record.share = record.policy.decided(sizes, chain.store.ledger)
+
+def decided(record: Any) -> Any:
+    """What the policy of a loop makes of its sizes, where it decides within the run; save-all where it need not."""
+    held, chain = bool(record.chain.start), record.chain
+    policy: Any = SaveAll()
+    if record.policy.looks:
+        from pullback.choosing.auto import LoopSizes  # noqa: PLC0415 - for those who use such a policy
+
+        site = site_here()
+        name, reserved = f"{record.name} at {site_text(site)}", bytes_besides(record)
+        sizes = LoopSizes(name, record.n, **sizes_of(record), reserved=reserved, start_held=held, site=site)
+        policy, record.share = record.policy.decided(sizes, chain.store.ledger)
+    around = chain.steps.enclosing
     replayed = around is not None and around.mode == REPLAYABLE and around.governor.replays
     if type(policy) is SaveAll and not held and not replayed:  # no step will run again
         chain.verifier.compares, record.surroundings = False, None

@@ -1,6 +1,6 @@
 """The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,13 +9,14 @@ from attrs import define, field
 from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
 from pullback.loops.proved_pass import pays, proved_pass_of
-from pullback.loops.replay_check import Verifier, digests, first_difference, record_digest
+from pullback.loops.replay_check import Verifier
 from pullback.loops.rerun import Steps, separate, writable
 from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
 from pullback.loops.straight_steps import back, keep, straight
 from pullback.machine.actions import MEMORY
 from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.machine.machine import Machine
+from pullback.machine.tapes_for_states import TapeSizes
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import value_items
@@ -50,6 +51,12 @@ class LoopChain(Storing):
     """The blocks in which the body runs on plain arrays."""
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
+    sizes: dict[str, int] = field(factory=dict, init=False)
+    """Of a state and a tape, as step 0 tells them; what all tapes share does not count."""
+    shared: Collection[Any] = field(default=(), init=False)
+    """The buffers that all tapes share."""
+    looks: TapeSizes | None = field(default=None, init=False)
+    """Where tapes are held because they are small: whether they are."""
     at_once: Any = field(default=None, init=False)
     """Then, too: how steps like the last one are recorded and reversed at once."""
 
@@ -77,37 +84,6 @@ class LoopChain(Storing):
             self.probe = None
             self.randomness.restore(self.start_random)
 
-    def trial(self, k: int) -> Any:
-        """All that step ``k`` does from the live state, by digests, or the kind of error that it raises."""
-        try:
-            return self._tried(k)[1]
-        except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
-            return type(error)
-
-    def _tried(self, k: int) -> tuple[list[Any], list[int]]:
-        """The records of step ``k`` from the live state, and the digests of these and of the state after it. The random
-        states are put back. No stage records it: that tells of what the reverse reads alone."""
-        steps, after, n_forward = self.steps, self.randomness.save(), self.store.ledger.n_forward
-        staging, steps.staging, steps.verifier = steps.staging, None, Verifier(steps.name, False, False)
-        try:
-            step, state = steps.recorded(k, self.state)
-            found = [*(record_digest(record) for record in step.tape.records if record), *digests(state)]
-            step.release()
-            return step.tape.records, found
-        finally:
-            steps.staging, steps.verifier, self.store.ledger.n_forward = staging, self.verifier, n_forward
-            self.randomness.restore(after)
-
-    def unrepeated(self) -> str:
-        """What two runs of step 0 from the live state do not do alike, in words; empty where there is nothing, or the
-        step cannot be run."""
-        if self.steps.collective:  # others would have to take part
-            return ""
-        try:
-            return first_difference(self._tried(0)[0], self._tried(0)[0])
-        except Exception:  # noqa: BLE001 - another error is on its way, to which this adds
-            return ""
-
     def rewind(self) -> None:
         """Begin again, at the initial state and the random states of that moment."""
         self.release()
@@ -116,7 +92,9 @@ class LoopChain(Storing):
 
     def go_forward(self, schedule: Any, machine: Machine) -> None:
         """Carry out the forward part of a schedule."""
-        self.looks_back = machine.n is None
+        self.looks_back, larger = machine.n is None, getattr(schedule, "larger", None)
+        if larger is not None and schedule.policy.counts_states:
+            self.looks = TapeSizes(larger, **self.sizes, shared=self.shared)
         self.runs(1 + self.looks_back)
         run_forward(schedule, machine, self)
         self.rests()
@@ -209,8 +187,12 @@ class LoopChain(Storing):
                     del entries["state", step, MEMORY]
                 else:
                     self.rest()
-                    if code in (KEEP, BACK):
-                        (keep if code == KEEP else back)(self, step, stop)
+                    if code == KEEP:
+                        keep(self, step, stop)
+                        if self.looks is not None:
+                            self.looks.look(entries["tape", k, MEMORY] for k in range(step, stop))
+                    elif code == BACK:
+                        back(self, step, stop)
                     else:
                         carry_out_one(self, code, step)
         finally:
@@ -386,6 +368,13 @@ class LoopChain(Storing):
         """The snapshot's arrays become the live state; they are copied before the body may write to them."""
         self.state, self.owned, self.lookback = list(entry.leaves), False, None
         self.randomness.restore(entry.random)
+
+    def save(self, kind: str, step: int, tier: str) -> None:
+        """As any chain; it is looked at tapes that are held because they are small."""
+        tape = self.work
+        super().save(kind, step, tier)
+        if kind == "tape" and self.looks is not None:
+            self.looks.look((tape,))
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry; with a tape that nobody has reversed, what the loops in it hold."""

@@ -19,12 +19,15 @@ from pullback.loops.loop_bytes import (
     ended,
     first_step,
     go_forward,
+    lasting_copies,
     may_lend,
     needed_by,
     scheduled_by,
+    takes_little,
     told_of,
 )
 from pullback.loops.loop_chain import LoopChain
+from pullback.loops.replay_check import trial, unrepeated
 from pullback.loops.staged_step import Pass
 from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, agreed_point, agreement_in_force, planned, recorded, using
@@ -59,6 +62,8 @@ class LoopRecord:
     """Inside steps: the frozen handles of the body, emptied when the loop is over so that they keep no value of the
     step alive."""
     fresh: bool = field(default=True, init=False)
+    little: bool = field(default=False, init=False)
+    """Whether its tapes take so little of a number of bytes that it is save-all."""
     share: Any = field(default=None, init=False)
     """What a pool has given for the loop; closed when it is over."""
     reached: frozenset[int] = field(default=frozenset(), init=False)
@@ -185,11 +190,13 @@ class LoopRecord:
         self.known = sorted(chain.steps.captured_specs or ())
         # Held once, unless it is what the state begins with as well: a later step holds its own state in that place.
         shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - {*entering}
+        shared |= lasting_copies(chain.steps, self.reached)
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
             # Of a view that the loop begins with the whole array is held, but by step 0 alone.
             "tape_bytes": sum(min(n, entering.get(key, n)) for key, n, _ in step.items if key not in shared) + inner,
         }
+        chain.sizes, chain.shared = self.sizes, shared
         chain.state_bytes = self.sizes["state_bytes"]
         if self.needed is not None:
             ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)
@@ -199,8 +206,14 @@ class LoopRecord:
             chain.steps.staging = None
 
     def _decide(self) -> None:
-        if self.policy.looks:
+        self.little = takes_little(self)
+        if self.policy.looks or self.little:
             self.policy = self.chain.store.policy = decided(self)
+            self.little = type(self.policy) is SaveAll
+        tape: Any = self.chain.steps.enclosing
+        if not self.little and hasattr(tape, "records") and hasattr(tape.records, "tell"):  # nobody governs it so far
+            tape.records.tell()
+            tape.governor.mark()
 
     def _go_forward(self) -> None:
         if self.journal is not None:
@@ -230,7 +243,7 @@ class LoopRecord:
         """The first and the last step, to be run once more from the live state."""
         if self.collective:
             return []
-        return [partial(self.chain.trial, k) for k in {0, (self.n or 1) - 1}]
+        return [partial(trial, self.chain, k) for k in {0, (self.n or 1) - 1}]
 
     def results(self) -> list[Any]:
         """The leaves of the last state and the stacked outputs, which are handed out: the chain needs them no more."""
@@ -283,7 +296,7 @@ class LoopRecord:
                     self._go_back(passes)
                 sent = [self._sent(each) for each in passes]
             except ReplayError as error:
-                why = chain.unrepeated()
+                why = unrepeated(chain)
                 if why:
                     say_where(error, why)
                 raise

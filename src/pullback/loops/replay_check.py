@@ -165,3 +165,37 @@ def _told(record: Any) -> Iterator[Any]:
             plain = plain_value(part)
             if isinstance(plain, np.ndarray | int | float | complex | str | np.generic):
                 yield plain
+
+
+def trial(chain: Any, k: int) -> Any:
+    """All that step ``k`` does from the live state, by digests, or the kind of error that it raises."""
+    try:
+        return _tried(chain, k)[1]
+    except BaseException as error:  # noqa: BLE001 - what a step does from another state may be anything
+        return type(error)
+
+
+def _tried(chain: Any, k: int) -> tuple[list[Any], list[int]]:
+    """The records of step ``k`` from the live state, and the digests of these and of the state after it. The random
+    states are put back. No stage records it: that tells of what the reverse reads alone."""
+    steps, after, n_forward = chain.steps, chain.randomness.save(), chain.store.ledger.n_forward
+    staging, steps.staging, steps.verifier = steps.staging, None, Verifier(steps.name, False, False)
+    try:
+        step, state = steps.recorded(k, chain.state)
+        found = [*(record_digest(record) for record in step.tape.records if record), *digests(state)]
+        step.release()
+        return step.tape.records, found
+    finally:
+        steps.staging, steps.verifier, chain.store.ledger.n_forward = staging, chain.verifier, n_forward
+        chain.randomness.restore(after)
+
+
+def unrepeated(chain: Any) -> str:
+    """What two runs of step 0 from the live state do not do alike, in words; empty where there is nothing, or the
+    step cannot be run."""
+    if chain.steps.collective:  # others would have to take part
+        return ""
+    try:
+        return first_difference(_tried(chain, 0)[0], _tried(chain, 0)[0])
+    except Exception:  # noqa: BLE001 - another error is on its way, to which this adds
+        return ""

@@ -1,7 +1,7 @@
 """What is kept of a step of a loop function: the state before it, its tape, or what a stage has recorded; and what goes
 from one step to the one before it on the way back."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from copy import copy
 from itertools import compress
 from typing import Any, Final, NamedTuple
@@ -61,6 +61,12 @@ class StepTape:
     """Of the loop: a row is a part of them."""
     governor: Any = None
     """Where some values are kept only: what makes the records again as they are reversed, and books what it keeps."""
+
+    def own_bytes(self, shared: Collection[Hashable]) -> int:
+        """What it holds beside the buffers that all tapes share, loops within the step too."""
+        records = self.tape.records
+        loops: int = sum(record[2].kept_bytes for record in records if record and form_of(record).wide)
+        return loops + sum(nbytes for key, nbytes, _ in record_items(records) if key not in shared)
 
     def release(self) -> None:
         """Dropped unreversed, its records let go of what they book."""
@@ -158,6 +164,11 @@ class StagedStep:
     def ys(self) -> list[tuple[int, Any] | None]:
         """The same of its outputs."""
         return self.kind.stage.left[self.kind.n_leaves :]
+
+    def own_bytes(self, shared: Collection[Hashable]) -> int:
+        """What it holds beside the buffers that all tapes share: as much as others of its kind."""
+        items = slot_items(self.kind.stage.booked, self.slots)
+        return sum(nbytes for key, nbytes, _ in items if key not in shared)
 
     def release(self) -> None:
         """Nothing in it books anything."""

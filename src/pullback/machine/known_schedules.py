@@ -32,6 +32,8 @@ MOST = 3 * 16_384
 MOST_SCHEDULES = 8
 AT_A_TIME = 3 * 128
 """Numbers that are carried out together."""
+KEPT_AT_A_TIME = 64
+"""Tapes of steps in a row that are put in memory together."""
 
 
 class Numbers:
@@ -61,8 +63,11 @@ class Numbers:
 
     @property
     def full(self) -> bool:
-        """Whether there are enough to be carried out, and nothing is to come that belongs to the last."""
-        return len(self.each) >= AT_A_TIME and self.each[-3] not in _GROWING
+        """Whether there are enough to be carried out, and nothing is to come that belongs to the last; so it is with
+        a row of tapes, of which the schedule may be told that they are larger than was thought."""
+        each = self.each
+        kept = len(each) >= 3 and each[-3] == KEEP and each[-1] - each[-2] >= KEPT_AT_A_TIME
+        return kept or (len(each) >= AT_A_TIME and each[-3] not in _GROWING)
 
     def taken(self) -> "array[int]":
         """All of them; what comes next are others."""

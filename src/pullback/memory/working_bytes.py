@@ -163,7 +163,7 @@ class Needed:
     lasting: int = 0
     """Copies of plain arrays that all tapes share."""
     of_tape: int = 0
-    """What a tape holds beyond what is booked for it, less what it shares."""
+    """What a tape holds beyond what is booked for it, and that it does not share."""
     asked: int = 0
     """What there may be at once when they are recorded for the first time."""
 

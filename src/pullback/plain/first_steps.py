@@ -33,7 +33,7 @@ MOST_FIRST = 8
 def waits(chain: Any, k: int) -> bool:
     """Whether the first ``k`` steps do not tell yet what the next ones will be like."""
     if k < N_FIRST:
-        return True
+        return k == 0 or chain.policy.needs_sizes or _holds_little(chain)
     patterns, governor = chain.entries.patterns, chain.tape.governor
     if governor.unmarked is not chain or k >= MOST_FIRST or patterns[k - 1] is patterns[k - 2]:
         return False
@@ -46,10 +46,19 @@ def waits(chain: Any, k: int) -> bool:
     return held <= free // FIRST_SHARE
 
 
+def _holds_little(chain: Any) -> bool:
+    """Whether the tape of step 0 takes less than what the step reads from before, so that tapes may take the place of
+    states: else a policy that counts these has to know no more."""
+    records, read = chain.tape.records[chain.cuts[0] : chain.cuts[1]], chain.snapshots.filling[0].values
+    return _tape_bytes(records, set()) < sum(n for _, n, _ in value_items(list(read.values()), "snapshot"))
+
+
 def look_again(chain: Any, step: int) -> None:
     """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
     pattern = id(chain.entries.patterns[step])
-    if pattern in chain.seen or step <= chain.drawn_at or chain.tape.governor.unmarked is not chain:
+    if pattern in chain.seen or step <= chain.drawn_at:
+        return
+    if chain.tape.governor.unmarked is not chain and not chain.policy.counts_states:
         return
     chain.seen.add(pattern)
     found, cuts = dict(chain.sizes), chain.cuts
@@ -95,7 +104,7 @@ def will_draw(chain: Any) -> None:
         return
     if chain.n is None or not policy.needs_sizes:
         chain.schedule = policy.schedule(chain.n)
-    if policy.needs_sizes:
+    if policy.needs_sizes or policy.counts_states:
         chain.schedule, chain.tape.governor.lifetimes = None, Lifetimes()
     else:
         chain.ledger.begins(chain.n, chain.schedule, {})
@@ -188,11 +197,16 @@ def _books_to_come(chain: Any, newest: int) -> int:
 
 def draw(chain: Any) -> None:
     """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
-    tapes. Functions of steps are made where the policy affords them."""
+    tapes; after a single step for no sizes, where the policy does not need to know them. Functions of steps are made
+    where the policy affords them."""
     governor, cuts, ledger = chain.tape.governor, chain.cuts, chain.ledger
     chain.snapshots.book_initial()
     first, newest, records = cuts[0], max(0, len(cuts) - 2), chain.tape.records
     lifetimes, governor.lifetimes = governor.lifetimes, None
+    if newest == 0 and not chain.policy.needs_sizes:
+        chain.schedule = chain.policy.schedule(chain.n)
+        ledger.begins(chain.n, chain.schedule, {}, max(0, len(cuts) - 1))
+        return
     read, constant = chain.snapshots.filling[newest].values, _constant(chain, newest)
     shared = value_items([value for ident, value in read.items() if ident in constant], "snapshot")
     known = {key for key, _, _ in shared}

@@ -119,7 +119,7 @@ class PlainCode(Governor):
         """Keep what executes the record again, and let snapshots take what it reads from before them; cut the program
         first where few bytes are live."""
         if self.seen is not None:
-            self.seen.met(record)
+            self.seen.met(record, self.tape)
         tape = self.tape
         if tape is not None and tape.collective and stands_between(self, record):
             return
@@ -262,7 +262,7 @@ class PlainCode(Governor):
         """A value of a trace around this one has come in: where that one will be reversed too, everything is held
         from now on."""
         if self.tape is not None and recorded(self.tape.outer):
-            self.binds = False
+            self.binds, self.seen = False, None
             self.hold()
 
     def keep_all(self) -> bool:
@@ -353,7 +353,7 @@ class PlainCode(Governor):
             require_floor(self)
         if self.refused is not None:
             raise self.refused
-        if self.seen is not None and self.tape is not None and self.binds:
+        if self.seen is not None and self.tape is not None:
             self.seen.ended(self.tape)
         for message in (*self.noted, *([held_whole(self)] if self.talks else [])):
             warn_user(message, PolicyWarning)

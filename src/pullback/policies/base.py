@@ -7,6 +7,7 @@ from attrs import NOTHING, define, fields
 
 from pullback.machine.actions import Action
 from pullback.machine.schedule import Schedule, whole_number
+from pullback.machine.tapes_for_states import tapes_for_states
 from pullback.words.errors import PolicyError
 
 
@@ -54,20 +55,25 @@ class MemoryPolicy:
         """What decides which steps of a loop function are held: itself, unless it says so of values within them."""
         return self
 
-    def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Schedule:
+    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> Schedule:
         """A fresh schedule for a loop of ``n`` steps (``None``: unknown, told later by ``finalize``).
 
-        ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step; 0 means unknown.
-        Raises ``PolicyError`` for a length that is negative or no whole number, or unknown where this policy needs it.
+        ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step, None where they
+        are unknown. Where a policy :attr:`counts_states`, tapes take the place of states that are larger
+        (:mod:`pullback.machine.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or no whole
+        number, or unknown where this policy needs it.
         """
         length = (
             None if n is None else whole_number(n, "the number of steps", 0, "Pass n >= 0, or None where it is unknown")
         )
-        return self.begin(length, state_bytes=state_bytes, tape_bytes=tape_bytes)
+        found = self.begin(length, state_bytes=state_bytes or 0, tape_bytes=tape_bytes or 0)
+        if self.counts_states and state_bytes is not None and tape_bytes is not None and tape_bytes < state_bytes:
+            return tapes_for_states(found, state_bytes, tape_bytes)
+        return found
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
-        """The schedule for a checked ``n``: overridden by policies that can learn the length late (``finish`` of
-        ``Schedule``)."""
+        """The schedule for a checked ``n``, and sizes of which 0 is unknown as well: overridden by policies that can
+        learn the length late (``finish`` of ``Schedule``)."""
         if n is None:
             raise PolicyError(
                 f"{self!r} needs a known length and this loop does not know its own. "
@@ -137,9 +143,20 @@ class MemoryPolicy:
         return False
 
     @property
+    def counts_states(self) -> bool:
+        """Whether its schedules hold a number of states, whatever their bytes: then the tapes of the steps that a state
+        serves are held in its place where they take less."""
+        return False
+
+    @property
     def room(self) -> int | None:
         """The bytes that snapshots and tapes may take together; None where nobody has said a number."""
         return None
+
+    @property
+    def ample_bytes(self) -> int | None:
+        """The number of bytes beside which a program may be so small that nobody has to look at what it holds."""
+        return self.room
 
     def parted(self, nbytes: int) -> "MemoryPolicy":  # noqa: ARG002
         """The policy of a loop in a step, which gets so many bytes of the :attr:`room`: itself, where there is none."""

@@ -64,6 +64,7 @@ class Binomial(MemoryPolicy):
     """
 
     needs_sizes = False
+    counts_states = True
 
     snapshots: int = field(converter=_as_snapshots)
     online: str = field(default="greedy", kw_only=True, converter=_as_rule)

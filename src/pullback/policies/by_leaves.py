@@ -6,10 +6,10 @@ from collections.abc import Generator, Iterator
 from attrs import define, field
 
 from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.tapes_first import Tapes
 from pullback.optima.online import Rule
 from pullback.optima.unified import Plan
 from pullback.optima.unknown_length import Units
-from pullback.policies.save_all import Tapes
 
 
 def by_leaves(n: int, splits: Plan, *, lends: bool = False) -> Iterator[Action]:

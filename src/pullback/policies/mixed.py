@@ -61,6 +61,8 @@ class Mixed(MemoryPolicy):
     237
     """
 
+    counts_states = True
+
     snapshots: int = field(converter=_as_snapshots)
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:

@@ -8,10 +8,10 @@ from attrs import field, frozen
 
 from pullback.machine.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
 from pullback.machine.schedule import Schedule, whole_number
+from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import reverse_from
 from pullback.policies.recompute import finish_advanced, finish_recorded
-from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
 
 
@@ -75,6 +75,7 @@ class Periodic(MemoryPolicy):
     """
 
     needs_sizes = False
+    counts_states = True
 
     period: int = field(converter=_as_period)
     snapshots: int | None = field(default=None, kw_only=True, converter=_as_snapshots)

@@ -21,8 +21,8 @@ from pullback.machine.actions import (
     Save,
 )
 from pullback.machine.schedule import Schedule, whole_number
+from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
-from pullback.policies.save_all import Tapes
 from pullback.words.errors import PolicyError
 
 _REMEDY = 'Pass the number of segments, at least 1, or "sqrt"'
@@ -67,6 +67,7 @@ class Recompute(MemoryPolicy):
     """
 
     needs_sizes = False
+    counts_states = True
 
     segments: int | str = field(default="sqrt", converter=_as_segments)
 

@@ -1,12 +1,12 @@
 """Save all: the schedule without recomputation."""
 
 from collections.abc import Iterator
-from itertools import count
 
-from attrs import define, frozen
+from attrs import frozen
 
-from pullback.machine.actions import Action, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.machine.actions import Action
 from pullback.machine.schedule import Schedule
+from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
 
 
@@ -28,37 +28,6 @@ class SaveAll(MemoryPolicy):
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
         saved = Tapes()
         return Schedule(_all_actions(n, saved), n, policy=self, finish=saved.finish)
-
-
-@define
-class Tapes:
-    """Which tapes of consecutive steps exist: first .. stop-1 are stored; that of ``stop`` may be in WORK."""
-
-    first: int = 0
-    stop: int = 0
-
-    def record(self, first: int, n: int | None) -> Iterator[Action]:
-        """Record steps first .. n-1 and store their tapes, save that of step n-1, which stays in WORK."""
-        self.first = self.stop = first
-        for step in count(first) if n is None else range(first, n):
-            yield Record(step)
-            if n is None or step < n - 1:
-                self.stop = step + 1
-                yield Save("tape", step)
-
-    def reverse(self, r: int) -> Iterator[Action]:
-        """Reverse steps r-1 .. first; the tape of step r-1 is in WORK unless it is stored."""
-        for step in range(r - 1, self.first - 1, -1):
-            if step < self.stop:
-                yield Load("tape", step)
-                yield Delete("tape", step)
-            yield Reverse(step)
-
-    def finish(self, n: int) -> Iterator[Action]:
-        """What is left when all of the n steps from 0 on are recorded."""
-        yield EndForward()
-        yield from self.reverse(n)
-        yield EndReverse()
 
 
 def _all_actions(n: int | None, saved: Tapes) -> Iterator[Action]:

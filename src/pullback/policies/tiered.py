@@ -105,6 +105,7 @@ class Tiered(MemoryPolicy):
     """
 
     needs_sizes = False
+    counts_states = True
 
     ram_snapshots: int = field(converter=_as_ram)
     disk_snapshots: int | None = field(converter=_as_disk)

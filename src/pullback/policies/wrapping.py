@@ -26,6 +26,11 @@ class Wrapping(MemoryPolicy):
         return self.policy.needs_sizes
 
     @property
+    def counts_states(self) -> bool:
+        """As the policy says."""
+        return self.policy.counts_states
+
+    @property
     def counts_bytes(self) -> bool:
         """As the policy says."""
         return self.policy.counts_bytes

@@ -137,7 +137,7 @@ def _steps(simulation: Simulation) -> str:
     return f"{simulation.n_forward} forward steps in {simulation.n_actions} actions"
 
 
-Request: TypeAlias = tuple[int | None, int, int, Any]
+Request: TypeAlias = tuple[int | None, int | None, int | None, Any]
 """n, state_bytes, tape_bytes and the schedule that answered."""
 
 
@@ -152,7 +152,7 @@ class Watched(Wrapping):
         """No: every schedule is noted, with the sizes that it was asked for."""
         return False
 
-    def schedule(self, n: int | None, *, state_bytes: int = 0, tape_bytes: int = 0) -> Any:
+    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> Any:
         """The policy's schedule, noted."""
         schedule = self.policy.schedule(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
         schedule.repeats = False  # every action is asked for, whatever is known of the policy

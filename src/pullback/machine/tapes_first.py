@@ -1,13 +1,45 @@
-"""Tapes first: every step's tape is kept as long as there is room, and another schedule serves the steps after."""
+"""Tapes of consecutive steps; and *tapes first*: every step's tape is kept as long as there is room, and another
+schedule serves the steps after."""
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 from attrs import define, evolve, field
 
 from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.machine.schedule import Schedule
-from pullback.policies.save_all import Tapes
+
+
+@define
+class Tapes:
+    """Which tapes of consecutive steps exist: first .. stop-1 are stored; that of ``stop`` may be in WORK."""
+
+    first: int = 0
+    stop: int = 0
+
+    def record(self, first: int, n: int | None) -> Iterator[Action]:
+        """Record steps first .. n-1 and store their tapes, save that of step n-1, which stays in WORK."""
+        self.first = self.stop = first
+        for step in count(first) if n is None else range(first, n):
+            yield Record(step)
+            if n is None or step < n - 1:
+                self.stop = step + 1
+                yield Save("tape", step)
+
+    def reverse(self, r: int) -> Iterator[Action]:
+        """Reverse steps r-1 .. first; the tape of step r-1 is in WORK unless it is stored."""
+        for step in range(r - 1, self.first - 1, -1):
+            if step < self.stop:
+                yield Load("tape", step)
+                yield Delete("tape", step)
+            yield Reverse(step)
+
+    def finish(self, n: int) -> Iterator[Action]:
+        """What is left when all of the n steps from 0 on are recorded."""
+        yield EndForward()
+        yield from self.reverse(n)
+        yield EndReverse()
 
 
 @define
@@ -29,9 +61,9 @@ class TapesFirst:
     begun: bool = field(default=False, init=False)
     """Whether the initial state is saved, for a single step."""
 
-    def schedule(self, policy: Any) -> Schedule:
-        """It, as that of ``policy``."""
-        return Schedule(self._actions(), self.n, policy=policy, finish=self._finish)
+    def schedule(self, policy: Any, larger: Callable[..., None] | None = None) -> Schedule:
+        """It, as that of ``policy``; ``larger`` is told of steps that are larger than those before."""
+        return Schedule(self._actions(), self.n, policy=policy, finish=self._finish, larger=larger)
 
     def _actions(self) -> Iterator[Action]:
         probes = self.again is not None and (self.n is None or self.n > 2)
