@@ -17,6 +17,7 @@ from harness import arguments, compare, one_thread, print_table, write_json
 
 import pullback as pb
 
+FROM_1 = slice(1, None)
 PROGRAM = """
 import math
 import numpy as np
@@ -88,6 +89,10 @@ def buffers(rounds: int) -> list[dict[str, Any]]:
             "np.sin(u)": (lambda: np.sin(a), lambda: np.sin(u)),
             "u[1:] + v[1:]": (lambda: a[1:] + b[1:], lambda: u[1:] + v[1:]),
             "u.sum()": (a.sum, u.sum),
+            "u @ v": (lambda: a @ b, lambda: u @ v),
+            "np.where(u > 0, u, v)": (lambda: np.where(a > 0, a, b), lambda: np.where(u > 0, u, v)),
+            "u.reshape(2, 5)": (lambda: a.reshape(2, 5), lambda: u.reshape(2, 5)),
+            "u[1:] = v[1:]": (lambda: a.__setitem__(FROM_1, b[1:]), lambda: u.__setitem__(FROM_1, v[1:])),
         }
         for name, (plain, buffer) in pairs.items():
             rows.extend(compare({"plain": plain, "buffer": buffer}, rounds=rounds, labels={"program": name}).rows())

@@ -22,7 +22,7 @@ from pullback.adopting.structured import as_fields
 from pullback.adopting.watched import NOTEBOOK
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, resolve
-from pullback.recording.tape import REPLAYABLE
+from pullback.recording.tape import DEFERRED, REPLAYABLE
 from pullback.words.call_sites import intern_site, site_text
 from pullback.words.errors import AdoptionError, ConversionError
 from pullback.words.foreign import ORDINARY
@@ -96,15 +96,17 @@ def owned(x: Any, flag: int = FREE, *, blank: bool = False) -> Any:
     """The array as a handle of the innermost trace; as it is where none records, or for a dtype without derivative."""
     if type(x) is not np.ndarray or (x.dtype.kind not in INEXACT and x.dtype.names is None):
         return x
-    tape = innermost()
+    tape = innermost(follows=x.dtype.names is None)
     if tape is None:
         return x
     if x.dtype.names is not None:
         return as_fields(x, owned)
+    if blank and tape.mode in (REPLAYABLE, DEFERRED):
+        x[...] = 0  # what ``empty`` leaves is nobody's: zeros need not be held for a replay, leftovers would be
+    if tape.mode == DEFERRED:
+        return tape.shadow.lifted(x)
     if tape.adopted is None:
         tape.adopted = {}
-    if blank and tape.mode == REPLAYABLE:
-        x[...] = 0  # what ``empty`` leaves is nobody's: zeros need not be held for a replay, leftovers would be
     made = over(x, tape, flag)
     notebook = NOTEBOOK.get()
     if notebook is not None:

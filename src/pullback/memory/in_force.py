@@ -305,10 +305,10 @@ def _recording() -> Tape | None:
     return recording_of(_TAPES.get())[0]
 
 
-def innermost() -> Tape | None:
-    """The innermost trace, an ordinary one."""
+def innermost(*, follows: bool = False) -> Tape | None:
+    """The innermost trace, an ordinary one unless whoever asks ``follows`` shadow runs."""
     found = _recording()
-    return found.shadow.surrender() if found is not None and found.mode == DEFERRED else found
+    return found.shadow.surrender() if found is not None and found.mode == DEFERRED and not follows else found
 
 
 def stepping() -> Any:

@@ -127,7 +127,7 @@ class Shadow(Protocol):
     """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
     ``meet`` and ``value_kept``."""
     nests: ClassVar[bool]
-    """Whether its handles may be the values of traces within: then it is asked ``frozen`` and ``lifted``, too."""
+    """Whether its handles may be the values of traces within: then it is asked ``frozen``, too."""
 
     def capture(self, operand: Any) -> Any:
         """A handle of a trace around this one comes in: what stands for it here."""
@@ -146,6 +146,9 @@ class Shadow(Protocol):
 
     def result(self, handle: Any) -> Any:
         """What kind of value a handle has: its ``spec``, ``strides``, and whether it is an ``array``."""
+
+    def lifted(self, value: Any) -> Any:
+        """A plain array becomes one of the step, which may be written to."""
 
     def surrender(self) -> Any:
         """Something comes that a shadow cannot follow: every handle becomes one of an ordinary trace, which goes on;

@@ -16,6 +16,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import Tracing
 from pullback.memory.sweep import release_records
+from pullback.primitives.shaping.reshaping import copy
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
@@ -183,6 +184,11 @@ class ShadowRun(Reading):
             handle = present(handle, self.tape)
         self.resolve(handle)
         return self._made_of(CREATE, (handle,), (function, args, kwargs))
+
+    def lifted(self, value: Any) -> Any:
+        """A plain array that becomes one of the step, and may be written to: a copy of what is taken anew in each."""
+        frozen = self._made_of(FROZEN, (value,), None)
+        return self.call(copy, (frozen,), {"order": "K"})
 
     def write(self, handle: Any, region: Region, value: Any, *, add: bool) -> None:
         """Part of an array is written: its root stands for another value."""

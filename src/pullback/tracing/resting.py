@@ -4,6 +4,7 @@ are no records, whatever the policy, so nothing need be asked of the primitive."
 import operator
 from collections.abc import Callable, Mapping
 from threading import get_ident
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,46 @@ PLAIN: Final = frozenset((np.ndarray, np.float64, np.float32, float, int))
 """The types of operands without a trace that are served."""
 GOES_ON: Final = frozenset((RECORDING, REPLAYABLE, FORWARD))
 """The modes in which a trace takes what is done to its handles."""
+
+SETTINGS: Final = frozenset((float, int, bool, NoneType, str, type))
+"""The types of what else a function of NumPy's may be given."""
+WHOLE: Final = frozenset("biu")
+"""The kinds of dtypes of which arrays are plain."""
+
+
+def rested(
+    function: Callable[..., Any], n_arrays: int, tape: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """``function(*args, **kwargs)`` of NumPy where every handle in it is a buffer of ``tape``, or a view of one, and
+    depends on nothing; else ``MISSED``. Arrays are the first ``n_arrays`` arguments: what comes later as one is written
+    to."""
+    if tape.mode not in GOES_ON or tape.trap is not None or tape.thread != get_ident():
+        return MISSED
+    kinds, values = tape.kinds, []
+    for x in args:
+        kind = type(x)
+        if kind is kinds.buffer or kind is kinds.view:
+            if x._tape is not tape or resolve(x)._id is not None or type(x._value) is not np.ndarray:
+                return MISSED
+            values.append(x._value)
+        elif kind in PLAIN or kind in SETTINGS or (kind is tuple and set(map(type, x)) == {int}):
+            values.append(x)
+        else:
+            return MISSED
+    for x in values[n_arrays:]:
+        if type(x) is np.ndarray:
+            return MISSED
+    for x in kwargs.values() if kwargs else ():
+        if type(x) not in SETTINGS and (type(x) is not tuple or set(map(type, x)) != {int}):
+            return MISSED
+    out = function(*values, **kwargs)
+    if type(out) is not np.ndarray:
+        return out if isinstance(out, np.generic | bool) else MISSED
+    if out.base is not None or any(out is value for value in values):
+        return MISSED
+    if out.dtype.kind in INEXACT:
+        return make(kinds.buffer, out, None, tape, FREE)
+    return out if out.dtype.kind in WHOLE else MISSED
 
 
 def resting(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from pullback.recording.regions import is_mask
 from pullback.recording.tape import CAPTURED, DEFERRED, RECORDING, REPLAYABLE
 from pullback.recording.writes import is_own_region, set_item
 from pullback.rules.catalogue import registry
+from pullback.tracing.buffers import Resting
 from pullback.tracing.callers_by_type import first_calls
 from pullback.tracing.conversions import Unconverted
 from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, method
@@ -308,8 +309,7 @@ class Tracer(Unconverted):
         set_item(self, Ellipsis, np.sort(self, axis, **options))
 
     def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
-        """In place: the element that a sort would put there at ``kth``, the smaller ones before it, the others
-        after."""
+        """In place: at ``kth`` the element that a sort would put there, smaller ones before it, others after."""
         set_item(self, Ellipsis, np.partition(self, kth, axis, **options))
 
     def item(self, *index: int) -> Any:
@@ -380,7 +380,7 @@ class View(Tracer):
         self._parent_id, self._parent_value = parent._id, parent._value
 
 
-class Buffer(Tracer):
+class Buffer(Resting, Tracer):
     """A traced array that depends on no input yet: what ``zeros_like`` gives, ready to be filled."""
 
     __slots__ = ()

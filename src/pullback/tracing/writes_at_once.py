@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.recording.handles import FREE, WRITTEN, root_of, steps_to
+from pullback.recording.handles import FREE, WRITTEN, resolve, root_of, steps_to
 from pullback.recording.regions import Region
 from pullback.recording.writes import record_write, stamp
 
@@ -27,7 +27,7 @@ def assigned(handle: Any, key: Any, value: Any) -> bool:
     tape, kind = handle._tape, type(value)
     if tape.mode:
         return False
-    source = value if kind in PLAIN else _own(tape, kind, value)
+    source = value if kind in PLAIN else _own(handle, kind, value)
     root = None if source is None else _free_root(handle)
     if root is None:
         return False
@@ -44,7 +44,7 @@ def added(handle: Any, value: Any, sign: int) -> bool:
     if tape.mode:
         return False
     target = handle._value
-    source = value if kind in PLAIN else _own(tape, kind, value)
+    source = value if kind in PLAIN else _own(handle, kind, value)
     if type(source) is np.ndarray:
         if type(target) is not np.ndarray or source.dtype is not target.dtype or source.shape != target.shape:
             return False
@@ -62,11 +62,15 @@ def added(handle: Any, value: Any, sign: int) -> bool:
     return True
 
 
-def _own(tape: Any, kind: Any, value: Any) -> Any:
-    """The plain value of a tracer of this trace; None for anything else."""
-    if kind is not tape.kinds.tracer or value._tape is not tape or type(value._value) not in PLAIN:
+def _own(handle: Any, kind: Any, value: Any) -> Any:
+    """The plain value of a tracer of the same trace; None for anything else, and for a view of the handle itself, which
+    may be the very region that is written."""
+    tape, kinds = handle._tape, handle._tape.kinds
+    if kind is kinds.view and value._tape is tape and value._parent is not handle:
+        resolve(value)
+    elif (kind is not kinds.tracer and kind is not kinds.buffer) or value._tape is not tape:
         return None
-    return value._value
+    return value._value if type(value._value) in PLAIN else None
 
 
 def _free_root(handle: Any) -> Any:

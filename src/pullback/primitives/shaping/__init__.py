@@ -2,5 +2,5 @@
 
 May import: words, rules, recording, primitives.shared.
 May be imported by: primitives.elementwise, primitives.reducing, primitives.selecting, primitives.curves, tracing,
-inspect, adopting, the public faces.
+shadow, inspect, adopting, the public faces.
 """
