@@ -15,9 +15,10 @@ import numpy as np
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
-from pullback.adopting.owning import alone, note_call, owned
+from pullback.adopting.owning import alone, note_call, note_joined, owned
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle, value
+from pullback.recording.recorder import LISTS
 from pullback.words import plugins
 from pullback.words.errors import PluginError
 
@@ -70,6 +71,8 @@ def _creating(name: str) -> Callable[..., Any]:
         if not LIVE:
             return plain(*args, **kwargs)
         made = traced(*args, **kwargs)
+        if isinstance(made, Handle) and args and type(args[0]) in LISTS:
+            note_joined(args[0])
         return owned(made, blank=blank) if type(made) is np.ndarray and alone(made) and not _given(made, args) else made
 
     return create
@@ -137,6 +140,8 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _hypot(*lengths: Any) -> Any:
     if not any(isinstance(x, Handle) for x in lengths):
         return math.hypot(*lengths)
+    if len(lengths) == 2:
+        note_call("hypot")
     return np.hypot(*lengths) if len(lengths) == 2 else np.sqrt(sum(np.square(x) for x in lengths))
 
 

@@ -11,6 +11,7 @@ written into them.
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from sys import _getframe, getrefcount
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -76,7 +77,11 @@ HELD_BY_AN_ARGUMENT: Final = _measured_argument(object())
 
 def fresh(x: Any) -> Any:
     """What a name of adopted code is bound to from now on: a buffer, where ``x`` is an array that nobody else holds."""
-    if type(x) is not np.ndarray or getrefcount(x) > HELD_BY_A_LOCAL:
+    if type(x) is not np.ndarray:
+        if isinstance(x, Handle) and NOTEBOOK.get() is not None:
+            NOTEBOOK.get().note_bound(x, _adopted_frame())
+        return x
+    if getrefcount(x) > HELD_BY_A_LOCAL:
         return x
     if x.dtype.kind not in INEXACT and x.dtype.names is None:
         return x
@@ -92,15 +97,16 @@ def alone(x: Any) -> bool:
     )
 
 
-def owned(x: Any, flag: int = FREE, *, blank: bool = False) -> Any:
-    """The array as a handle of the innermost trace; as it is where none records, or for a dtype without derivative."""
+def owned(x: Any, flag: int = FREE, *, blank: bool = False, field: bool = False) -> Any:
+    """The array as a handle of the innermost trace; as it is where none records, or for a dtype without derivative.
+    ``field`` says that it is part of a structured array."""
     if type(x) is not np.ndarray or (x.dtype.kind not in INEXACT and x.dtype.names is None):
         return x
     tape = innermost(follows=x.dtype.names is None)
     if tape is None:
         return x
     if x.dtype.names is not None:
-        return as_fields(x, owned)
+        return as_fields(x, partial(owned, field=True))
     if blank and tape.mode in (REPLAYABLE, DEFERRED):
         x[...] = 0  # what ``empty`` leaves is nobody's: zeros need not be held for a replay, leftovers would be
     if tape.mode == DEFERRED:
@@ -110,7 +116,7 @@ def owned(x: Any, flag: int = FREE, *, blank: bool = False) -> Any:
     made = over(x, tape, flag)
     notebook = NOTEBOOK.get()
     if notebook is not None:
-        notebook.note_made(made, _adopted_frame())
+        notebook.note_made(made, _adopted_frame(), field=field)
     return made
 
 
@@ -129,6 +135,13 @@ def note_call(name: str) -> None:
         notebook.note_call(name, _adopted_frame())
 
 
+def note_joined(parts: Any) -> None:
+    """An array is made of a list with traced numbers."""
+    notebook = NOTEBOOK.get()
+    if notebook is not None:
+        notebook.note_joined(_adopted_frame(), flat=not any(isinstance(part, list | tuple) for part in parts))
+
+
 def standing(x: Any) -> Any:
     """The one handle that stands in the innermost trace for a plain array which others hold, too."""
     tape = innermost()
@@ -145,7 +158,12 @@ def standing(x: Any) -> Any:
 
 def of_module(x: Any) -> Any:
     """What a name of an adopted module stands for, while a trace is under way."""
-    return standing(x) if type(x) is np.ndarray and x.dtype.kind in INEXACT else x
+    if type(x) is not np.ndarray or x.dtype.kind not in INEXACT:
+        return x
+    found, notebook = standing(x), NOTEBOOK.get()
+    if notebook is not None and found is not x:
+        notebook.note_of_module(x, found, _adopted_frame())
+    return found
 
 
 def behind(x: Any) -> Any:
@@ -167,7 +185,10 @@ def arguments(*values: Any) -> tuple[Any, ...]:
     taken, arrays = list(values), []
     for k, x in enumerate(values):
         if type(x) is not np.ndarray:
-            if type(x) not in QUIET and not isinstance(x, Handle):
+            if isinstance(x, Handle):
+                if NOTEBOOK.get() is not None:
+                    NOTEBOOK.get().note_given(frame.f_code.co_varnames[k], x, frame)
+            elif type(x) not in QUIET:
                 require_adopted(x, frame)
         elif x.dtype.kind in INEXACT:
             if getrefcount(x) <= HELD_BY_AN_ARGUMENT + 1 and alone(x):  # it is in the list, too
