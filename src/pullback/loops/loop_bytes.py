@@ -91,10 +91,10 @@ def ended(record: Any, before: int) -> None:
 
 def may_lend(record: Any, run: Any, chain: Any) -> None:
     """The forward pass of a loop is over, as ``run`` has carried it out on a chain: those that follow may need what it
-    holds. Ranks would not need it alike."""
+    holds. Ranks need not need it alike: they agree when its reverse begins (``agree_on_lent``)."""
     if (
         getattr(getattr(run.schedule, "policy", None), "begun", None) is not None
-        and record.agreement is None
+        and (record.agreement is None or record.agreed is not None or not record.collective)
         and ("state", 0, MEMORY) in chain.store.entries
     ):
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
@@ -129,6 +129,7 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
         return policy.schedule(n, **record.sizes)
     besides, sizes, steps = bytes_besides(record) + more, sizes_of(record), record.chain.steps
     if record.agreed is not None:
+        policy, besides = _lent_alike(record, policy, n, ledger, besides)
         return policy.reserving(besides, start_held=bool(record.chain.start)).schedule(n, **sizes)
     if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
         from pullback.memory.nests import schedule_of  # noqa: PLC0415 - for those who nest loops
@@ -167,6 +168,28 @@ def _lent(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) ->
     if planned() is None and forecast is None:
         record.besides -= freed
     return freed
+
+
+def _lent_alike(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) -> tuple[Any, int]:
+    """The policy of a loop whose schedule is the same on all ranks, and what is held beside it: what loops before it
+    have given up on each of them is free, and it lends itself where it does so on each. A plan asks nobody."""
+    if policy.room is None or ledger is not None or planned() is not None:
+        return policy, besides
+    follows = _follows(record)
+    freed = _lent(record, policy, n, None, besides) if follows else 0
+    more, other = agreed(record.agreement, told_of(record), (-freed, int(not follows)))
+    record.besides = besides = besides + more
+    return policy if other else policy.lending(record.chain.store.ledger.total), besides
+
+
+def agree_on_lent(record: Any) -> None:
+    """The reverse pass of a loop begins whose schedule is the same on all ranks: each gives up what one of them has
+    given up, and leaves free what is held most."""
+    for lender in record.chain.store.ledger.lenders:
+        if lender.run is record:
+            level, lender.agreed = agreed(record.agreement, told_of(record), (lender.level, lender.reserved))
+            if level > lender.level:
+                lender.give(level)
 
 
 def sizes_of(record: Any) -> dict[str, int]:

@@ -13,6 +13,7 @@ from pullback.choosing.agreement import agreed
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_bytes import (
     agree,
+    agree_on_lent,
     begins,
     bytes_besides,
     decided,
@@ -273,6 +274,8 @@ class LoopRecord:
         first.
         """
         chain, ledger = self.chain, self.chain.store.ledger
+        if self.agreed is not None:
+            agree_on_lent(self)
         ledger.lends_no_more(self)
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)

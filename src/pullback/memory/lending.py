@@ -61,6 +61,8 @@ class Lender:
     """What it holds, as booked."""
     outside: int = field(init=False)
     """What was booked besides when its forward pass was over."""
+    agreed: int | None = field(default=None, init=False)
+    """What its reverse pass leaves free on each rank, where they agree on that."""
 
     def __attrs_post_init__(self) -> None:
         machine, policy = self.run.machine, self.run.schedule.policy
@@ -134,6 +136,8 @@ class Lender:
     @property
     def reserved(self) -> int:
         """What its reverse pass has to leave free: with what later loops hold until the last reverse pass."""
+        if self.agreed is not None:
+            return self.agreed
         more = self._outside() - self.outside
         if self.tape is not None and self.tape.repeatable:  # its result, which records may hold, has been left free
             more = max(min(0, more), more - self.sizes["state_bytes"])

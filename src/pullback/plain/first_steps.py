@@ -245,8 +245,7 @@ def draw(chain: Any) -> None:
 
 def agrees(chain: Any) -> bool:
     """Whether ranks run the steps together: marked ones. Code that is cut by itself sends nothing."""
-    tape = chain.tape
-    return tape.agreement is not None and tape.collective and tape.governor.unmarked is not chain
+    return chain.tape.agreement is not None and chain.tape.collective and chain.marked
 
 
 def agree(chain: Any, besides: int, seen: int) -> tuple[int, int]:

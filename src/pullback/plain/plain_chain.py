@@ -42,8 +42,7 @@ class PlainChain:
     machine: Machine = field(factory=lambda: Machine(None))
     pending: Any = None
     """The Advance or Record that the user's run is carrying out now."""
-    work: int | None = None
-    """The step whose records hold their values in WORK."""
+    work: int | None = None  # the step whose records hold their values in WORK
     needs: Needs = field(factory=Needs)
     replayer: Replayer | None = None
     work_items: dict[int, list[Item]] = field(factory=dict)
@@ -62,6 +61,7 @@ class PlainChain:
     ended: bool = False
     fresh: bool = True
     gauge: Any = None
+    marked: bool = True  # whether the program marks the steps; else they are cut by themselves
     agreed: bool = False  # whether the sizes are those that ranks have agreed on, which run the steps together
     replays: ClassVar[bool] = True
     """Whether whole steps are executed again, loop functions in them too."""

@@ -55,8 +55,7 @@ class PlainCode(Governor):
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
     """That chain, where it stands outside marked steps."""
-    following: FollowedEntries | None = None
-    """The entries of marked steps."""
+    following: FollowedEntries | None = None  # the entries of marked steps
     marked: bool = False
     """True from the first mark on: outside marked steps everything is held."""
     cuts_itself: bool = True
@@ -319,8 +318,9 @@ class PlainCode(Governor):
             if self.marked and calls is None and name != "the program":
                 entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
             self.active = PlainChain(
-                self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies,
-                staging=staging_in_force(staging), threads=threads_in_force(threads), works=self.works, gauge=gauge,
+                self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies, works=self.works,
+                staging=staging_in_force(staging), threads=threads_in_force(threads), gauge=gauge,
+                marked=name != "the program",
             )  # fmt: skip
             if gauge is not None:
                 gauge.chain = self.active

@@ -1,0 +1,107 @@
+"""Loops that communicate, one after the other under one number of bytes: an earlier one gives up what a later one needs
+more, on every rank alike, however uneven the ranks are."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from tests.programs.ranks import Agreed, on_ranks, outcomes, total
+
+import pullback as pb
+from pullback.testing.comparing.bits import same_bits
+
+LENGTHS = (4000, 150)
+"""How long the parts of the ranks are."""
+MB = (1, 1.2, 1.5, 2, 2.6, 3.5)
+
+
+def step(scale, u):
+    return np.sin(u) * scale + total(np.mean(u)) * 0.1
+
+
+def loop(n, scale, x):
+    return pb.fori_loop(0, n, lambda k, u: step(scale, u), x)
+
+
+def two_loops(rank, x):
+    return np.sum(loop(30, 0.9, loop(40, 0.8, x)) ** 2)
+
+
+def a_loop_of_its_own(rank, x):
+    """Rank 0 has a loop in which it computes alone, which needs bytes that the first one holds."""
+    u = loop(40, 0.8, x)
+    if rank == 0:
+        u = pb.fori_loop(0, 50, lambda k, v: np.cos(v) * 0.7 + v * 0.1, u)
+    return np.sum(loop(20, 0.9, u) ** 2)
+
+
+def code_after(rank, x):
+    u = loop(40, 0.8, x)
+    for _ in range(2 if rank else 9):
+        u = np.sin(u) * u
+    return np.sum(u**2)
+
+
+def of_unknown_length(rank, x):
+    u = loop(40, 0.8, x)
+    u = pb.while_loop(lambda c: c[0] < 25, lambda c: (c[0] + 1, step(0.9, c[1])), (0, u))[1]
+    return np.sum(loop(10, 0.7, u) ** 2)
+
+
+PROGRAMS = (two_loops, a_loop_of_its_own, code_after, of_unknown_length)
+
+
+def part(rank):
+    return np.linspace(0.1, 1.0, LENGTHS[rank])
+
+
+def gradient(program, policy, rank):
+    with pb.using(agreement=Agreed()):
+        return pb.grad(partial(program, rank), policy=policy)(part(rank))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_uneven_ranks_give_up_the_same(program):
+    wanted, _ = on_ranks(2, lambda r: gradient(program, pb.SaveAll(), r), agrees=True)
+    ran = 0
+    for mb in MB:
+        policy = pb.Budget(int(mb * 1e6))
+        found, errors, world = outcomes(2, lambda r, policy=policy: gradient(program, policy, r), agrees=True)
+        if any(errors):
+            assert all(errors)
+            assert any(isinstance(error, pb.BudgetError) for error in errors), errors
+            continue
+        ran += 1
+        assert same_bits(found, wanted)
+        assert world.sent[0] == world.sent[1]
+    assert ran >= len(MB) - 2
+
+
+def test_pulls_are_called_again():
+    def on(rank):
+        with pb.using(agreement=Agreed()):
+            out, pull = pb.vjp(partial(two_loops, rank), part(rank), policy=pb.Budget("1.5 MB"))
+            return [out, *pull(1.0), *pull(2.0)]
+
+    def wanted(rank):
+        with pb.using(agreement=Agreed()):
+            out, pull = pb.vjp(partial(two_loops, rank), part(rank))
+            return [out, *pull(1.0), *pull(2.0)]
+
+    found, world = on_ranks(2, on, agrees=True)
+    assert same_bits(found, on_ranks(2, wanted, agrees=True)[0])
+    assert world.sent[0] == world.sent[1]
+
+
+def test_a_budget_that_serves_without_an_agreement_serves_with_one():
+    def on(rank, agrees):
+        x = np.linspace(0.1, 1.0, LENGTHS[0])
+        with pb.using(agreement=Agreed() if agrees else None):
+            _, pull = pb.vjp(partial(two_loops, rank), x, policy=pb.Budget("1 MB"))
+            pull(1.0)
+            return pull.report.n_forward, pull.report.peak_bytes
+
+    alone, _ = on_ranks(2, lambda r: on(r, False))
+    agreed, _ = on_ranks(2, lambda r: on(r, True), agrees=True)
+    assert agreed == alone
+    assert agreed[0][0] > 70  # of the first loop steps run again, which save-all does not
