@@ -71,7 +71,7 @@ def require_drawn(adopted, seed):
     plain = {}
     exec(text, plain)  # noqa: S102 - drawn above
     value = require_same(program, 0.8, A.copy(), M.copy())[0]
-    assert value == plain["program"](0.8, A.copy(), M.copy())
+    np.testing.assert_array_equal(value, plain["program"](0.8, A.copy(), M.copy()))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -382,3 +382,41 @@ def f(c, given):
     np.testing.assert_allclose([value, gradient], [4 + 0.5 * 2.2, 2.2])
     assert module.TABLE[0] == 0.1
     assert given.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("u[i] = np.cumsum(u[i] + c)", "np.cumsum is not followed"),
+        ("u[i, :2] = c * np.ones(1)", "np.ones is not followed"),
+        ("u[i, :2] += c * TABLE[:1]", "arrays of different shapes meet"),
+        ("v[i] = c", "a view, an array with gaps, or a value with another name"),
+        ("u[i] = c\n        if u[0, 0] > 5: break", "break is not followed"),
+        ("k = int(c)\n        u[k] = c", "int of what is no integer is not followed"),
+    ],
+)
+def test_why_a_loop_runs_item_by_item_is_told(adopted, body, why):
+    text = f"""
+import numpy as np
+TABLE = np.ones(2)
+
+def f(c):
+    u = np.zeros((3, 3))
+    v = u[1]
+    for i in range(3):
+        {body}
+    return np.sum(u * u)
+"""
+    f = adopted(text).f
+    require_same(f, 0.7)
+    assert pb.explain_stage(f).why == (f"the loop at line 8 is not followed as a whole: {why}",)
+    assert not pb.explain_stage(f).stages
+
+
+def test_the_text_of_a_loop_is_told(adopted):
+    f = adopted(SWEEPS).sweeps
+    pb.grad(f)(0.7)
+    [text] = pb.explain_stage(f).stages
+    assert "for j in range(1, n - 1):" in text
+    assert "for j in reversed(range(1, n - 1)):" in text
+    assert not pb.explain_stage(f).why

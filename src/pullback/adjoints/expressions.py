@@ -37,7 +37,7 @@ class DeclinedError(Exception):
 
 def declined() -> None:
     """Leave the loop to the ordinary way."""
-    raise DeclinedError
+    raise DeclinedError("arrays of different shapes meet")
 
 
 @define(eq=False)
@@ -72,7 +72,11 @@ class Expressions:
 
     def bound(self, thing: Any) -> str:
         """The name by which the generated functions know a thing."""
-        name = f"_pb_f{id(thing)}"
+        known = next((name for name, other in self.namespace.items() if other is thing), None)
+        if known is not None:
+            return known
+        stem = getattr(thing, "__name__", "")
+        name = f"_pb_{stem if stem.isidentifier() else 'rule'}_{len(self.namespace)}"
         self.namespace[name] = thing
         return name
 

@@ -71,6 +71,10 @@ class Written:
     """The names that have a cotangent of their own: active numbers, and arrays that are made anew."""
     reads: frozenset[str] = field(init=False)
     """The names whose values the reverse reads."""
+    text: str = field(init=False)
+    """That of the forward."""
+    texts: dict[bool, str] = field(factory=dict, init=False)
+    """Those of the reverses that were asked for, masked or not."""
 
     def __attrs_post_init__(self) -> None:
         writer, back = self._written(masked=False)
@@ -102,7 +106,8 @@ class Written:
         names = ", ".join(self.code.names)
         text = [f"def loop(_pb_push, {names}):", *(STEP + line for line, _ in writer.lines)]
         text.append(f"{STEP}return ({''.join(f'{name}, ' for name in self.code.assigned)})")
-        tree = ast.parse("\n".join(text))
+        self.text = "\n".join(text)
+        tree = ast.parse(self.text)
         at = [self.code.node.lineno, *(line for _, line in writer.lines), self.code.node.lineno]
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt | ast.expr | ast.arg):
@@ -132,4 +137,5 @@ class Written:
         given = ["_pb_pop", *made, *sorted(self.reads), *own]
         lines = [f"def loop_back({', '.join(given)}):", *(STEP + line for line in back or ["pass"])]
         lines.append(f"{STEP}return ({''.join(f'{name}, ' for name in own)})")
+        self.texts[masked] = "\n".join(lines)
         return compile_function("loop_back", "\n".join(lines) + "\n", dict(writer.namespace))

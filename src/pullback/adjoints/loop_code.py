@@ -7,6 +7,7 @@ of arrays: no call but of NumPy's and Python's functions of numbers, no ``break`
 
 import ast
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any, Final
 
 from attrs import define, field
@@ -40,6 +41,8 @@ class LoopCode:
     """The names of the arrays that it writes to."""
     made: dict[Any, Any] = field(factory=dict, init=False)
     """By the kinds of the values, the functions, or why there are none."""
+    why: str = field(default="", init=False)
+    """Why it ran as it stands when it last did so under a trace that would have taken it whole."""
     n_declined: int = field(default=0, init=False)
     """How often in a row it had to run as it stands."""
     n_left_out: int = field(default=0, init=False)
@@ -81,6 +84,34 @@ UNBOUND: Final = object()
 """The value of a name that has none."""
 LOOPS: Final[list[LoopCode]] = []
 """The loops of all adopted modules, by number."""
+
+
+LEFT_OUT: Final[dict[tuple[str, int], str]] = {}
+"""Why other loops of theirs cannot be, by file and line."""
+
+
+def loops_in(code: CodeType) -> tuple[list[LoopCode], list[str]]:
+    """The loops in a function that are asked for, and why each of the others is not, or was not when it last ran."""
+    lines = {line for _, _, line in code.co_lines() if line is not None}
+    loops = [loop for loop in LOOPS if loop.file == code.co_filename and loop.node.lineno in lines]
+    why = {loop.node.lineno: loop.why for loop in loops if loop.why}
+    why |= {line: text for (file, line), text in LEFT_OUT.items() if file == code.co_filename and line in lines}
+    return loops, [f"the loop at line {line} is not followed as a whole: {why[line]}" for line in sorted(why)]
+
+
+def first_refused(node: ast.For) -> str:
+    """What of a loop, that is no candidate, is not followed."""
+    if not _is_loop(node):
+        return f"{ast.unparse(node).splitlines()[0]} goes over no range"
+    for statement in node.body:
+        if isinstance(statement, ast.For) and not is_candidate(statement):
+            return first_refused(statement)
+        if isinstance(statement, ast.If) and not _is_statement(statement):
+            parts = [part for part in (*statement.body, *statement.orelse) if not _is_statement(part)]
+            return f"{ast.unparse(parts[0] if parts else statement.test).splitlines()[0]} is not followed"
+        if not _is_statement(statement):
+            return f"{ast.unparse(statement).splitlines()[0]} is not followed"
+    return ""
 
 
 def is_candidate(node: ast.For) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define
 
+from pullback.adjoints.expressions import DeclinedError
 from pullback.adjoints.generated import Callees, Written
 from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
 from pullback.adjoints.loop_code import UNBOUND, LoopCode
@@ -96,22 +97,29 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
     handles = {name: resolve(x) for name, x in given.items() if isinstance(x, Handle)}
     values = {name: handles[name]._value if name in handles else x for name, x in given.items()}
     written = _written(code, values, handles, tape, module)
-    if written is None or not _may_write(written, given, handles, values):
+    if type(written) is str or not _may_write(written, given, handles, values):
+        code.why = written if type(written) is str else "a view, an array with gaps, or a value with another name"
         return None
     own = {name: _own_copy(x) if name in code.stored else x for name, x in values.items()}
     stack: list[Any] = []
     try:
         if not _pays(written, handles, values):
+            code.why = "it is short for the arrays that would be copied"
             return None
         made = written.forward(stack.append, *own.values())
-    except Exception:  # noqa: BLE001 - the ordinary way raises it, at the user's line
+    except DeclinedError as why:
+        code.why = str(why)
         return None
+    except Exception as error:  # noqa: BLE001 - the ordinary way raises it, at the user's line
+        code.why = f"it raises {type(error).__name__}"
+        return None
+    code.why = ""
     out = {name: x for name, x in zip(code.assigned, made, strict=True) if x is not UNBOUND}
     return _recorded(tape, written, own, out, handles, values, stack, find_site(tape, frame))
 
 
-def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) -> Written | None:
-    """The functions of a loop for these values; None where it cannot be written backwards."""
+def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) -> Any:
+    """The functions of a loop for these values; why not, where it cannot be written backwards."""
     kinds, dtypes = {}, set()
     for name, x in values.items():
         kind = _kind_of(x, handles.get(name), tape)
@@ -119,8 +127,8 @@ def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) 
             kinds[name] = kind
             if kind.level != WHOLE and hasattr(x, "dtype"):
                 dtypes.add(x.dtype.char)
-    if len(dtypes) > 1 or not dtypes <= {"d"}:
-        return None
+    if not dtypes <= {"d"}:
+        return "numbers that are not float64"
     key = tuple(kinds.items())
     if key not in code.made:
         try:
@@ -128,7 +136,9 @@ def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) 
         except RefusedError as why:
             code.made[key] = str(why)
     found = code.made[key]
-    return found if type(found) is Written and found.callees.unchanged(module) else None
+    if type(found) is Written and not found.callees.unchanged(module):
+        return "its module means another function by a name than it did"
+    return found
 
 
 def _kind_of(x: Any, handle: Any, tape: Any) -> Kind | None:

@@ -58,7 +58,8 @@ class Val:
         if not self.name:
             return [f"{self.ct} = {text}"]
         own = f"_pb_b_{self.name}"
-        return [f"_pb_g = {text}", f"{own} = _pb_g if {own} is None else {own} + _pb_g"]
+        first = [] if text == "_pb_g" else [f"_pb_g = {text}"]
+        return [*first, f"{own} = _pb_g if {own} is None else {own} + _pb_g"]
 
 
 def rule_lines(

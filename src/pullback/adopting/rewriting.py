@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pullback.adjoints.loop_code import LOOPS, LoopCode, asked_for, is_candidate
+from pullback.adjoints.loop_code import LEFT_OUT, LOOPS, LoopCode, asked_for, first_refused, is_candidate
 from pullback.adopting import numpy_calls
 from pullback.adopting.owning import LIVE_NAME
 
@@ -336,6 +336,8 @@ class Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         """A loop that can be written backwards from its text is asked for as a whole."""
         if not self.hidden or not is_candidate(node):
+            if self.hidden:
+                LEFT_OUT[self.file, node.lineno] = first_refused(node)
             return self.generic_visit(node)
         number, code = len(LOOPS), LoopCode(deepcopy(node), self.file)
         LOOPS.append(code)

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from pullback.adjoints.loop_code import loops_in
 from pullback.memory.ledger import mib
 from pullback.patterns.pattern_shelf import patterns_in
 from pullback.patterns.row_reverses import rows_in
@@ -20,9 +21,10 @@ class StageTexts:
     name: str
     """That of the body."""
     stages: tuple[str, ...] = field(repr=False)
-    """For each list of operations that came again, the generated functions and what they work in."""
+    """For each list of operations that came again, the generated functions and what they work in; for each loop of
+    adopted code that is one record, its forward and its reverse."""
     why: tuple[str, ...]
-    """Why steps were recorded that could have been staged."""
+    """Why steps were recorded that could have been staged, and why loops of adopted code were, item by item."""
 
     def __str__(self) -> str:
         if not self.stages and not self.why:
@@ -34,7 +36,8 @@ class StageTexts:
 
 def explain_stage(body: Callable[..., Any]) -> StageTexts:
     """What is known of the steps of a loop's body, of the calls of a staged function, or of marked steps: the generated
-    functions, the bytes they work in, and why steps are recorded. Asked after a gradient.
+    functions, the bytes they work in, and why steps are recorded. Of a function of adopted code also what is known
+    of its loops over items. Asked after a gradient.
 
     Parameters
     ----------
@@ -83,6 +86,10 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     why = [f"a derivative within another cannot be, since {each.why}" for each in derived if each.why]
     why += [*(why for each in known for why in each.why), *(each.why for each in patterns if each.why)]
     why += [row.why for row in rows if row.why]
+    loops, others = loops_in(body.__code__)
+    written = [made for loop in loops if not loop.why for made in loop.made.values() if not isinstance(made, str)]
+    texts += ["\n".join((made.text, *made.texts.values())) for made in written]
+    why += others
     return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why)))
 
 
