@@ -8,7 +8,7 @@ import pytest
 from tests.stores.loopback import BUCKET, Proxy, Server
 
 import pullback as pb
-from pullback.stores import Disk, Stored
+from pullback.stores import Disk, Stored, remove_orphans
 
 MISSING = [name for name in ("moto", "flask", "s3fs") if importlib.util.find_spec(name) is None]
 pytestmark = [
@@ -132,3 +132,16 @@ def test_a_fault_that_passes_is_tried_again_by_the_client(method, fault, proxy):
     proxy.fault = once
     np.testing.assert_array_equal(pb.grad(looped, policy=under(proxy.port))(X), pb.grad(looped)(X))
     assert not left
+
+
+def test_what_killed_runs_have_left_is_removed_by_age(server, proxy):
+    store = files(proxy.port)
+    for key in ("pullback-rank3-17-ab/1.npy", "pullback-rank3-17-ab/2.npy", "pullback-18-cd/1.npy", "mine/1.npy"):
+        store.pipe_file(f"{BUCKET}/runs/{key}", b"bytes")
+    store.pipe_file(f"{BUCKET}/runs/pullback-notes.txt/of/mine", b"bytes")
+    assert remove_orphans(f"{BUCKET}/runs", 3600, files=store) == []
+    assert len([key for key in server.stored() if "/pullback-" in key]) == 4
+    removed = remove_orphans(f"{BUCKET}/runs/", 0, files=store)
+    assert removed == [f"{BUCKET}/runs/pullback-{name}" for name in ("18-cd", "notes.txt", "rank3-17-ab")]
+    assert [key for key in server.stored() if key.startswith("runs/")] == ["runs/mine/1.npy"]
+    assert remove_orphans(f"{BUCKET}/runs", 0, files=store) == []

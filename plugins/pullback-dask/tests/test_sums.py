@@ -101,6 +101,38 @@ def test_what_using_says_where_the_sum_is_made_is_in_force_on_the_workers(cluste
         assert total.value_and_grad(np.ones(2))[0] == 4.0
 
 
+def test_workers_of_a_machine_share_a_pool(clusters, tmp_path):
+    def f(x, item):
+        return np.sum(pb.fori_loop(0, 30, lambda k, u: np.sin(u) * 0.9 + x * item, x) ** 2)
+
+    x, book = np.linspace(0.1, 1.0, 500), str(tmp_path / "mine.pool")
+    pool = pb.BudgetPool("100 kB", book)  # of which save-all takes more than one worker's half
+    with SumOverItems(f, ITEMS, policy=pool, client=clusters("2 processes")) as total:
+        found = total.value_and_grad(x)
+        expected = summed(f, x, ITEMS)
+        assert (found[0], found[1].tobytes()) == (expected[0], expected[1].tobytes())
+        books = total.client.run(lambda: [path.name for path in Path(book).parent.iterdir()])
+    assert all("mine.pool" in names for names in books.values())
+
+
+def test_batch_jobs_start_workers_with_the_environment(monkeypatch):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    text = (Path(__file__).parents[3] / "docs" / "scale.md").read_text("utf-8")
+    [lines] = re.findall(r"^(from dask_jobqueue .*?)^cluster.scale\(", text, re.MULTILINE | re.DOTALL)
+    made = lines.replace("SLURMCluster(", 'SLURMCluster(scheduler_options={"dashboard_address": "127.0.0.1:0"}, ')
+    assert made != lines
+    names = {}
+    exec(made, names)  # noqa: S102 - our own documentation
+    with names["cluster"] as cluster, Client(cluster) as client:
+        script = cluster.job_script()
+        for name, value in pullback_dask.worker_environment().items():
+            assert f"\nexport {name}={value}\n" in script
+        assert script.index("export OMP_NUM_THREADS=1") < script.index("distributed.cli.dask_worker")
+        assert "--nthreads 1" in script and "--nworkers 32" in script
+        assert client.status == "running"
+        SumOverItems(misfit, ITEMS, client=client).close()  # without workers: what is held waits for them
+
+
 def test_a_task_does_not_see_what_another_did_to_its_items(clusters):
     def f(x, item):
         value = np.sum(x * item["scale"])

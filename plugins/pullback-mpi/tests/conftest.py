@@ -45,11 +45,23 @@ def start(program: str, n: int, arguments: list[str]) -> tuple[int | None, str]:
 
 
 @pytest.fixture
-def ranks(tmp_path_factory):
-    """A function ``(n, program, *arguments) -> (exit code, output)``; the output of the ranks one after the other."""
-    starter = mpiexec()
-    if starter is None:
+def starter():
+    """The program that starts ranks."""
+    found = mpiexec()
+    if found is None:
         pytest.skip(MISSING)
+    return found
+
+
+@pytest.fixture
+def on_executor(starter):
+    """A function ``(n, program) -> (exit code, output)``: one rank runs it, the others are workers of its executors."""
+    return lambda n, name: start(starter, n, ["-m", "mpi4py.futures", str(PROGRAMS / name)])
+
+
+@pytest.fixture
+def ranks(starter, tmp_path_factory):
+    """A function ``(n, program, *arguments) -> (exit code, output)``; the output of the ranks one after the other."""
 
     def run(n, name, *arguments):
         folder = tmp_path_factory.mktemp("output")

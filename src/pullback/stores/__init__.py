@@ -10,4 +10,5 @@ from pullback.stores.disk import Disk as Disk
 from pullback.stores.in_memory import InMemory as InMemory
 from pullback.stores.optional_codecs import Blosc2 as Blosc2
 from pullback.stores.optional_codecs import Zfp as Zfp
+from pullback.stores.orphans import remove_orphans as remove_orphans
 from pullback.stores.stored import Stored as Stored

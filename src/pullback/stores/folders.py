@@ -22,7 +22,7 @@ try:
 except ImportError:  # Windows: nobody's folders stay where they are
     flock = None  # type: ignore[assignment]
 
-_PREFIX, _LOCK = "pullback-", ".lock"
+PREFIX, _LOCK = "pullback-", ".lock"
 
 
 class Files(Protocol):
@@ -122,7 +122,7 @@ def folder_in(directory: Any, files: Any, rank: str = "") -> Folder:
         fsspec = optional_library("fsspec", f"the directory {where} is a URL, which needs fsspec", extra="fsspec")
         files, where = fsspec.core.url_to_fs(where)
         files = None if getattr(files, "local_file", False) else files  # of this machine: with locks
-    name = f"{_PREFIX}{f'rank{rank}-' if rank else ''}{os.getpid()}-{uuid4().hex[:12]}"
+    name = f"{PREFIX}{f'rank{rank}-' if rank else ''}{os.getpid()}-{uuid4().hex[:12]}"
     if files is not None:
         return Folder(files, f"{where.rstrip('/')}/{name}")
     around = Path(where).absolute()  # the program may go to another directory meanwhile
@@ -151,7 +151,7 @@ def _remove_orphans(around: Path) -> None:
     if flock is None:
         return
     user = os.getuid()
-    for lock_path in around.glob(f"{_PREFIX}*{_LOCK}"):
+    for lock_path in around.glob(f"{PREFIX}*{_LOCK}"):
         with suppress(OSError):  # somebody holds it, or has removed it just now
             if lock_path.lstat().st_uid != user:
                 continue
