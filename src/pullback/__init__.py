@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
-    from pullback.patterns.stage_texts import explain_stage
+    from pullback.marked.stage_texts import explain_stage
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -110,7 +110,7 @@ else:
         "dependencies": "pullback.inspect.dependency_table",
         "effect": "pullback.bodies.effects",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
-        "explain_stage": "pullback.patterns.stage_texts",
+        "explain_stage": "pullback.marked.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
         "fun_and_grad": "pullback.solving.structures_as_vectors",

@@ -234,8 +234,9 @@ def test_explained():
 
     with pb.using(staging="numpy"):
         pb.grad(marked)(X)
-    [stage] = pb.explain_stage(marked).stages
-    assert stage.startswith("def reverse(slots, seeds, buffers, fresh):")
+    back, forward = pb.explain_stage(marked).stages
+    assert back.startswith("def reverse(slots, seeds, buffers, fresh):")
+    assert forward.startswith("def advance(inputs, captured, constants, buffers, fresh):")
 
 
 @pytest.mark.parametrize("free", [True, False])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.marked import wanted
 from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import StepEntries
 
@@ -111,6 +112,7 @@ def test_steps_are_followed(monkeypatch):
         return met[-1]
 
     monkeypatch.setattr(FollowedEntries, "meets", noted)
+    monkeypatch.setattr(wanted, "ENOUGH", 10**9)  # recorded steps
     pb.grad(steady, policy=pb.Binomial(3))(X)
     assert sum(met) >= (N - 3) * 4
     assert all(met[-(N - 3) * 4 :])

@@ -2,6 +2,6 @@
 
 May import: words, rules, optima, machine, policies, choosing, recording, stores.
 May be imported by: hollow, watching, tracing, exact, shadow, staging, patterns, plain, calls, loops, resuming,
-repeated, transforms, sparsity, solving, scaling, pictures, inspect, planning, reports, commands, adopting, adjoints,
-the public faces.
+repeated, marked, transforms, sparsity, solving, scaling, pictures, inspect, planning, reports, commands, adopting,
+adjoints, the public faces.
 """

@@ -90,6 +90,14 @@ def raised(x: Any, tape: Tape) -> Any:
     return x
 
 
+def leave_followed(handle: Any) -> None:
+    """A handle of a ``CAPTURED`` trace is about to be written to, or derived again: where a marked step of it is
+    followed, that goes on in the trace itself."""
+    inner = handle._tape.inner
+    if inner.mode == DEFERRED and inner.shadow.marks:
+        inner.shadow.surrender()
+
+
 def standing_for(x: Any) -> Any:
     """The value that a handle of a trace that is left alone stands for, to be read only; anything else as it is."""
     found = _left_value(x)
@@ -137,7 +145,11 @@ def _stand_in(operand: Any) -> Any:
     inner: Any = outer.inner
     if inner.mode == DEFERRED and inner.shadow.inlines:
         inner.shadow.meet(operand)
-    outer.mode = RECORDING if outer.tangents is None else FORWARD  # a stale view derives itself again on its own tape
+    # A stale view derives itself again on its own tape.
+    if inner.mode == DEFERRED and inner.shadow.marks:
+        outer.mode = inner.shadow.eager.mode
+    else:
+        outer.mode = RECORDING if outer.tangents is None else FORWARD
     try:
         resolve(operand)
     finally:

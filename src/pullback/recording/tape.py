@@ -126,6 +126,8 @@ class Shadow(Protocol):
     inlines: ClassVar[bool]
     """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
     ``meet`` and ``value_kept``."""
+    marks: ClassVar[bool]
+    """Whether it follows what stands between two marks, whose values of the trace around may be written."""
     nests: ClassVar[bool]
     """Whether its handles may be the values of traces within: then it is asked ``frozen``, too."""
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.recording.crossing import left_alone, present, raised, standing_for
+from pullback.recording.crossing import leave_followed, left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
     FROZEN,
@@ -32,7 +32,7 @@ from pullback.recording.handles import (
 )
 from pullback.recording.recorder import form_of, value_on
 from pullback.recording.regions import Region, is_fancy, region_at, require_writable
-from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, REPLAYABLE
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
@@ -67,6 +67,8 @@ def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, re
 def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
     """The target of a write, and what is written, as they are to the trace that records the write, which is the
     target's."""
+    if handle._tape.mode == CAPTURED:
+        leave_followed(handle)
     if is_foreign(value, handle._tape):
         value = standing_for(value)
     if type(value) not in handle._tape.kinds.ordinary:
@@ -78,8 +80,7 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
         target = present(handle, tape)
         if target._tape is not tape:
             _refuse_outer()
-    if is_foreign(value, tape):
-        value = present(value, tape)
+    value = present(value, tape) if is_foreign(value, tape) else value
     return resolve(target), value
 
 
@@ -256,9 +257,8 @@ def _create(root: Any) -> None:
     contents = () if _is_blank(value) else (freeze(value) if isinstance(value, Handle) else value,)
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides}
     tape.governor.before_record(record, contents, contents, params)
-    ident = len(tape.records)
     tape.records.append(record)
-    activate(root, ident)
+    activate(root, len(tape.records) - 1)
 
 
 def _is_blank(value: Any) -> bool:

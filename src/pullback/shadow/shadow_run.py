@@ -56,6 +56,7 @@ class ShadowRun(Reading):
 
     inlines: ClassVar[bool] = False
     nests: ClassVar[bool] = False
+    marks: ClassVar[bool] = False
     eager: Twins
     known: Sequence[Known] = field(default=(), init=False)
     entering: Sequence[Result | None] = field(default=(), init=False)

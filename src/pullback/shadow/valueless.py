@@ -154,6 +154,7 @@ class _Ended:
     """The shadow of a step that is over."""
 
     inlines: ClassVar[bool] = False
+    marks: ClassVar[bool] = False
     nests: ClassVar[bool] = False
     what: str
     where: str

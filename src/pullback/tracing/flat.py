@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.copies import faithful_copy
+from pullback.recording.crossing import leave_followed
 from pullback.recording.handles import FREE, Handle, make, resolve
 from pullback.recording.keys import kept_key
 from pullback.recording.outputs import set_flat
@@ -58,6 +59,8 @@ def set_shape(handle: Any, shape: Any) -> None:
     A view becomes one of its former self; what owns its memory is copied once, so that a replay has a value of its own
     to write to.
     """
+    if handle._tape.mode == CAPTURED:
+        leave_followed(handle)
     if handle._tape.mode in (CAPTURED, PAUSED):
         where = site_text(site_here())
         raise WriteError(

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.shaping.nested_lists import as_operand
-from pullback.recording.crossing import standing_for
+from pullback.recording.crossing import leave_followed, standing_for
 from pullback.recording.handles import Handle, is_array, is_foreign, plain_value, tape_of
 from pullback.recording.outputs import write_out
-from pullback.recording.tape import DEFERRED
+from pullback.recording.tape import CAPTURED, DEFERRED
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
 from pullback.words.foreign import plain_operand
@@ -27,6 +27,8 @@ LOOPS_APART = ("multiply", "power")
 def in_place(name: str, handle: Any, other: Any) -> Any:
     """``handle op= other``: NumPy scalars and Python floats are immutable and rebind; arrays are written through all
     their views."""
+    if handle._tape.mode == CAPTURED:
+        leave_followed(handle)
     deferred = handle._tape.mode == DEFERRED
     value: Any = None if deferred else handle._value
     if type(value) is np.float64 and not handle._tape.mode and type(other) in PLAIN and name in OPERATORS:

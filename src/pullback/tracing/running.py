@@ -13,7 +13,7 @@ from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve, tape_of
 from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import advice
-from pullback.recording.tape import CLOSED, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import find_site, site_text
@@ -108,8 +108,7 @@ def run_traced(
     integer or boolean argument unless ``allow_int``.
     """
     tape = Tape(next_level(), KINDS)
-    tape.ledger = ledger
-    tape.repeatable, tape.agreement = repeatable, agreement_in_force()
+    tape.ledger, tape.repeatable, tape.agreement = ledger, repeatable, agreement_in_force()
     tape.joins = joins and not (ledger.heard or ledger.counted)
     if governor is not None:
         tape.mode = REPLAYABLE
@@ -140,9 +139,15 @@ def run_traced(
             tape.governor.close()  # what is stored elsewhere would stay as long as the error
         raise
     finally:
-        tape.close()
+        _end(tape)
         governor = released_governor(tape)
     return Traced(tape, inputs, places, definitions, out, governor)
+
+
+def _end(tape: Tape) -> None:
+    if tape.mode == CAPTURED:  # an error came in a marked step that was followed
+        tape.inner.shadow.over()  # type: ignore[union-attr]  # then there is one
+    tape.close()
 
 
 def released_governor(tape: Tape) -> Any:
@@ -161,6 +166,8 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
     """
     try:
         out = f(*args, **kwargs)
+        if tape.mode == CAPTURED:  # the code after the last mark is followed still
+            tape.inner.shadow.surrender()  # type: ignore[union-attr]  # then there is one
         out = _finished(out, tape) if isinstance(out, Handle) else map_leaves(lambda x: _finished(x, tape), out)
         if tape.governor is not None:
             tape.governor.finish()

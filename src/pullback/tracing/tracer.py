@@ -14,7 +14,7 @@ import numpy as np
 from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
-from pullback.recording.crossing import in_step
+from pullback.recording.crossing import in_step, leave_followed
 from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
@@ -368,16 +368,16 @@ class View(Tracer):
     _written_in: Any
 
     def _refresh(self) -> None:
-        parent, prim = self._parent, self._primitive
-        seen = self._parent_value.shape
+        if self._tape.mode == CAPTURED:
+            leave_followed(self)
+        parent, prim, seen = self._parent, self._primitive, self._parent_value.shape
         if parent.shape != seen:  # somebody set its shape since
             parent = self._parent = parent.reshape(seen)
         fresh = call(prim, (parent,), self._params)
         if not isinstance(fresh, Handle):  # the trace is paused: derived for its value alone, and again when it records
             self._value = fresh
             return
-        self._value, self._id = fresh._value, fresh._id
-        self._parent_id, self._parent_value = parent._id, parent._value
+        self._value, self._id, self._parent_id, self._parent_value = fresh._value, fresh._id, parent._id, parent._value
 
 
 class Buffer(Resting, Tracer):

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
+from sys import _getframe
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pullback.marked.wanted import followed
 from pullback.memory.in_force import (
     RESUMED,
     checked,
@@ -64,10 +66,10 @@ def steps(
         (default: that of :func:`using`, else ``"all"``); ``"off"`` compares nothing. Only a primitive whose forward
         depends on more than its operands makes them differ.
     staging
-        How steps that do the same are executed again, with the same bits (default: that of :func:`using`, else
-        ``"auto"``): by generated functions where that pays (``"auto"``: 24 such steps and more, of at most 64 MiB),
-        from the second such step on (``"numpy"``), by those of a backend (its name), or one primitive after the other
-        (``"off"``).
+        How steps that do the same are computed, and executed again, with the same bits (default: that of
+        :func:`using`, else ``"auto"``): by generated functions where that pays (``"auto"``: 24 such steps and more, of
+        at most 64 MiB; in your own run 96), from the second such step on (``"numpy"``), by those of a backend (its
+        name), or one primitive after the other (``"off"``).
     threads
         Among how many threads these functions divide large arrays (default: that of :func:`using`, else 1).
     progress
@@ -102,18 +104,30 @@ def steps(
         items = tape.trap.numbered(items, tape)
     if tape is None or not isinstance(governor, PlainCode) or tape.mode != REPLAYABLE or not governs(governor, tape):
         if tape is not None and _counts(tape, governor):
-            items = _counted(items, tape, _telling(tape, counted, progress), how)
+            marks = followed(tape, None, _length(counted), how[1], _getframe(1))
+            items = _counted(items, tape, _telling(tape, counted, progress), how, marks)
         for item in items:  # no ``yield from``, which would close a generator of the user's that is left by break
             yield item
         return
-    n = promised = _length(counted)
+    n = _length(counted)
     _require_no_journal()
     governor.mark()
     ledger = _told(tape.ledger, progress)
     chain = governor.begin(n, governor.policy, *how, ledger=ledger) if n != 0 else None
-    mode, over = tape.mode, False
+    marks = followed(tape, chain, None if chain is None else n, how[1], _getframe(1))
+    for item in _governed(items, tape, n, chain, how, ledger, marks):
+        yield item
+
+
+def _governed(
+    items: Iterable[Any], tape: Tape, n: int | None, chain: Any, how: tuple[str, str, int], ledger: Any, marks: Any
+) -> Iterator[Any]:
+    """The items, each of which begins a step of a chain that the policy governs."""
+    governor: Any = tape.governor
+    promised, mode, over = n, tape.mode, False
     try:
         for done, item in enumerate(items):
+            marks.ends()
             if done == n:  # more items than were promised
                 n, chain = None, _unforeseen(governor, tape, chain, promised, how, ledger)
             elif done and chain is not None and governor.active is chain:
@@ -124,9 +138,11 @@ def steps(
                     ledger.sweeps(n, anew=False)
             if tape.mode == RECORDING:
                 ledger.n_forward += 1
+            marks.begins(done)
             yield item
         over = True
     finally:
+        marks.finish()
         if tape.mode == RECORDING:
             tape.mode = mode
             tape.ledger.within_steps = False
@@ -218,21 +234,24 @@ def _counts(tape: Tape, governor: Any) -> bool:
     return tape.mode == RECORDING and tape.outer is None and not within and not tape.ledger.within_steps
 
 
-def _counted(items: Iterable[Any], tape: Tape, telling: Any, how: tuple[str, str, int]) -> Iterator[Any]:
+def _counted(items: Iterable[Any], tape: Tape, telling: Any, how: tuple[str, str, int], marks: Any) -> Iterator[Any]:
     """The items, each of which begins a step, as the tape is told; ``telling`` hears of each that is over."""
     ledger: Any = tape.ledger
     cuts: list[int] = []
     tape.marked.append(MarkedSteps(cuts, *how[1:]))
     ledger.within_steps = True
     try:
-        for item in items:
+        for done, item in enumerate(items):
+            marks.ends()
             (telling or ledger).n_forward += 1
             if tape.mode == RECORDING:  # else it has done more than was foreseen, and is governed
                 cuts.append(len(tape.records))
             if telling is not None:
                 telling.marked(len(tape.records))
+            marks.begins(done)
             yield item
     finally:
+        marks.finish()
         ledger.within_steps = False
         if telling is not None:
             telling.rests()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import wraps
 from os import environ, sep
-from threading import Lock
+from threading import Lock, local
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 from warnings import warn
@@ -79,6 +79,31 @@ def find_site(tape: Any, frame: FrameType) -> int:
 def site_here() -> int:
     """The user's call site that led here: whoever asks is a library's, and passed over."""
     return intern_site(sys._getframe(1))
+
+
+class _Told:
+    """The call sites of :func:`called_at`, at each instruction the one that it was told."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, offset: int) -> int:
+        return int(_AT.site)
+
+
+_AT = local()
+
+
+def called_at(site: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives that does what the user did at a call site, which is found by whoever asks."""
+    before, _AT.site = getattr(_AT, "site", 0), site
+    try:
+        return function(*arguments)
+    finally:
+        _AT.site = before
+
+
+_SITES_OF[id(called_at.__code__)] = _Told()  # type: ignore[assignment]  # all that is asked of them
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

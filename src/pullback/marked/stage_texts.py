@@ -6,6 +6,7 @@ from typing import Any
 from attrs import field, frozen
 
 from pullback.adjoints.loop_code import loops_in
+from pullback.marked.following import marks_in
 from pullback.memory.ledger import mib
 from pullback.patterns.pattern_shelf import patterns_in
 from pullback.patterns.row_reverses import rows_in
@@ -43,7 +44,7 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     ----------
     body
         The function that was given to ``fori_loop``, ``scan`` or ``while_loop``, one under ``staged``, or the one in
-        which the operations of marked steps stand. Functions with the same code share what is known.
+        which marked steps or their operations stand. Functions with the same code share what is known.
 
     Returns
     -------
@@ -78,6 +79,8 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
         for stage in pattern.stages
     ]
     texts += [_text((reverse.generated,), row.notes) for row in rows for reverse in row.reverses.values()]
+    marks = marks_in(body.__code__)
+    texts += [_text((stage.advance, stage.record), []) for loop in marks for _, stage in loop.stages]
     derived = [] if staged is None else list(staged.derivatives.values())
     texts += [
         _text((one.exits.stage.record, one.exits.stage.reverse), [])
@@ -90,6 +93,7 @@ def explain_stage(body: Callable[..., Any]) -> StageTexts:
     written = [made for loop in loops if not loop.why for made in loop.made.values() if not isinstance(made, str)]
     texts += ["\n".join((made.text, *made.texts.values())) for made in written]
     why += others
+    why += [f"the program's own run of marked steps cannot be followed: {why}" for loop in marks for why in loop.why]
     return StageTexts(body.__name__, tuple(texts), tuple(dict.fromkeys(why)))
 
 

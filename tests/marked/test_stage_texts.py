@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.patterns.stage_texts import StageTexts
+from pullback.marked.stage_texts import StageTexts
 from pullback.staging.shelf import forget
 
 
@@ -35,9 +35,25 @@ def test_marked_steps_show_what_executes_them_again():
     with pb.using(staging="numpy"):
         pb.grad(marked, policy=pb.Binomial(2))(np.ones(3))
     found = pb.explain_stage(marked)
-    assert len(found.stages) == 1
-    assert "def reverse" in str(found)
-    assert "sin(v0)" in str(found)
+    back, forward = found.stages
+    assert "def reverse" in back
+    assert "def record" in forward
+    assert "sin(v0)" in back
+    assert "sin(v0)" in forward
+
+
+def test_why_marked_steps_are_recorded():
+    def marked(x):
+        u = x * 1.0
+        for _ in pb.steps(20):
+            u += 0.1 * x
+        return np.sum(u)
+
+    with pb.using(staging="numpy"):
+        pb.grad(marked)(np.ones(3))
+    assert "own run of marked steps cannot be followed: an operation is met that is not followed" in str(
+        pb.explain_stage(marked)
+    )
 
 
 def test_a_body_that_nobody_has_run():
