@@ -15,6 +15,7 @@ def program(c, a, m):
     u, v, w = np.zeros(6), np.ones(6) * 0.4, np.zeros((6, 5))
     w[0, :] = a[:5]
     q2 = q
+    b, c2 = {others}
 """
 TAIL = """    return s + r * q + np.sum(u * u) + np.sum(v) + np.sum(w ** 2) + np.sum(m * 0.1){extra}
 """
@@ -39,7 +40,7 @@ class Drawn:
 
     def element(self) -> str:
         """One element of an array."""
-        kind = self.draw.choice(("a", "u", "v", "w", "m", "TABLE"))
+        kind = self.draw.choice(("a", "u", "v", "w", "m", "TABLE", "b"))
         if kind in ("w", "m"):
             return f"{kind}[{self.index(6)}, {self.index(5)}]"
         return f"{kind}[{self.index(6)}]"
@@ -145,4 +146,5 @@ class Drawn:
                     self.draw.choice(("u = u * c", "s = s + u[1] * v[2]", "w[1] = w[2] * r", "r = r * 0.5 + i"))
                 )
         extra = self.draw.choice(("", " + q2", " + np.sum(np.where(u > 0.1, u * c, 0.0))", " + i * c"))
-        return HEAD + "\n".join("    " + line for line in lines) + "\n" + TAIL.format(extra=extra)
+        others = self.draw.choice(("a, c", "a * 1.0, c * 1.0", "a * 1.0, c * 1.0", "m[:, 0], c + 0.1"))
+        return HEAD.format(others=others) + "\n".join("    " + line for line in lines) + "\n" + TAIL.format(extra=extra)

@@ -181,6 +181,27 @@ def f(c):
     assert not ran[0][1]
 
 
+@pytest.mark.parametrize("lines", ["s = s + a[i] * b[i] * b[0]", "s = s + c * d * a[i] + d", "u[i] = a[i] * b[0] * d"])
+def test_two_names_of_one_value(adopted, ran, lines):
+    """Both begin with what later readers have sent, which must not be counted twice."""
+    text = f"""
+import numpy as np
+
+def f(a, c):
+    b, d, s = a, c, 0.0
+    u = np.zeros(3)
+    for i in range(3):
+        {lines}
+    return s + np.sum(u * a[:3]) * c + b[1]
+"""
+    f = adopted(text).f
+    x = np.arange(1.0, 5.0)
+    _, of_a, _ = require_same(f, x, 0.7)
+    h = np.array([1e-6, 0, 0, 0])
+    np.testing.assert_allclose(of_a[0], (f(x + h, 0.7) - f(x - h, 0.7)) / 2e-6, rtol=1e-7)
+    assert not ran[0][1]
+
+
 def test_numbers_go_in_again_and_again(adopted, ran):
     text = """
 def f(c, n=4):

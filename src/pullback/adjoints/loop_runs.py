@@ -172,6 +172,10 @@ def _may_write(written: Written, given: Any, handles: Any, values: Any) -> bool:
         roots.add(id(handle))
     if any(id(root_of(handles[name])) in roots for name in handles if name not in code.stored):
         return False
+    # Two names of one value would each go on with the cotangent that the other has begun.
+    idents = [handles[name]._id for name in (*written.scalars, *written.arrays) if name in handles]
+    if len({ident for ident in idents if ident is not None}) < sum(ident is not None for ident in idents):
+        return False
     for name in code.assigned:
         if type(values[name]) is np.ndarray:  # it may go on the stack as it is
             if name not in handles or type(handles[name]) is handles[name]._tape.kinds.view:

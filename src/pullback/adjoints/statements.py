@@ -52,6 +52,8 @@ class Statements(Expressions):
                     made = self.operation(operator, f"{{}} {symbol} {{}}", [left, self.expr(value)])
                     parts.append(self.bound_to(name, made, first))
                 case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                    if ast.unparse(target) == ast.unparse(value):
+                        raise RefusedError(f"{ast.unparse(target)} is assigned to itself")
                     parts.append(self.stored_in(target, self.expr(value)))
                 case ast.AugAssign(target=ast.Subscript() as target, op=op, value=value) if type(op) in BINARY:
                     parts.append(self.changed(target, op, value))
