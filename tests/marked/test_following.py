@@ -176,9 +176,18 @@ def two_loops(x, w):
     return np.sum(u * u)
 
 
+def divides_a_number_in_place(x, w):
+    u = x
+    for _ in pb.steps(N):
+        half = np.full_like(u.sum(), 0.5)
+        half /= 1.5
+        u = np.sin(u) + half
+    return np.sum(u)
+
+
 FOLLOWED = [two_back, tabled, written, locals_live_on, kept_in_a_list, read_on_the_way, branches, drawn_numbers,
             left_early, two_loops]  # fmt: skip
-OTHERS = [into_an_array, through_a_view, a_view_goes_on, loops_within, a_gradient_within]
+OTHERS = [divides_a_number_in_place, into_an_array, through_a_view, a_view_goes_on, loops_within, a_gradient_within]
 
 
 def bits(program, policy, staging, x=X):

@@ -14,11 +14,11 @@ import pytest
 import pullback as pb
 
 PROGRAMS = {
-    "save all": ("pb.grad(lambda x: np.sum(np.sin(x) * y))", 16, 2_500),
+    "save all": ("pb.grad(lambda x: np.sum(np.sin(x) * y))", 16, 2_510),
     "a loop under binomial": (
         "pb.grad(lambda x: np.sum(pb.fori_loop(0, 10, lambda k, u: np.sin(u) * y, x)), policy=pb.Binomial(3))",
         39,
-        6_800,
+        6_850,
     ),
 }
 TRACED = """

@@ -204,6 +204,8 @@ class ShadowRun(Reading):
 
     def take_over(self, handle: Any, result: Any) -> bool:
         """Whether an in-place operation makes the handle stand for its result."""
+        if not isinstance(result, Handle):  # of what depends on no input
+            return False
         if self.following is not None:
             op = self.following.operations[self.at]
             if op.what is not TAKE or op.operands != (handle._id, result._id):
