@@ -148,3 +148,43 @@ class Drawn:
         extra = self.draw.choice(("", " + q2", " + np.sum(np.where(u > 0.1, u * c, 0.0))", " + i * c"))
         others = self.draw.choice(("a, c", "a * 1.0, c * 1.0", "a * 1.0, c * 1.0", "m[:, 0], c + 0.1"))
         return HEAD.format(others=others) + "\n".join("    " + line for line in lines) + "\n" + TAIL.format(extra=extra)
+
+
+WHOLE = (
+    "x = x * a + y", "y = np.sin(x) * c", "s = s + np.dot(x, y)", "w[i, :] = x", "x = w[i, :] * 0.5",
+    "u[i] = np.dot(x, a)", "y = a - x * s", "s = s * 0.5 + u[i]", "w[:, i] += y * c", "x = -y + u",
+    "u[:] = x * 0.3", "u[1:] = u[:-1] * 0.7", "w[i] *= c", "t = x + y", "z = t * a", "s += z @ a", "w *= 1.0",
+    "x = M2[i] * y", "u -= 0.1", "y = y + u", "s = float(i) * s", "q = s * c", "u[i] = q / (1.0 + a[i] ** 2)",
+    "x = np.maximum(x, 0.3)", "y = np.tanh(y) + x * 0.0", "M2[i, 1] = s * 0.1", "u[::2] = a[::2] * s",
+    "u[::-1] = x", "s = s + i // 2", "w[i, 1:3] /= 1.5 + a[1:3]", "w[i, :] -= c",
+)  # fmt: skip
+AFTER = (
+    "x[0] = c", "y[1:] = a[1:]", "u[0] = s", "x = x + y", "w[0] = x", "s = s * c", "x *= 2.0", "pass",
+)  # fmt: skip
+ARRAYS = """
+import numpy as np
+
+K = np.linspace(0.1, 0.4, 16).reshape(4, 4)
+
+
+def program(c, a, m):
+    s, q, t, z = c * 0.5, 0.1, a * 1.0, a * 2.0
+    x, y, u, w, M2 = np.ones(4), a * c, np.zeros(4), np.zeros((4, 4)), K.copy()
+"""
+NESTED = """        for j in range(i):
+            s = s + u[j] * w[i, j]
+            u[j] = u[j] * 0.5 + m[j, i]
+"""
+SUMS = "    return s * q + np.sum(x * y) + np.sum(u * u) + np.sum(w ** 2) + np.sum(t + z) + np.sum(M2) + np.dot(a, a)"
+
+
+def whole_arrays(seed: int) -> str:
+    """A program whose loops bind and change whole arrays, with statements after them that write to these."""
+    draw = Random(seed)  # noqa: S311 - draws programs
+    text = ARRAYS + f"    {draw.choice(('b = a', 'u[:] = a', 'w[1] = a', 'v = w[2]'))}\n"
+    for _ in range(draw.randint(1, 2)):
+        text += f"    for i in range({draw.choice(('4', '1, 4', '3, -1, -1', '0'))}):\n"
+        text += "".join(f"        {draw.choice(WHOLE)}\n" for _ in range(draw.randint(1, 5)))
+        text += NESTED if draw.random() < 0.3 else ""
+        text += f"    {draw.choice(AFTER)}\n"
+    return text + SUMS + draw.choice(("", " + np.sum(np.where(x > 0.5, x, 0.0))")) + "\n"

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from tests.adjoints.drawn_loops import Drawn
+from tests.adjoints.drawn_loops import Drawn, whole_arrays
 
 import pullback as pb
 from pullback.adjoints import loop_runs
@@ -65,25 +65,31 @@ def require_same(f, *args):
     return whole
 
 
-def require_drawn(adopted, seed):
-    text = Drawn(seed).text()
+def require_drawn(adopted, text, n=6):
     program = adopted(text).program
     plain = {}
-    exec(text, plain)  # noqa: S102 - drawn above
-    value = require_same(program, 0.8, A.copy(), M.copy())[0]
-    np.testing.assert_array_equal(value, plain["program"](0.8, A.copy(), M.copy()))
+    exec(text, plain)  # noqa: S102 - drawn by the test
+    args = 0.8, A[:n].copy(), M[:n, : min(5, n)].copy()
+    expected = plain["program"](*args)
+    np.testing.assert_array_equal(require_same(program, *args)[0], expected)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_loops(adopted, seed):
-    require_drawn(adopted, seed)
+    require_drawn(adopted, Drawn(seed).text())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_loops_over_whole_arrays(adopted, seed):
+    require_drawn(adopted, whole_arrays(seed), 4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(1000, 4000, 100))
 def test_many_drawn_loops(adopted, start):
     for seed in range(start, start + 100):
-        require_drawn(adopted, seed)
+        require_drawn(adopted, Drawn(seed).text())
+        require_drawn(adopted, whole_arrays(seed), 4)
 
 
 def test_most_drawn_loops_run_as_a_whole(adopted, ran):
