@@ -11,7 +11,8 @@ from tests.programs.drawn_bodies import DOES, MAKES, N_STEPS, body_of, checks, d
 from tests.promises.test_staged_programs import by_marks, difference
 
 import pullback as pb
-from pullback.marked.following import FollowedMarks, forget
+from pullback.marked.following import FollowedMarks
+from pullback.marked.known_marks import forget
 from pullback.plain.plain_chain import PlainChain
 
 N = 30
@@ -212,12 +213,22 @@ def test_most_steps_are_followed(computed):
     assert len(computed) >= N - 6
 
 
-def test_few_steps_are_recorded(computed):
-    bits(two_back, pb.SaveAll(), "auto")
-    assert not computed
-    for _ in range(4):
-        bits(two_back, pb.SaveAll(), "auto")
-    assert computed
+def longer(x, w):
+    u = x
+    for _ in pb.steps(N):
+        u = 1.8 * u - 0.9 * np.sin(u @ w) + 0.1 * np.cos(u) - 0.2 * np.sin(u) * np.cos(u @ w) + x * 0.1 - u * 0.05
+    return np.sum(u)
+
+
+def test_few_steps_and_small_ones_are_recorded(computed):
+    for program in (longer, two_back):
+        forget()
+        bits(program, pb.SaveAll(), "auto")
+        assert not computed
+        for _ in range(4):
+            bits(program, pb.SaveAll(), "auto")
+        assert bool(computed) is (program is longer)
+        computed.clear()
 
 
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)], ids=repr)

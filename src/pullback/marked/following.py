@@ -14,6 +14,7 @@ from attrs import define, field
 
 from pullback.calls.call_excerpt import excerpt_of
 from pullback.machine.actions import Record
+from pullback.marked.known_marks import KnownMarks
 from pullback.marked.marked_functions import MarkedStage, marked_stage_of
 from pullback.marked.marked_run import Lent, MarkedRun, MarkedTwins, lend
 from pullback.marked.told_chains import Side
@@ -26,11 +27,9 @@ from pullback.shadow.operations import Operation, same
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.generated import computed, errors_are_ordinary
-from pullback.staging.shelf import Recent
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import error_state
 
-MOST_LOOPS: Final = 256
 MOST_MISSES: Final = 8
 """After so many steps that did something else, the steps of a loop are recorded."""
 FIRST: Final = 2
@@ -42,50 +41,14 @@ MOST_BYTES: Final = 64 * 2**20
 
 
 @define(eq=False)
-class KnownMarks:
-    """What is known of the steps of one loop in a program, from one run to the next."""
-
-    stages: list[tuple[Any, MarkedStage]] = field(factory=list)
-    """With the kinds of what enters."""
-    seen: list[tuple[Any, list[Operation], Any]] = field(factory=list)
-    """Steps that have come once: what enters, what they do, what lives on."""
-    n_seen: int = 0
-    """How many steps there were."""
-    n_failed: int = 0
-    """How many runs in a row have followed none."""
-    why: list[str] = field(factory=list)
-    """Why steps are recorded, the newest last."""
-
-
-_SHELF = Recent(MOST_LOOPS)
-
-
-def known_marks(key: Any) -> KnownMarks:
-    """What is known of the steps of the loop at a place in a program."""
-    with _SHELF.changing:
-        found: KnownMarks = _SHELF.of(key, KnownMarks)
-        return found
-
-
-def marks_in(code: Any) -> list[KnownMarks]:
-    """What is known of the loops in the function of that code."""
-    with _SHELF.changing:
-        return [known for key, known in _SHELF.items() if key[0] is code]
-
-
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()
-
-
-@define(eq=False)
 class FollowedMarks:
     """The steps of one loop under way in the trace ``tape``; ``chain`` governs them where a policy does."""
 
     tape: Tape
     known: KnownMarks
     chain: Any = None
+    fewest: int = 0
+    """Steps of fewer records are recorded."""
     mode: int = field(init=False)
     run: MarkedRun = field(init=False)
     block: Tracing = field(init=False)
@@ -130,7 +93,7 @@ class FollowedMarks:
         """A step begins."""
         if number < FIRST:
             self.start = len(self.tape.records)
-        if self.over or number < FIRST or (number == FIRST and self._holds_loops()):
+        if self.over or number < FIRST or (number == FIRST and self._is_unfit()):
             return
         if not self._may_follow():
             if self.lent or self.entered:
@@ -152,10 +115,12 @@ class FollowedMarks:
             self.entered = True
         self.under_way = True
 
-    def _holds_loops(self) -> bool:
-        """Whether the step before has recorded a loop: as one record, which its operations would not be."""
+    def _is_unfit(self) -> bool:
+        """Whether the step before has recorded so few operations that a mark costs more than they do, or a loop: as one
+        record, which its operations would not be."""
         records = self.tape.records[self.start :]
-        self.over = any(record is not None and FORMS[record[0]].wide for record in records)
+        loops = any(record is not None and FORMS[record[0]].wide for record in records)
+        self.over = loops or len(records) < self.fewest
         return self.over
 
     def _may_follow(self) -> bool:

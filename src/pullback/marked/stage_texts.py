@@ -6,7 +6,7 @@ from typing import Any
 from attrs import field, frozen
 
 from pullback.adjoints.loop_code import loops_in
-from pullback.marked.following import marks_in
+from pullback.marked.known_marks import marks_in
 from pullback.memory.ledger import mib
 from pullback.patterns.pattern_shelf import patterns_in
 from pullback.patterns.row_reverses import rows_in

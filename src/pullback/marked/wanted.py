@@ -12,6 +12,9 @@ ENOUGH: Final = 96
 """Of the steps of one loop, in this run and in those before: from so many on it pays to make functions, unless these
 are asked for."""
 
+FEWEST_RECORDS: Final = 16
+"""Of a step, likewise: a record costs some 2 us, its comparison 0.7, a mark about as much as ten records."""
+
 
 class Recorded:
     """Steps that are not followed."""
@@ -36,10 +39,11 @@ def followed(tape: Tape, chain: Any, n: int | None, staging: str, frame: FrameTy
     if chain is not None and not chain.replays:
         return RECORDED
     # As with all that generates functions: few programs have such loops.
-    from pullback.marked.following import FEW_MISSES, FollowedMarks, known_marks  # noqa: PLC0415
+    from pullback.marked.following import FEW_MISSES, FollowedMarks  # noqa: PLC0415
+    from pullback.marked.known_marks import known_marks  # noqa: PLC0415
 
     known = known_marks((frame.f_code, frame.f_lasti, chain is None))
     known.n_seen += n
     if known.n_failed >= FEW_MISSES or (staging == "auto" and known.n_seen < ENOUGH):
         return RECORDED
-    return FollowedMarks(tape, known, chain)
+    return FollowedMarks(tape, known, chain, FEWEST_RECORDS if staging == "auto" else 0)
