@@ -377,6 +377,22 @@ def f(c):
     assert ran == [(6, False)]
 
 
+def test_a_loop_that_makes_large_arrays_goes_operation_by_operation(adopted, ran):
+    text = """
+import numpy as np
+
+def f(c, n):
+    u = np.linspace(0.0, 1.0, n)
+    for i in range(9):
+        u = u + c * u * (1.0 - u)
+    return np.sum(u)
+"""
+    f = adopted(text).f
+    require_same(f, 0.1, 10)
+    pb.grad(f)(0.1, 10_000)
+    assert [ran[0][1], ran[-1][1]] == [True, False]
+
+
 def test_a_loop_that_never_runs_as_a_whole_rests(adopted, ran):
     text = """
 import numpy as np

@@ -27,7 +27,7 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import hold
 from pullback.recording.results import component
 from pullback.recording.writes import copied, empty_with_strides
-from pullback.rules.cotangent_sums import alone, send
+from pullback.rules.cotangent_sums import LARGE, alone, send
 from pullback.rules.forms import special_form
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.call_sites import find_site
@@ -104,7 +104,7 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
     stack: list[Any] = []
     try:
         if not _pays(written, handles, values):
-            code.why = "it is short for the arrays that would be copied"
+            code.why = "its arrays are large: they would be copied, or cotangents of them made anew"
             return None
         made = written.forward(stack.append, *own.values())
     except DeclinedError as why:
@@ -190,14 +190,18 @@ def _own_copy(x: Any) -> Any:
 
 
 def _pays(written: Written, handles: Any, values: Any) -> bool:
-    """Whether the arrays that are copied, and those that a write after the loop will copy, are small for its length."""
+    """Whether the arrays that are copied, and those that a write after the loop will copy, are small for its length.
+    Loops that make large arrays do not: operation by operation the sweep writes into cotangents that die."""
     flags = (WRITTEN, WRITTEN_SHARED)
+    arrays = {name: values[name] for name in written.known if type(values.get(name)) is np.ndarray}
     large = sum(
-        values[name].nbytes
-        for name in written.known
-        if type(values.get(name)) is np.ndarray
-        and (name in written.code.stored or (name in handles and root_of(handles[name])._flag in flags))
+        x.nbytes
+        for name, x in arrays.items()
+        if name in written.code.stored or (name in handles and root_of(handles[name])._flag in flags)
     )
+    makes = any(written.known[name].rank for name in written.scalars)
+    if makes and max((x.nbytes for x in arrays.values()), default=0) >= LARGE:
+        return False
     return bool(large <= COPIED or large <= COPIED // 4 * int(written.trips(*values.values())))
 
 
