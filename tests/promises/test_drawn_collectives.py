@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.programs.ranks import Agreed, both_edges, on_ranks, shifted, total
 
@@ -186,12 +186,25 @@ def check(program, starts, ends, policies):
         np.testing.assert_allclose(once, wanted[rank], rtol=1e-9, atol=1e-12)
 
 
+ONE_READS_LITTLE = [  # of what comes from before the step: a tape is smaller than that on one rank alone
+    ("local", ("sin", 1, 1, 0), ("product", 0, 2, 2)),
+    ("loop", "fori_loop", 5, [("local", ("sin", 3, 1, 2), ("added", 0, 1, 0))]),
+    ("loop", "steps", 5, [
+        ("loop", "checkpoint", 1, [
+            ("edges", (3, 2), (1, 3)), ("local", ("product", 1, 1, 1), ("scaled", 3, 0, 3)),
+        ]),
+        ("local", ("nothing", 3, 1, 1), ("product", 0, 1, 2)),
+        ("edges", (3, 2), (2, 0)),
+    ]),
+    ("edges", (1, 3), (1, 3)),
+]  # fmt: skip
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
 
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @settings(max_examples=40, **COMMON)
 @given(PROGRAM, STARTS, ENDS, st.sampled_from(POLICIES[1:]))
+@example(program=ONE_READS_LITTLE, starts=((False, True, True, False),) * 2, ends=(None, None), policy=pb.Binomial(1))
 def test_drawn_programs_over_two_ranks(program, starts, ends, policy):
     check(program, starts, ends, (pb.SaveAll(), policy))
 

@@ -33,7 +33,7 @@ MOST_FIRST = 8
 def waits(chain: Any, k: int) -> bool:
     """Whether the first ``k`` steps do not tell yet what the next ones will be like."""
     if k < N_FIRST:
-        return k == 0 or chain.policy.needs_sizes or _holds_little(chain)
+        return k == 0 or chain.policy.needs_sizes or agrees(chain) or _holds_little(chain)
     patterns, governor = chain.entries.patterns, chain.tape.governor
     if governor.unmarked is not chain or k >= MOST_FIRST or patterns[k - 1] is patterns[k - 2]:
         return False
@@ -58,7 +58,7 @@ def look_again(chain: Any, step: int) -> None:
     pattern = id(chain.entries.patterns[step])
     if pattern in chain.seen or step <= chain.drawn_at:
         return
-    if chain.tape.governor.unmarked is not chain and not chain.policy.counts_states:
+    if chain.tape.governor.unmarked is not chain and (agrees(chain) or not chain.policy.counts_states):
         return
     chain.seen.add(pattern)
     found, cuts = dict(chain.sizes), chain.cuts
