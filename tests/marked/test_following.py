@@ -14,6 +14,7 @@ import pullback as pb
 from pullback.marked.following import FollowedMarks
 from pullback.marked.known_marks import forget
 from pullback.plain.plain_chain import PlainChain
+from pullback.stores import Disk, InMemory, Stored, Zlib
 
 N = 30
 X = np.linspace(0.1, 0.9, 12).reshape(3, 4)
@@ -384,6 +385,26 @@ def test_warnings_name_the_line_of_the_user(policy, computed):
             warnings.simplefilter("always")
             pb.grad(program, policy=policy)(X * 0.5)
         assert {(w.lineno, str(w.message)) for w in caught} == {(line, "invalid value encountered in log")}
+    assert computed
+
+
+@pytest.mark.parametrize("policy", [
+    Stored(pb.SaveAll(), memory=Disk()), Stored(pb.Binomial(4), memory=Disk()), pb.Tiered(2, 3),
+    Stored(pb.Recompute(), memory=InMemory(Zlib())),
+], ids=repr)  # fmt: skip
+def test_stores_know_values_by_their_arrays(policy, computed):
+    """A large array that has gone to a store is no longer the trace's, and is not used again for another value."""
+
+    def program(u, w):
+        for _ in pb.steps(N):
+            u = np.sin(u) * u + 0.1
+        return np.sum(u)
+
+    large = np.linspace(0.1, 1.0, 50_000)
+    with pb.using(staging="off"):
+        wanted = pb.grad(program)(large, W).tobytes()
+    with pb.using(staging="numpy"):
+        assert [pb.grad(program, policy=policy)(large, W).tobytes() for _ in range(2)] == [wanted] * 2
     assert computed
 
 

@@ -224,8 +224,8 @@ class FollowedMarks:
         tape.mode = self.mode
         ids = [each.ident for each in self.lent]
         work = self.works.get(stage)
-        if work is None:
-            work = self.works[stage] = Workspace(threads=None if chain is None else chain.threads)
+        if work is None:  # a value of a trace stands in its array for good: stores know it by that, as it is dropped
+            work = self.works[stage] = Workspace(threads=None if chain is None else chain.threads, hands_over=True)
         given = run.inputs, run.values, run.constants
         if chain is None or type(chain.pending) is Record:
             returned, slots = computed(stage.record, *given, *work.of(stage.record))
