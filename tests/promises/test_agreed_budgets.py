@@ -105,3 +105,24 @@ def test_a_budget_that_serves_without_an_agreement_serves_with_one():
     agreed, _ = on_ranks(2, lambda r: on(r, True), agrees=True)
     assert agreed == alone
     assert agreed[0][0] > 70  # of the first loop steps run again, which save-all does not
+
+
+def grows(rank, x):
+    """What rank 0 holds of later steps is more than of the first, and of all less than a state."""
+
+    def body(k, state):
+        a, b, c, d = state
+        a = np.sin(a) * 0.5 + total(np.mean(b)) * 0.1
+        if rank == 0 and k > 3:
+            a = np.sin(np.sin(a))
+        return a, b, c, d
+
+    return sum(np.sum(u) for u in pb.fori_loop(0, 40, body, (x, x * 2.0, x * 3.0, x * 4.0)))
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(4), pb.Periodic(7)])
+def test_tapes_that_grow_on_one_rank_alone(policy):
+    wanted, _ = on_ranks(2, lambda r: gradient(grows, pb.SaveAll(), r), agrees=True)
+    found, world = on_ranks(2, lambda r: gradient(grows, policy, r), agrees=True)
+    assert same_bits(found, wanted)
+    assert world.sent[0] == world.sent[1]

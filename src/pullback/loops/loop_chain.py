@@ -93,7 +93,7 @@ class LoopChain(Storing):
     def go_forward(self, schedule: Any, machine: Machine) -> None:
         """Carry out the forward part of a schedule."""
         self.looks_back, larger = machine.n is None, getattr(schedule, "larger", None)
-        if larger is not None and schedule.policy.counts_states:
+        if larger is not None and schedule.policy.counts_states and not self.steps.collective:  # which others run, too
             self.looks = TapeSizes(larger, **self.sizes, shared=self.shared)
         self.runs(1 + self.looks_back)
         run_forward(schedule, machine, self)
