@@ -390,7 +390,8 @@ def test_warnings_name_the_line_of_the_user(policy, computed):
 
 @pytest.mark.parametrize("policy", [
     Stored(pb.SaveAll(), memory=Disk()), Stored(pb.Binomial(4), memory=Disk()), pb.Tiered(2, 3),
-    Stored(pb.Recompute(), memory=InMemory(Zlib())),
+    Stored(pb.Recompute(), memory=InMemory(Zlib())), Stored(pb.Recompute(), memory=Disk()),
+    Stored(pb.Periodic(7), memory=Disk()),
 ], ids=repr)  # fmt: skip
 def test_stores_know_values_by_their_arrays(policy, computed):
     """A large array that has gone to a store is no longer the trace's, and is not used again for another value."""

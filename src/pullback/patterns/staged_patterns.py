@@ -68,6 +68,8 @@ class StagedPatterns:
     backend: Backend | None
     works: dict[Any, Workspace]
     threads: int = 1
+    hands_over: bool = False
+    """Whether values may go to a store that knows them by their arrays: then no array serves for another one."""
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
@@ -149,7 +151,7 @@ class StagedPatterns:
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
-        return work_of(self.works, stage, self.threads)
+        return work_of(self.works, stage, self.threads, hands_over=self.hands_over)
 
     def rest(self) -> None:
         """A reverse pass is over, and another may come: until then nothing is held for it."""

@@ -25,7 +25,10 @@ def functions_of(chain: Any) -> Any:
     # What generates functions takes a third of the import, and few programs have such steps.
     from pullback.patterns.staged_patterns import staged_patterns  # noqa: PLC0415
 
-    return staged_patterns(chain.tape, chain.entries, chain.needs, chain.staging, fewest, chain.works, chain.threads)
+    made = staged_patterns(chain.tape, chain.entries, chain.needs, chain.staging, fewest, chain.works, chain.threads)
+    if made is not None:
+        made.hands_over = bool(chain.policy.tiers)
+    return made
 
 
 def run_back(chain: Any) -> None:

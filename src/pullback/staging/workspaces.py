@@ -112,10 +112,10 @@ class Workspace:
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
 
 
-def work_of(works: dict[Any, Workspace], stage: Any, threads: int) -> Workspace:
+def work_of(works: dict[Any, Workspace], stage: Any, threads: int, *, hands_over: bool = False) -> Workspace:
     """The workspace of a stage, for so many threads, among ``works`` of one execution, which share their arrays."""
     work = works.get((stage, threads))
     if work is None:
         first = next(iter(works.values()), None)
-        work = works[stage, threads] = Workspace(None, threads, Arrays() if first is None else first.shared)
+        work = works[stage, threads] = Workspace(None, threads, Arrays() if first is None else first.shared, hands_over)
     return work
