@@ -159,6 +159,8 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     "policies": ("Long loops within a number of bytes, beside other libraries", (
         Figure("wave, forward steps of ours over the least of others, at equal bytes", pick("steps / others"), 1.0,
             " x"),
+        Figure("wave, peak of ours over the least of others, within that",
+            pick("RSS / others", candidate="Budget, leanest"), 1.0, " x"),
         Figure("heat inversion in 100 MB, forward steps", pick("n_forward", candidate="Budget", budget_MB=100.0,
             program="heat 200 x 200, 1000 steps"), 1720.0),
         Figure("an action, n = 1e9, 50 snapshots", pick("x np.add", what="n = 1e9, 50 snapshots, streamed"), 15.0,
