@@ -17,6 +17,7 @@ from pullback.recording.handles import Handle, make, plain_value
 from pullback.recording.recorder import form_of
 from pullback.recording.tape import Tape
 from pullback.rules.cotangent_sums import send
+from pullback.rules.forms import FORMS
 from pullback.rules.unbroadcast import settle
 from pullback.staging.generated import Generated, say_line
 from pullback.staging.stages import Stage, slot_items
@@ -293,7 +294,7 @@ def pull_back(work: Any, sweeps: Sequence[Sweep]) -> None:
 
 
 def _has_loops(work: Any) -> bool:
-    return any(record is not None and form_of(record).wide for record in work.tape.records)
+    return any(record is not None and FORMS[record[0]].wide for record in work.tape.records)
 
 
 def record_of(work: Any, ident: int) -> Any:
