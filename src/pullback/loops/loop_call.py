@@ -195,7 +195,11 @@ class LoopCall:
         else:
             steps.within, policy = policy.within, policy.between.at_call()
         state = [value_for(leaf, tape) for leaf in leaves]
-        start = [lasting_value(*pair) for pair in zip(leaves, state, strict=True)] if tape.repeatable else []
+        for leaf in (*leaves, *(xs or ())):
+            if isinstance(leaf, Handle):
+                freeze(leaf)  # steps hold what enters by reference: whoever writes to it from now on copies
+        copies = zip(leaves, state, strict=True)
+        start = [x if isinstance(leaf, Handle) else twin_of(x) for leaf, x in copies] if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
         chain = LoopChain(
             Store(steps.ledger, policy), steps, steps.verifier, self.randomness, list(start) or state, start,
@@ -361,15 +365,6 @@ def scan_length(x_leaves: list[Any], length: int | None) -> int:
     if len(lengths) != 1:
         raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())
-
-
-def lasting_value(leaf: Any, value: Any) -> Any:
-    """An initial value that a second reverse pass can start from: a handle's value by reference, a plain array
-    copied."""
-    if isinstance(leaf, Handle):
-        freeze(leaf)
-        return value
-    return twin_of(value)
 
 
 def before_step(condition: Callable[[Any], Any]) -> Callable[[int, Any], Any]:
