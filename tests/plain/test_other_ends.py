@@ -115,3 +115,19 @@ def test_a_second_reverse_pass_has_the_same_bits():
         _, pull = pb.vjp(f, X, policy=pb.Budget(50 * X.nbytes))
         assert [pull(1.0)[0].tobytes() for _ in range(2)] == [wanted, wanted]
         pull.close()
+
+
+@pytest.mark.parametrize("steps", [range, pb.steps])
+def test_a_refusal_that_the_program_catches_is_raised_when_the_trace_ends(steps):
+    """A step that is rejected is caught by ``except ValueError``, and :class:`BudgetError` is one."""
+
+    def program(x):
+        for _ in steps(31):
+            try:
+                x = np.sin(x) * x[0]
+            except ValueError:
+                x = 0.5 * x
+        return np.sum(x)
+
+    with pytest.raises(pb.BudgetError, match="too little"):
+        pb.grad(program, policy=pb.Budget(100))(np.arange(1.0, 7.0))

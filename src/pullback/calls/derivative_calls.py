@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.calls.derivative_stages import Derivatives, Derived, Program, gradient, pushed
 from pullback.calls.hot_runs import HotRun, Ready, kinds_of
-from pullback.calls.inlined_run import is_stale
+from pullback.calls.inlined_run import is_stale, unstageable
 from pullback.memory.in_force import (
     innermost_alone,
     next_level,
@@ -68,7 +68,7 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
     _require_unchanged(given, before)
     tape.masks = tape.masks or result.exits.stage.masks
     value, tangent = result.computed(entering)[0]
-    return (make(kind_of(tape, value), value, kind(tangent), tape, SHARED),)
+    return (make(kind_of(tape, value), value, kind(_owned(tangent)), tape, SHARED),)
 
 
 def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any) -> Any:
@@ -213,7 +213,8 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int, wi
     around.masks = around.masks or exits.stage.masks
     if around.mode == FORWARD:
         kind = type(given[0]._id)
-        parts = iter(result.computed([x._value for x in given] + [x._id.value for x in given])[0])
+        computed = result.computed([x._value for x in given] + [x._id.value for x in given])[0]
+        parts = map(_owned, computed)
         found = [make(kind_of(around, v), v, kind(t), around, SHARED) for v, t in zip(parts, parts, strict=True)]
     else:
         held = exits.stage.held
@@ -221,6 +222,11 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int, wi
         values, slots = result.computed(inputs)
         found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
     return (found[0], found[1:]) if with_value else (None, found)
+
+
+def _owned(part: Any) -> Any:
+    """What no other value has: a copy of a view, which may be one of what has entered."""
+    return part.copy(order="K") if type(part) is np.ndarray and part.base is not None else part
 
 
 def _contents(given: Sequence[Any]) -> list[bytes]:
@@ -315,6 +321,6 @@ def _run(
         if not hot.stays:
             run.leaves(whole=followed)
             known.put_back(run, hot.works)
-    if lesson is not None:
+    if lesson is not None and not found.refuses(unstageable(leaves, hot.given)):
         found.learn(*lesson, plain_value(leaves[0]))
     return leaves[0] if definition is None else unflatten(definition, leaves)

@@ -83,6 +83,12 @@ class Derivatives:
                 return derived
         return None
 
+    def refuses(self, why: str) -> bool:
+        """Whether there is a reason for which such calls have no stage; there is none then for good."""
+        if why:
+            self.why, self.n_failed = why, MOST_FAILED + 1
+        return bool(why)
+
     def learn(self, operations: list[Operation], inputs: list[Any], operands: list[Any], result: Any) -> None:
         """A call has done this, and was computed in the ordinary way, with this result."""
         for known in self.known:
@@ -106,8 +112,7 @@ class Derivatives:
         try:
             derived = _derived(self.program, operations, inputs, operands, result)
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what has no value
-            self.why = str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}"
-            self.n_failed = MOST_FAILED + 1
+            self.refuses(str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}")
             return
         self.made[known] = [*self.made[known], derived]
 

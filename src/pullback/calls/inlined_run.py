@@ -138,9 +138,15 @@ class InlinedRun(ShadowRun):
         """The ordinary handle that a leaf stands for."""
         if isinstance(leaf, Handle) and leaf._tape is self.tape:
             return self.eager.current(leaf._id)
-        for handle, ident in self.left:  # it has gone on with a frozen one, and returns that
-            if isinstance(leaf, Handle) and leaf._flag == FROZEN and leaf._id == ident:
-                return handle
+        if self.left and isinstance(leaf, Handle):  # it has gone on with frozen ones, and returns one, or a view of it
+            view, root = None, leaf
+            while type(root) is root._tape.kinds.view:
+                view, root = root, root._parent  # type: ignore[attr-defined]  # of a view
+            for handle, ident in self.left:
+                if root._flag == FROZEN and root._id == ident:
+                    if view is None:
+                        return handle
+                    view._parent = handle  # type: ignore[attr-defined]
         return leaf
 
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:

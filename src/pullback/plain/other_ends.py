@@ -16,7 +16,7 @@ from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
 from pullback.rules.forms import is_collective
 from pullback.words.call_sites import site_text
-from pullback.words.errors import BudgetError
+from pullback.words.errors import BudgetError, PullbackError
 
 _WARN_BYTES = 1 << 16
 
@@ -144,6 +144,19 @@ def end_stretch(governor: Any) -> None:
         chain.ended = True
         raise
     governor.hold()
+
+
+def proceed(chain: Any, k: int) -> None:
+    """Step ``k`` of the user's run begins. What the policy then says ends the chain, and is raised again when the trace
+    ends: a program that catches errors of its own, as those of a step it rejects, may catch this one."""
+    try:
+        chain.proceed(k)
+    except PullbackError as error:
+        governor = chain.tape.governor
+        governor.refused = governor.refused or error
+        governor.active = governor.unmarked = governor.following = None
+        governor.cuts_itself = False
+        raise
 
 
 def require_held(governor: Any) -> None:

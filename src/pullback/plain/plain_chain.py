@@ -14,7 +14,7 @@ from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, waits, will_draw
 from pullback.plain.functions_of_steps import functions_of, run_back
-from pullback.plain.other_ends import hold_whole, planned_again
+from pullback.plain.other_ends import hold_whole, planned_again, proceed
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
 from pullback.recording.tape import Tape
@@ -88,7 +88,7 @@ class PlainChain:
         self.machine = Machine(self.n)
         will_draw(self)
         keep_initial(self)
-        self._proceed(0)
+        self.proceed(0)
 
     def cut(self) -> None:
         """The step under way has ended and another begins."""
@@ -106,10 +106,10 @@ class PlainChain:
             start, stop = entries.cuts[k - 1], entries.cuts[k]
             records[start:stop] = [None] * (stop - start)
         else:
-            self._proceed(k)
+            proceed(self, k)
         entries.follow()
 
-    def _proceed(self, k: int) -> None:
+    def proceed(self, k: int) -> None:
         """Carry out what the schedule wants at the cut before step ``k``, and first at those before, where it has only
         now been drawn."""
         if self.schedule is None:

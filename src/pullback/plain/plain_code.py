@@ -30,7 +30,7 @@ from pullback.plain.other_ends import (
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
@@ -56,10 +56,8 @@ class PlainCode(Governor):
     unmarked: Any = None
     """That chain, where it stands outside marked steps."""
     following: FollowedEntries | None = None  # the entries of marked steps
-    marked: bool = False
-    """True from the first mark on: outside marked steps everything is held."""
-    cuts_itself: bool = True
-    """False for a policy that must know the length: a program without marks is then held whole."""
+    marked: bool = False  # from the first mark on: outside marked steps everything is held
+    cuts_itself: bool = True  # not for a policy that must know the length: such a program is held whole
     cutter: Cutter | None = None
     lifetimes: Lifetimes | None = None
     """Of the values of the steps that tell a policy what it needs to know."""
@@ -80,12 +78,11 @@ class PlainCode(Governor):
     seen: Seen | None = None
     """Of a gradient under a policy that counts bytes: what is known of the program from calls before."""
     refused: PullbackError | None = None
-    """What a policy said of the length of a chain that has ended: Python prints and drops it where ``break`` ends the
-    chain, so it is raised when the trace ends."""
+    """What a policy said of a chain, raised again when the trace ends: Python drops it where ``break`` ends the chain,
+    and a program that catches errors of its own may catch it."""
     talks: bool = False  # whether calls that meet calls of others are all there is of marks
     left: bool = False  # whether ``break`` has left the chain under way, which ends when the program goes on
-    noted: list[str] = field(factory=list)
-    """What is to be warned of, at the same time for the same reason."""
+    noted: list[str] = field(factory=list)  # what is to be warned of then
 
     @classmethod
     def of(cls, policy: Any, ledger: Ledger, repeatable: bool, called: Any, *, marked: bool) -> "PlainCode":
@@ -155,6 +152,8 @@ class PlainCode(Governor):
             if known is None:
                 if isinstance(value, np.ndarray):
                     value = self.constant(value, record[-1])  # noqa: PLW2901
+                elif isinstance(value, Handle):  # of a trace around
+                    value = freeze(value)  # noqa: PLW2901
                 arguments.append(entries.operand(value))
                 continue
             if known < cut and operand is not rewritten:
@@ -387,6 +386,7 @@ class PlainCode(Governor):
 
     def close(self) -> None:
         """Release everything."""
+        self.refused = None  # its frames hold the trace
         for chain in self.chains:
             chain.close()
         for gauge in self.gauges:
