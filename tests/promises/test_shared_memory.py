@@ -1,8 +1,8 @@
 """Drawn programs whose arrays share memory: functions hand on their argument, or views of it, and arguments, results
 and buffers are written to afterwards.
 
-Such a function under ``checkpoint`` or ``staged``, under both, or in a loop, in plain code or in marked steps, under every policy,
-has the bits of the function as it is; its tangent, and second derivatives of both kinds, agree with that as well.
+Such a function under ``checkpoint`` or ``staged``, under both, or in a loop, in plain code or in marked steps, has the
+bits of the function as it is under every policy; its tangent, and second derivatives of both kinds, agree as well.
 """
 
 from collections.abc import Callable
