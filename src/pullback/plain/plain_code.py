@@ -150,11 +150,7 @@ class PlainCode(Governor):
             elif type(operand) is Ident:
                 known = operand.ident
             if known is None:
-                if isinstance(value, np.ndarray):
-                    value = self.constant(value, record[-1])  # noqa: PLW2901
-                elif isinstance(value, Handle):  # of a trace around
-                    value = freeze(value)  # noqa: PLW2901
-                arguments.append(entries.operand(value))
+                arguments.append(entries.operand(self.constant(value, record[-1])))
                 continue
             if known < cut and operand is not rewritten:
                 snapshots.read(known, value, operand if type(operand) is not Ident else None)
@@ -195,8 +191,10 @@ class PlainCode(Governor):
             self.active.returned(name, handle)
 
     def constant(self, value: Any, site: int) -> Any:
-        """The held copy of a plain array that is read there, one for each distinct content."""
+        """What is read there as it is now: of a plain array the held copy, one for each distinct content."""
         assert self.tape is not None
+        if not isinstance(value, np.ndarray):
+            return freeze(value) if isinstance(value, Handle) else value  # of a trace around
         self.constant_site = site
         copy = self.tape.keep(value)
         if id(copy) not in self.constants:
