@@ -106,3 +106,18 @@ def test_steps_that_hold_more_later_are_held_as_states_again(form, policy):
     np.testing.assert_array_equal(pull(1.0)[0], pb.grad(f)(X))
     own = simulate(policy.schedule(n), n, state_bytes=X.nbytes, tape_bytes=X.nbytes).peak_bytes
     assert pull.report.peak_bytes <= own + (KEPT_AT_A_TIME + 4) * X.nbytes
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(4), pb.Recompute(5), pb.Periodic(7), pb.Tiered(3, 0)], ids=repr)
+@pytest.mark.parametrize("size", [50, 1000, 2500])
+def test_copies_of_plain_arrays_are_shared_by_the_tapes_of_every_span(size, policy):
+    """The copy of an array that the body reads goes with the last tape that holds it, and another is made: that is no
+    larger tape."""
+    table, x = np.linspace(1, 2, 8_000), np.linspace(0.1, 0.2, 8_000)
+
+    def f(x):
+        return np.sum(pb.fori_loop(0, 40, lambda k, u: u * table + np.sum(np.sin(2.0 * u[:size])), x))
+
+    _, pull = pb.vjp(f, x, policy=policy)
+    np.testing.assert_array_equal(pull(1.0)[0], pb.grad(f)(x))
+    assert pull.report.peak_bytes == pb.plan(f, x, policy=policy).peak_bytes

@@ -104,3 +104,21 @@ def test_value_leaves_the_derivative_behind():
 def test_what_is_no_whole_number_is_refused_by_name(n):
     with pytest.raises(pb.StructureError, match="takes a whole number or something to iterate over"):
         pb.grad(lambda x: [x := x * 2.0 for _ in pb.steps(n)][-1])(1.0)
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute(), pb.Budget("1 MB")], ids=repr)
+def test_an_iterator_of_steps_that_an_error_keeps_ends_after_the_trace(policy):
+    """Its ``finally`` finds the trace closed; nothing is raised where nobody would see it."""
+
+    def f(x):
+        items = pb.steps(3)  # a variable of the frame, which the error keeps
+        for _ in items:
+            x = np.sin(x)
+            raise ZeroDivisionError
+        return x
+
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError) as caught:
+            pb.grad(f, policy=policy)(0.5)
+        del caught
+    assert pb.grad(np.sin, policy=policy)(0.0) == 1.0

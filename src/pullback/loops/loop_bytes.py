@@ -122,6 +122,11 @@ def lasting_copies(steps: Any, reached: Collection[int]) -> set[int]:
     return {id(copy) for key, copy in steps.constants.items() if type(key) is tuple and key[0] in reached}
 
 
+def shared_buffers(steps: Any, reached: Collection[int], captured: Collection[Any]) -> set[Any]:
+    """The ``id`` of what all tapes share now: what the body has ``captured``, and these copies."""
+    return {*captured, *lasting_copies(steps, reached)}
+
+
 def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, more: int = 0) -> Any:
     """The schedule of a policy, where ``more`` bytes are held than when the loop began; ``ledger`` is that of a
     forecast."""

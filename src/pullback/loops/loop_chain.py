@@ -53,8 +53,8 @@ class LoopChain(Storing):
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
     sizes: dict[str, int] = field(factory=dict, init=False)
     """Of a state and a tape, as step 0 tells them; what all tapes share does not count."""
-    shared: Collection[Any] = field(default=(), init=False)
-    """The buffers that all tapes share."""
+    shared: Callable[[], Collection[Any]] = field(default=tuple, init=False)
+    """The buffers that all tapes share. Copies of plain arrays are made anew where no tape holds them any more."""
     looks: TapeSizes | None = field(default=None, init=False)
     """Where tapes are held because they are small: whether they are."""
     at_once: Any = field(default=None, init=False)

@@ -20,10 +20,10 @@ from pullback.loops.loop_bytes import (
     ended,
     first_step,
     go_forward,
-    lasting_copies,
     may_lend,
     needed_by,
     scheduled_by,
+    shared_buffers,
     takes_little,
     told_of,
 )
@@ -190,14 +190,15 @@ class LoopRecord:
             self.needed = needed_by(chain.steps, step, self.reached)
         self.known = sorted(chain.steps.captured_specs or ())
         # Held once, unless it is what the state begins with as well: a later step holds its own state in that place.
-        shared = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - {*entering}
-        shared |= lasting_copies(chain.steps, self.reached)
+        captured = {key for key, _, _ in value_items(chain.steps.captured_values.values(), "snapshot")} - {*entering}
+        chain.shared = partial(shared_buffers, chain.steps, self.reached, captured)
+        shared = chain.shared()
         self.sizes = {
             "state_bytes": sum(leaf.nbytes for leaf in after if isinstance(leaf, np.ndarray)),
             # Of a view that the loop begins with the whole array is held, but by step 0 alone.
             "tape_bytes": sum(min(n, entering.get(key, n)) for key, n, _ in step.items if key not in shared) + inner,
         }
-        chain.sizes, chain.shared = self.sizes, shared
+        chain.sizes = self.sizes
         chain.state_bytes = self.sizes["state_bytes"]
         if self.needed is not None:
             ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)

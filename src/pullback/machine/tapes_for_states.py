@@ -186,12 +186,12 @@ def _first(span: Span) -> int:
 @define(eq=False)
 class TapeSizes:
     """What a schedule was told, and whom to tell of a tape that is ``larger``. The buffers that are ``shared`` by all
-    tapes do not count."""
+    tapes now do not count."""
 
     larger: Callable[..., None]
     state_bytes: int
     tape_bytes: int
-    shared: Collection[Any]
+    shared: Callable[[], Collection[Any]]
     seen: set[Any] = field(factory=set, init=False)
     """The kinds of tapes that have been looked at: all of one kind hold as much."""
 
@@ -202,7 +202,7 @@ class TapeSizes:
             if kind is not None and kind in self.seen:
                 continue
             self.seen.add(kind)
-            nbytes = tape.own_bytes(self.shared)
+            nbytes = tape.own_bytes(self.shared())
             if nbytes > self.tape_bytes:
                 self.tape_bytes = nbytes
                 self.larger(state_bytes=self.state_bytes, tape_bytes=nbytes)

@@ -15,10 +15,10 @@ from attrs import define, field
 
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as
 from pullback.memory.in_force import Tracing
+from pullback.primitives.shaping.reshaping import copy
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import (
     FREE,
-    FROZEN,
     SHARED,
     WRITTEN,
     WRITTEN_SHARED,
@@ -29,11 +29,11 @@ from pullback.recording.handles import (
     root_of,
     steps_to,
 )
+from pullback.recording.handles import FROZEN as KEPT
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import write_region
-from pullback.shadow.operations import ADD, TAKE, WRITE, Constant, Operation, Result, result_of
-from pullback.shadow.operations import FROZEN as OF_NOTHING
+from pullback.shadow.operations import ADD, FROZEN, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import UNBOUND, Known
 from pullback.shadow.twins import become
 from pullback.shadow.valueless import KIND_OF, VALUELESS, Pool, ValuelessView, handle_of
@@ -155,7 +155,7 @@ class MarkedTwins(InlinedTwins):
 
     def run(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """What an operation gives in the trace."""
-        if what is OF_NOTHING:
+        if what is FROZEN:
             next(self.sites or iter((0,)))
             self.n_come += 1
             return self.buffers[self.n_come - 1]
@@ -256,18 +256,24 @@ class MarkedRun(InlinedRun):
             return super().capture(operand)
         freeze(operand)
         self.eager.buffers.append(operand)  # type: ignore[attr-defined]  # twins of this kind
-        stands = self._made_of(OF_NOTHING, (lasting(operand, root_of(operand)),), None)
+        stands = self._made_of(FROZEN, (lasting(operand, root_of(operand)),), None)
         self.frozen.append(stands)
         return stands
 
+    def lifted(self, value: Any) -> Any:
+        """As in any shadow run; the twin of what is copied is a handle of the trace."""
+        around = self.eager.opened()
+        given = make(around.kinds.buffer, value, None, around, KEPT)
+        return self.call(copy, (self.capture(given),), {"order": "K"})
+
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        if what is not OF_NOTHING:
+        if what is not FROZEN:
             return super()._carried_out(what, operands, params)
         (value,), number, at = operands, self.n_values, len(self.eager.opened().records)
         twin = self.eager.run(what, operands, params)
         result = result_of(value, "buffer")
         self.constants.append(faithful_copy(value) if type(value) is np.ndarray else value)
-        self.operations.append(Operation(OF_NOTHING, (Constant.of(value),), None, (number,), (result,)))
+        self.operations.append(Operation(FROZEN, (Constant.of(value),), None, (number,), (result,)))
         self.ranges.append((at, at))
         self.eager.by_number[number] = twin
         return self._made(number, result)
@@ -328,7 +334,7 @@ class MarkedRun(InlinedRun):
             if id(twin) in captured:
                 # The user has the handle itself, which would not hear of a write to this one.
                 kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.buffer
-                twin = make(kind, freeze(twin)._value, twin._id, around, FROZEN)
+                twin = make(kind, freeze(twin)._value, twin._id, around, KEPT)
             become(handle, twin)
         self.alone, self.lent, self.frozen, twins.buffers = [], [], [], []
 

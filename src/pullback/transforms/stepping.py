@@ -32,7 +32,7 @@ from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import detached
 from pullback.recording.handles import Handle
-from pullback.recording.tape import RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import CLOSED, RECORDING, REPLAYABLE, Tape
 from pullback.replay.marked_steps import MarkedSteps
 from pullback.replay.step_entries import Calls
 from pullback.travelling.made_functions import made
@@ -146,7 +146,8 @@ def _governed(
         if tape.mode == RECORDING:
             tape.mode = mode
             tape.ledger.within_steps = False
-        if chain is not None and governor.active is chain:
+        # An error keeps this iterator, with the frame that has it, until after the trace.
+        if chain is not None and governor.active is chain and tape.mode != CLOSED:
             governor.left = not over and agrees(chain)
             if not governor.left:
                 governor.end()
