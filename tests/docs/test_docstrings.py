@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+from importlib import import_module
 from io import StringIO
 from types import GenericAlias as Alias
 
@@ -16,6 +17,14 @@ MODULES = {
     "pullback.stores": pb.stores,
     "pullback.testing": pb.testing,
     "pullback.backends": pb.backends,
+}
+PLUGINS = {
+    "pullback_autograd": ["install", "installed", "uninstall"],  # the other names are autograd's
+    "pullback_dask": ["SumOverItems", "worker_environment"],
+    "pullback_jax": ["to_jax"],
+    "pullback_mpi": ["Communicator", "RankError"],
+    "pullback_numba": ["arrange"],
+    "pullback_torch": ["to_torch"],
 }
 NEVER_RAISE = {"pullback.stop_gradient", "pullback.value"}
 
@@ -72,6 +81,40 @@ def test_the_sections_of_a_function_say_what_it_takes_gives_and_raises(name):
     assert told(found.get("Parameters", "")) == taken, f"{name}: {told(found.get('Parameters', '')) ^ taken}"
 
 
+def of_plugins():
+    for module, names in PLUGINS.items():
+        try:
+            imported = import_module(module)
+        except ImportError:  # the package that it is for is not installed
+            continue
+        for name in names:
+            yield f"{module}.{name}", getattr(imported, name)
+
+
+OF_PLUGINS = dict(of_plugins())
+
+
+def test_every_public_name_of_a_plugin_is_looked_at():
+    for module, names in PLUGINS.items():
+        if f"{module}.{names[0]}" in OF_PLUGINS and module not in ("pullback_autograd", "pullback_numba"):
+            bare = {"PRIMITIVES", "WorkerSettingsWarning", "MismatchError", "PartError"}  # which take nothing
+            assert set(import_module(module).__all__) - bare == set(names)
+
+
+@pytest.mark.parametrize("name", OF_PLUGINS)
+def test_the_sections_of_a_name_of_a_plugin_say_what_it_takes(name):
+    named = OF_PLUGINS[name]
+    parts = {name: named}
+    if inspect.isclass(named) and not issubclass(named, Exception):
+        methods = {name: found for name, found in vars(named).items() if inspect.isfunction(found) and name[0] != "_"}
+        parts |= {name: method for name, method in methods.items() if sections(inspect.getdoc(method) or "")}
+    for part, found in parts.items():
+        said = sections(inspect.getdoc(found) or "")
+        taken = set(inspect.signature(found).parameters) - {"self"}
+        assert told(said.get("Parameters", "")) | told(said.get("Attributes", "")) == taken, part
+        assert inspect.isclass(found) or found is not named or {"Returns", "Raises", "Example"} <= set(said), part
+
+
 @pytest.mark.parametrize("name", sorted(CLASSES.keys() - MADE_OTHERWISE))
 def test_the_sections_of_a_class_say_what_it_is_made_of(name):
     found = sections(inspect.getdoc(CLASSES[name]))
@@ -80,9 +123,12 @@ def test_the_sections_of_a_class_say_what_it_is_made_of(name):
     assert said == taken, f"{name}: {said ^ taken}"
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+RUN = FUNCTIONS | CLASSES | {name: found for name, found in OF_PLUGINS.items() if not name.endswith("Error")}
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_its_examples_run(name):
-    named = FUNCTIONS.get(name) or CLASSES[name]
+    named = RUN[name]
     text, report = inspect.getdoc(named), StringIO()
     names = vars(inspect.getmodule(named)).copy() if name in CLASSES else {}
     test = doctest.DocTestParser().get_doctest(text, names, name, None, None)

@@ -199,3 +199,6 @@ def test_what_is_wrong_with_a_worker():
     bare = dict.fromkeys(right, None) | {"pid": -1}
     assert "each worker computes with all processors" in faults(bare)[0]
     assert worker_environment(blas_threads=4)["OMP_NUM_THREADS"] == "4"
+    for wrong in (0, "2", 1.0):
+        with pytest.raises(pb.PullbackError, match="give a whole number from 1 on"):
+            worker_environment(wrong)

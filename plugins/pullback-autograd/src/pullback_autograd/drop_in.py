@@ -32,8 +32,17 @@ def install() -> None:
 
     Call it before the first module that imports autograd. A second call does nothing.
 
-    Raises :class:`PluginError` where HIPS autograd itself has been imported in this process: its arrays are not ours.
+    Returns
+    -------
+    Nothing; ``sys.modules`` has the modules.
 
+    Raises
+    ------
+    PluginError
+        Where HIPS autograd itself has been imported in this process: its arrays are not ours.
+
+    Example
+    -------
     >>> import pullback_autograd
     >>> pullback_autograd.install()
     >>> import autograd.numpy as np
@@ -63,6 +72,19 @@ def uninstall() -> None:
     """Takes away what :func:`install` has put into ``sys.modules``; modules that have imported it keep what they have.
 
     Without an :func:`install` before, nothing happens; an autograd of somebody else's stays.
+
+    Returns
+    -------
+    Nothing.
+
+    Raises
+    ------
+    Nothing.
+
+    Example
+    -------
+    >>> import pullback_autograd
+    >>> pullback_autograd.uninstall()
     """
     for name, module in _modules().items():
         if sys.modules.get(name) is module:
@@ -71,7 +93,25 @@ def uninstall() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """:func:`install` for the time of a ``with`` block."""
+    """:func:`install` for the time of a ``with`` block.
+
+    Returns
+    -------
+    A context manager, which gives nothing.
+
+    Raises
+    ------
+    PluginError
+        As :func:`install` does.
+
+    Example
+    -------
+    >>> import pullback_autograd
+    >>> with pullback_autograd.installed():
+    ...     from autograd import grad
+    >>> grad(lambda x: x * x)(3.0)
+    np.float64(6.0)
+    """
     before = THEIRS in sys.modules
     install()
     try:

@@ -105,8 +105,25 @@ class SumOverItems:
             on_error.pop_all()
 
     def value_and_grad(self, x: Any) -> tuple[Any, Any]:
-        """``(value, gradient)`` of the sum at ``x``, an array or any structure of arrays. SciPy's ``minimize`` takes
-        this method with ``jac=True``."""
+        """``(value, gradient)`` of the sum.
+
+        Parameters
+        ----------
+        x
+            Where: an array or any structure of arrays.
+
+        Returns
+        -------
+        The value, a scalar, and the gradient, of the structure of ``x``. SciPy's ``minimize`` takes this method with
+        ``jac=True``.
+
+        Raises
+        ------
+        What ``f`` raises
+            With the number of the item and the user's line.
+        WorkerError
+            Where ``x`` cannot be pickled, several workers die of one task, or the sum or its client is closed.
+        """
         if self.held_term is None:
             raise pb.WorkerError("the sum is closed: make it anew")
         require_open(self.client)

@@ -16,26 +16,46 @@ from pullback_jax.results import Result, result_of, taken_apart
 def to_jax(f: Callable[..., Any], *, policy: Any = None, out: Any = None) -> Callable[..., Any]:
     """``f`` for JAX arrays: ``jax.grad`` goes through pullback's reverse, and ``jax.jit`` calls ``f`` on the host.
 
-    ``f`` is an ordinary NumPy program that pullback can differentiate, without effects, since JAX may call it more than
-    once. The result takes JAX arrays wherever ``f`` takes arrays, in any structure and by keyword too; anything else in
-    the arguments is handed on as it is. It returns the structure that ``f`` returns, with JAX arrays in the places of
-    arrays. ``policy`` says what is kept within one reverse, as in :func:`pullback.grad`; the gradient has the same bits
-    under each.
-
-    JAX must know shapes and dtypes of the result beforehand. They are found by running ``f`` on shapes alone. Where
-    ``f`` reads values (``pb.value``, a branch), give ``out``: the result's structure with ``jax.ShapeDtypeStruct``, or
-    anything else that has ``shape`` and ``dtype``, in the places of arrays. Integer arrays outside of ``jax.jit`` are
-    known beforehand. Where JAX computes without 64 bits, what ``f`` returns in 64 bits is rounded to 32.
+    JAX must know shapes and dtypes of the result beforehand. They are found by running ``f`` on shapes alone. Integer
+    arrays outside of ``jax.jit`` are known beforehand. Where JAX computes without 64 bits, what ``f`` returns in 64
+    bits is rounded to 32.
 
     Between forward and backward only the arguments are kept, so a backward executes the forward once more: what a
     callback leaves behind is unknown to JAX, which may drop, repeat and move callbacks. Derivatives of derivatives in
-    reverse mode work; ``jax.jvp`` and ``jax.hessian`` raise, as for every ``jax.custom_vjp``: use
-    ``jax.jacrev(jax.grad(f))``. ``jax.vmap`` calls ``f`` once for each entry.
+    reverse mode work; ``jax.vmap`` calls ``f`` once for each entry.
 
-    Example::
+    Parameters
+    ----------
+    f
+        An ordinary NumPy program that pullback can differentiate, without effects: JAX may call it more than once.
+    policy
+        What is kept within one reverse, as in :func:`pullback.grad`; the gradient has the same bits under each.
+    out
+        The result's structure with ``jax.ShapeDtypeStruct``, or anything else that has ``shape`` and ``dtype``, in the
+        places of arrays: where ``f`` reads values (``pb.value``, a branch).
 
-        layer = to_jax(simulate, policy=pb.Binomial(20))
-        gradient = jax.jit(jax.grad(lambda c: jnp.mean((layer(state, c) - observed) ** 2)))(conductivity)
+    Returns
+    -------
+    A function that takes JAX arrays wherever ``f`` takes arrays, in any structure and by keyword too; anything else in
+    the arguments is handed on as it is. It returns the structure that ``f`` returns, with JAX arrays in the places of
+    arrays.
+
+    Raises
+    ------
+    TypeError
+        From JAX, by ``jax.jvp`` and ``jax.hessian``, as for every ``jax.custom_vjp``: use
+        ``jax.jacrev(jax.grad(f))``.
+    PullbackError
+        From the call, where ``f`` reads values and ``out`` is not given.
+
+    Example
+    -------
+    >>> import jax, numpy as np
+    >>> import pullback as pb
+    >>> from pullback_jax import to_jax
+    >>> layer = to_jax(lambda c: pb.fori_loop(0, 3, lambda k, u: np.sin(u) * c, c), policy=pb.Binomial(2))
+    >>> jax.jit(jax.grad(lambda c: layer(c).sum()))(jax.numpy.zeros(2))
+    Array([0., 0.], dtype=float32)
     """
     known: dict[Any, Result] = {}
 

@@ -33,10 +33,7 @@ class Communicator:
     """The communications of a program that is divided over the ranks of an MPI communicator, as differentiable
     functions.
 
-    ``comm`` is a communicator of mpi4py; None is ``MPI.COMM_WORLD``. ``parts`` says how many parts there are along each
-    divided axis, in all one a rank; by default one axis is divided. ``axes`` are the axes of arrays that are divided,
-    by default the first ones; negative ones count from the end, so that ``(-2, -1)`` fits fields with and without a
-    leading axis. Ranks are numbered in C order over the parts. To make one is itself a communication: every rank does.
+    Ranks are numbered in C order over the parts. To make one is itself a communication: every rank does.
 
     A value is *divided*, each rank has a part of its own, or *replicated*, each rank has the same. So are cotangents:
     a divided value has the cotangent of the part, a replicated one the whole cotangent on every rank. A loss is
@@ -59,21 +56,39 @@ class Communicator:
     :class:`MismatchError`. An error on one rank raises :class:`RankError` on all others that communicate, and an error
     that leaves the program ends all ranks.
 
-    Raises :class:`PartError` where ``parts`` does not fit the number of ranks, PluginError without mpi4py and MPI.
+    Parameters
+    ----------
+    comm
+        A communicator of mpi4py; None is ``MPI.COMM_WORLD``.
+    parts
+        How many parts there are along each divided axis, in all one a rank; by default one axis is divided.
+    axes
+        The axes of arrays that are divided, by default the first ones. Negative ones count from the end, so that
+        ``(-2, -1)`` fits fields with and without a leading axis.
 
-    Example::
+    Raises
+    ------
+    PartError
+        Where ``parts`` does not fit the number of ranks.
+    PluginError
+        Without mpi4py and MPI.
 
-        comm = Communicator(MPI.COMM_WORLD)
-
-        def loss(u):                                            # rows of this rank
-            def step(k, u):
-                p = comm.halo(u, 1, axis=0, periodic=True)
-                return u + 0.1 * (p[2:] - 2 * u + p[:-2])
-            u = pb.fori_loop(0, 100, step, u)
-            return comm.total(np.sum(u * u))
-
-        with comm.agree(pb.Binomial(10)):
-            g = pb.grad(loss)(u)                                # rows of this rank
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> from pullback_mpi import Communicator
+    >>> comm = Communicator()
+    >>> def loss(u):  # rows of this rank
+    ...     def step(k, u):
+    ...         p = comm.halo(u, 1, axis=0, periodic=True)
+    ...         return u + 0.1 * (p[2:] - 2 * u + p[:-2])
+    ...     u = pb.fori_loop(0, 100, step, u)
+    ...     return comm.total(np.sum(u * u))
+    >>> with comm.agree(pb.Binomial(10)):
+    ...     g = pb.grad(loss)(np.ones(8))  # rows of this rank
+    >>> g.shape
+    (8,)
     """
 
     def __init__(
@@ -127,7 +142,22 @@ class Communicator:
         return self._channel.sent_bytes
 
     def slices(self, shape: Sequence[int]) -> Slices:
-        """The key of this rank's part of a whole of this shape, as :meth:`scatter` divides it: ``whole[key]``."""
+        """The key of this rank's part of a whole, as :meth:`scatter` divides it: ``whole[key]``.
+
+        Parameters
+        ----------
+        shape
+            Of the whole.
+
+        Returns
+        -------
+        A slice for each axis, in a tuple.
+
+        Raises
+        ------
+        PartError
+            Where an axis is divided that the shape does not have.
+        """
         try:
             return self._grid.slices(shape)
         except PartError as error:
@@ -145,12 +175,31 @@ class Communicator:
     def halo(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Any:
         """``x`` with the edges of the neighbouring parts before and after it along ``axis``.
 
-        ``widths`` is how many rows of each: one number, or two, ``(before, after)``. Where the domain ends zeros stand
-        in their place, unless it is ``periodic``. An axis that is not divided has its own ends as neighbours. Corners
-        come by a second exchange, of the result: ``comm.halo(comm.halo(x, 1, 0), 1, 1)``.
+        Corners come by a second exchange, of the result: ``comm.halo(comm.halo(x, 1, 0), 1, 1)``.
 
-        Returns an array that is ``before + after`` longer along ``axis``; its middle is ``x``. Raises
-        :class:`PartError` where a part is shorter than a width.
+        Parameters
+        ----------
+        x
+            The part of this rank.
+        widths
+            How many rows of each neighbour: one number, or two, ``(before, after)``.
+        axis
+            Along which; one that is not divided has its own ends as neighbours.
+        periodic
+            Whether the last part is the neighbour of the first. Else zeros stand where the domain ends.
+
+        Returns
+        -------
+        An array that is ``before + after`` longer along ``axis``; its middle is ``x``.
+
+        Raises
+        ------
+        PartError
+            Where a part is shorter than a width.
+        MismatchError
+            Where another rank communicates something else.
+        RankError
+            Where another rank has failed. Both may come from every communication.
         """
         return primitives.halo(x, via=self._edges_of(x, widths, axis, periodic, "halo"))
 
@@ -202,14 +251,41 @@ class Communicator:
 
     # ----------------------------------------------------------------------------------------------------- all together
     def total(self, x: Any) -> Any:
-        """The sum of ``x`` over the ranks, in rank order: the same bits on every rank. ``x`` has one shape."""
+        """The sum of ``x`` over the ranks, in rank order: the same bits on every rank.
+
+        Parameters
+        ----------
+        x
+            An array or a number, of one shape on all ranks.
+
+        Returns
+        -------
+        The sum, replicated, of this shape.
+
+        Raises
+        ------
+        MismatchError
+            Where shapes or dtypes differ.
+        """
         self._take(x, "total")
         return primitives.total(x, via=self._division)
 
     def shared(self, x: Any) -> Any:
         """``x``, which every rank holds, as a value that each uses in its own way: its cotangents are summed.
 
-        Raises :class:`MismatchError` where ranks hold different values.
+        Parameters
+        ----------
+        x
+            An array or a number, replicated.
+
+        Returns
+        -------
+        The same, divided.
+
+        Raises
+        ------
+        MismatchError
+            Where ranks hold different values.
         """
         self._take(x, "shared")
         return primitives.shared(x, via=self._division)
@@ -217,19 +293,69 @@ class Communicator:
     def scatter(self, x: Any, root: int | None = None) -> Any:
         """The part of this rank of a whole, ``x[comm.slices(x.shape)]``: as even as can be, larger parts first.
 
-        ``root`` None: every rank holds the whole, and its gradient is the whole one on every rank. Else ``x`` is read
-        on that rank only, and the gradient is zero on all others.
+        Parameters
+        ----------
+        x
+            The whole.
+        root
+            None: every rank holds the whole, and its gradient is the whole one on every rank. Else ``x`` is read on
+            that rank only, and the gradient is zero on all others.
+
+        Returns
+        -------
+        The part.
+
+        Raises
+        ------
+        PartError
+            Where ``root`` is no rank, or an axis is shorter than there are parts.
         """
         self._take(x, "scatter")
         return primitives.scatter(x, via=self._division, root=self._root(root), part=None)
 
     def gather(self, x: Any, root: int | None = None) -> Any:
-        """The whole that the parts make, which may be uneven: replicated, or on the ``root``, and empty elsewhere."""
+        """The whole that the parts make.
+
+        Parameters
+        ----------
+        x
+            The part of this rank; parts may be uneven.
+        root
+            None: every rank gets the whole. Else that one does.
+
+        Returns
+        -------
+        The whole; an empty array where this rank is not the ``root``.
+
+        Raises
+        ------
+        PartError
+            Where ``root`` is no rank.
+        MismatchError
+            Where the parts do not fit each other.
+        """
         self._take(x, "gather")
         return primitives.gather(x, via=self._division, root=self._root(root))
 
     def bcast(self, x: Any, root: int = 0) -> Any:
-        """What the ``root`` has, as a value that each rank uses in its own way; the cotangents are summed there."""
+        """What the ``root`` has, as a value that each rank uses in its own way; the cotangents are summed there.
+
+        Parameters
+        ----------
+        x
+            An array or a number; read on the ``root`` only.
+        root
+            Which rank has it.
+
+        Returns
+        -------
+        The value, divided.
+
+        Raises
+        ------
+        PartError
+            Where ``root`` is no rank.
+        """
         self._take(x, "bcast")
         return primitives.spread(x, via=self._division, root=self._root(root))
 
@@ -245,8 +371,23 @@ class Communicator:
         """Nothing, or CheckError on every rank: the dot-product test of ``f``, for parts in and parts out.
 
         With random tangents t and cotangents ct, ``<ct, J t>`` and ``<J' ct, t>`` over all ranks together are the same
-        to the precision of the arrays. ``replicated`` are the places of arguments that every rank holds alike, and
-        ``replicated_out`` says so of what ``f`` returns, as of a ``total``: then they count once.
+        to the precision of the arrays.
+
+        Parameters
+        ----------
+        f
+            A function that communicates by this communicator.
+        args
+            Where: arrays.
+        replicated
+            The places of the arguments that every rank holds alike, which count once.
+        replicated_out
+            Whether what ``f`` returns is alike on every rank, as a ``total`` is.
+
+        Raises
+        ------
+        CheckError
+            Where the two products differ.
         """
         with self.agree():
             products = dot_products(self._channel, f, args, replicated, replicated_out=replicated_out)
@@ -260,9 +401,21 @@ class Communicator:
         What runs again has to do so on all ranks at once. So the policies of all ranks are compared, here and for each
         loop, and those that read bytes decide by the largest sizes of all ranks, so that uneven parts have the same
         schedule. An error on one rank, wherever in the block, raises on all others at their next communication, or at
-        the end of the block. ``policy`` None: the one that is in force.
+        the end of the block.
 
-        Raises :class:`MismatchError` on every rank where policies differ.
+        Parameters
+        ----------
+        policy
+            The policy; None is the one that is in force.
+
+        Returns
+        -------
+        A context manager, which gives the communicator.
+
+        Raises
+        ------
+        MismatchError
+            On every rank, where policies differ.
         """
         said = repr(policy)
         digest = tuple(int(n) for n in np.frombuffer(xxhash.xxh3_64_digest(said.encode()), np.uint32))

@@ -4,7 +4,15 @@ import pullback as pb
 
 
 class RankError(pb.PullbackError, RuntimeError):
-    """Another rank has failed, so this one cannot go on. ``rank`` is which; the text has its error."""
+    """Another rank has failed, so this one cannot go on.
+
+    Attributes
+    ----------
+    message
+        The text, which has the error of that rank.
+    rank
+        Which.
+    """
 
     def __init__(self, message: str, rank: int) -> None:
         super().__init__(message)

@@ -34,7 +34,29 @@ class _Group:
 
 def arrange(plan: Plan) -> Sequence[int | Kernel]:
     """The backend: sums, products, quotients and in-place sums of large arrays on slices with steps of one, in loop
-    nests that numba compiles."""
+    nests that numba compiles.
+
+    Parameters
+    ----------
+    plan
+        What a generated function calls, see :class:`pullback.backends.Plan`.
+
+    Returns
+    -------
+    The order of the calls, with kernels in the places of those that they compute.
+
+    Raises
+    ------
+    Nothing: what no nest can compute stays a NumPy call.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> f = lambda x: np.sum(pb.fori_loop(0, 50, lambda k, u: u + 0.1 * u * u, x, staging="numba"))
+    >>> pb.grad(f)(np.zeros(2))
+    array([1., 1.])
+    """
     if plan.warns and not flags():  # nobody could say when NumPy would warn
         return range(len(plan.calls))
     items = _grouped(plan)

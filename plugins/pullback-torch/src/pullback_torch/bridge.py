@@ -15,24 +15,41 @@ from pullback_torch.arguments import as_tensor, read_only, taken_apart
 def to_torch(f: Callable[..., Any], *, policy: Any = None) -> Callable[..., Any]:
     """``f`` for tensors: a part of torch's graph, whose backward goes through pullback's reverse.
 
-    ``f`` is an ordinary NumPy program that pullback can differentiate. The result takes CPU tensors wherever ``f``
-    takes arrays, in any structure and by keyword too, without a copy; ``f`` sees read-only arrays. It returns the
-    structure that ``f`` returns, with tensors in the places of arrays and numbers. ``policy`` says what is kept between
-    forward and backward, as in :func:`pullback.grad`; the gradient has the same bits under each.
-
     Where no argument requires a gradient, or under ``torch.no_grad()``, ``f`` is called on plain arrays. Backward may
     run twice (``retain_graph=True``), and be differentiated (``create_graph=True``): then ``f`` is executed again, as a
     part of the function that is differentiated. ``torch.func.grad``, ``jvp`` and ``vmap`` work; ``vmap`` calls ``f``
     once for each entry. Gradients of complex tensors are torch's, df/dx + i df/dy.
 
-    Raises TypeError for a tensor that NumPy cannot read: on another device, sparse, of bfloat16. Any other error is
-    pullback's own and names the line of ``f``.
+    Parameters
+    ----------
+    f
+        An ordinary NumPy program that pullback can differentiate. It sees read-only arrays.
+    policy
+        What is kept between forward and backward, as in :func:`pullback.grad`; the gradient has the same bits under
+        each.
 
-    Example::
+    Returns
+    -------
+    A function that takes CPU tensors wherever ``f`` takes arrays, in any structure and by keyword too, without a copy.
+    It returns the structure that ``f`` returns, with tensors in the places of arrays and numbers.
 
-        layer = to_torch(simulate, policy=pb.Binomial(20))
-        loss = torch.mean((layer(state, conductivity) - observed) ** 2)
-        loss.backward()
+    Raises
+    ------
+    TypeError
+        From the call, for a tensor that NumPy cannot read: on another device, sparse, of bfloat16.
+    PullbackError
+        From the call or backward, as in any gradient; it names the line of ``f``.
+
+    Example
+    -------
+    >>> import numpy as np, torch
+    >>> import pullback as pb
+    >>> from pullback_torch import to_torch
+    >>> layer = to_torch(lambda c: pb.fori_loop(0, 3, lambda k, u: np.sin(u) * c, c), policy=pb.Binomial(2))
+    >>> c = torch.zeros(2, requires_grad=True)
+    >>> layer(c).sum().backward()
+    >>> c.grad
+    tensor([0., 0.])
     """
 
     @wraps(f)
