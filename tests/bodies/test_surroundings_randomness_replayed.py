@@ -139,3 +139,41 @@ def test_no_threads_are_named_where_nobody_has_drawn():
         with pytest.raises(pb.ReplayError, match="other bytes than the first run") as caught:
             pull(1.0)
     assert "legacy" not in str(caught.value)
+
+
+ADOPTED = """
+import random
+import numpy as np
+
+RNG, OLD, PYTHON = np.random.default_rng(3), np.random.RandomState(4), random.Random(5)
+
+def march(u):
+    return np.sin(u) + 0.1 * RNG.standard_normal(u.shape) * OLD.random_sample() + PYTHON.random() * 1e-3
+"""
+
+
+@pytest.mark.parametrize("form", ["fori_loop", "steps", "checkpoint"])
+@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(2), pb.Budget("1 MB")], ids=repr)
+def test_generators_of_an_adopted_module_are_put_back(tmp_path, form, policy):
+    """Its name begins as a plugin's does, and it is a user's code all the same."""
+    (tmp_path / "drawing_from_globals.py").write_text(ADOPTED)
+
+    def gradient(policy):
+        module = pb.adopt(tmp_path / "drawing_from_globals.py")
+        module.RNG.bit_generator.state = np.random.default_rng(3).bit_generator.state
+        module.OLD.seed(4)
+        module.PYTHON.seed(5)
+
+        def f(x):
+            if form == "fori_loop":
+                return np.sum(pb.fori_loop(0, 9, lambda k, u: module.march(u), x) ** 2)
+            u = x
+            for _ in pb.steps(9):
+                u = module.march(u) if form == "steps" else pb.checkpoint(module.march)(u)
+            return np.sum(u**2)
+
+        found = pb.grad(f, policy=policy)(np.linspace(0.1, 1, 6))
+        return found, module.RNG.random(), module.OLD.random_sample(), module.PYTHON.random()
+
+    for found, expected in zip(gradient(policy), gradient(pb.SaveAll()), strict=True):
+        np.testing.assert_array_equal(found, expected)

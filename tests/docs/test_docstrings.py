@@ -106,7 +106,7 @@ def test_the_sections_of_a_name_of_a_plugin_say_what_it_takes(name):
     named = OF_PLUGINS[name]
     parts = {name: named}
     if inspect.isclass(named) and not issubclass(named, Exception):
-        methods = {name: found for name, found in vars(named).items() if inspect.isfunction(found) and name[0] != "_"}
+        methods = {name: method for name, method in inspect.getmembers(named, inspect.isfunction) if name[0] != "_"}
         parts |= {name: method for name, method in methods.items() if sections(inspect.getdoc(method) or "")}
     for part, found in parts.items():
         said = sections(inspect.getdoc(found) or "")

@@ -8,8 +8,8 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from pullback.adopting.importing import ROOTS, copy_of, sibling
-from pullback.adopting.owning import COPIES
 from pullback.words.errors import AdoptionError
+from pullback.words.plugins import COPIES
 
 OURS = frozenset(("numpy", "math", "cmath", "scipy", "numba", "pullback", "builtins", "sys", COPIES))
 """Packages that adopted code finds anyway, and that are never adopted."""

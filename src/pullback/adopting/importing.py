@@ -18,7 +18,7 @@ from typing import Any, Final
 from pullback.adjoints.loop_code import LOOP
 from pullback.adopting.asking import called, formatted, fresh_attribute, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
-from pullback.adopting.owning import COPIES, LIVE_NAME, arguments, behind, fresh, leaving, of_module
+from pullback.adopting.owning import LIVE_NAME, arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
     ARGUMENTS,
     CALLED,
@@ -33,6 +33,7 @@ from pullback.adopting.rewriting import (
 )
 from pullback.memory.in_force import LIVE
 from pullback.words.errors import AdoptionError
+from pullback.words.plugins import COPIES
 
 _LOCK = RLock()
 ROOTS: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {}

@@ -27,13 +27,12 @@ from pullback.recording.tape import DEFERRED, REPLAYABLE
 from pullback.words.call_sites import intern_site, site_text
 from pullback.words.errors import AdoptionError, ConversionError
 from pullback.words.foreign import ORDINARY
+from pullback.words.plugins import COPIES
 from pullback.words.specs import INEXACT
 from pullback.words.structures import flatten
 
 LIVE_NAME: Final = "__pb_live__"
 """The name by which adopted code asks whether a trace is under way; whoever has it is adopted."""
-COPIES: Final = "pullback_adopted"
-"""The package of all copies."""
 QUIET: Final = ORDINARY - {np.ndarray}
 """Types of arguments of which nothing need be asked."""
 

@@ -16,10 +16,10 @@ from attrs import define, evolve, field, frozen
 from pullback.adopting import watched
 from pullback.adopting.importing import load_file
 from pullback.adopting.namespaces import Namespace
-from pullback.adopting.owning import COPIES
 from pullback.recording.handles import BORROWED, Handle, is_array, plain_value, root_of
 from pullback.tracing.running import run_traced
 from pullback.words.errors import InputFileError
+from pullback.words.plugins import COPIES
 from pullback.words.structures import flatten
 
 WITH_LIKE = frozenset(

@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 
 from pullback.bodies.effects import EFFECT
 from pullback.recording.handles import Handle
+from pullback.words.plugins import COPIES
 from pullback.words.sniffs import global_names
 
 MOST = 10_000
@@ -100,16 +101,18 @@ class Reachable:
         if _is_library(f.__module__):
             yield from ((name, getattr(f, "__wrapped__", None)),)
             return
+        named = {name: f.__globals__.get(name) for name in global_names(f.__code__)}
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             if id(cell) not in self._seen:
                 self._seen[id(cell)] = cell
                 self.places.append(_cell(variable, cell))
-            yield from ((variable, content) for content in _content(cell))
+            for content in _content(cell):
+                named[variable] = content
+                yield variable, content
         yield from ((f"a default of {f.__name__}", value) for value in f.__defaults__ or ())
         yield from ((variable, value) for variable, value in (f.__kwdefaults__ or {}).items())
         yield from self._names("", f.__globals__, global_names(f.__code__))
-        for variable in global_names(f.__code__):
-            module = f.__globals__.get(variable)
+        for variable, module in named.items():
             if isinstance(module, ModuleType) and not _is_library(module.__name__):
                 yield from self._names(f"{variable}.", vars(module), set(f.__code__.co_names) & vars(module).keys())
         yield name, f.__dict__ or None
@@ -148,7 +151,7 @@ class Reachable:
 
     def _names(self, prefix: str, namespace: dict[str, Any], names: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Names of a namespace, bound or not, as one place."""
-        names = tuple(names)
+        names = tuple(name for name in names if not _is_special(name))  # no ``__name__``, and none of adopted code
         shown = [name for name in names if name in namespace]
         self.places.append(_keyed(prefix + ", ".join(shown), namespace, names, f"{prefix}{{}}".format))
         yield from ((f"{prefix}{key}", namespace[key]) for key in shown)
@@ -251,5 +254,6 @@ def _is_library(module: Any) -> bool:
     reads, but for arrays. What is typed in at the prompt has no file."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     package = str(module).partition(".")[0]
-    known = package in _PACKAGES or package.startswith("pullback_") or package in sys.stdlib_module_names
+    ours = package.startswith("pullback_") and package != COPIES  # a plugin, no copy of a user's module
+    known = ours or package in _PACKAGES or package in sys.stdlib_module_names
     return (known and package != "__main__") or "-packages" in file

@@ -15,7 +15,6 @@ from attrs import define, field
 
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as
 from pullback.memory.in_force import Tracing
-from pullback.primitives.shaping.reshaping import copy
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import (
     FREE,
@@ -260,11 +259,9 @@ class MarkedRun(InlinedRun):
         self.frozen.append(stands)
         return stands
 
-    def lifted(self, value: Any) -> Any:
-        """As in any shadow run; the twin of what is copied is a handle of the trace."""
-        around = self.eager.opened()
-        given = make(around.kinds.buffer, value, None, around, KEPT)
-        return self.call(copy, (self.capture(given),), {"order": "K"})
+    def _taken_in(self, value: Any) -> Any:
+        around = self.eager.opened()  # its twin is a handle of the trace, as every twin here
+        return self.capture(make(around.kinds.buffer, value, None, around, KEPT))
 
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         if what is not FROZEN:

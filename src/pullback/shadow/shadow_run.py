@@ -188,8 +188,10 @@ class ShadowRun(Reading):
 
     def lifted(self, value: Any) -> Any:
         """A plain array that becomes one of the step, and may be written to: a copy of what is taken anew in each."""
-        frozen = self._made_of(FROZEN, (value,), None)
-        return self.call(copy, (frozen,), {"order": "K"})
+        return self.call(copy, (self._taken_in(value),), {"order": "K"})
+
+    def _taken_in(self, value: Any) -> Any:
+        return self._made_of(FROZEN, (value,), None)
 
     def write(self, handle: Any, region: Region, value: Any, *, add: bool) -> None:
         """Part of an array is written: its root stands for another value."""
@@ -285,8 +287,7 @@ class ShadowRun(Reading):
             release_records(self.eager.tape.records)
 
     def end(self, *, whole: bool) -> None:
-        """No handle of the run can be used any more; those of a ``whole`` one, of which nobody has kept any, serve the
-        next."""
+        """No handle of the run can be used any more; those of a ``whole`` one, which nobody has, serve the next."""
         self.stands, self.outer, self.parts, self.computes, self.read, self.logged = {}, [], None, None, [], []
         self._put_back(whole=whole)
         self.tape.shadow = None  # type: ignore[assignment]  # or the two would keep each other alive

@@ -17,6 +17,8 @@ from pullback.words.errors import PluginError, RegistrationError
 
 PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "pullback.namespaces"
 COMMUNICATORS, SUMS = "pullback.communicators", "pullback.sums"
+COPIES = "pullback_adopted"
+"""The package of the copies of adopted modules: users' code, though its name begins as a plugin's does."""
 GROUPS = PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS, SUMS
 
 

@@ -1,22 +1,19 @@
 """What users hold: the communications of a divided program, each with its adjoint, and what ranks agree on."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-import xxhash
 from attrs import field, frozen
 
-import pullback as pb
-from pullback_mpi import collectives, primitives
+from pullback_mpi import primitives
 from pullback_mpi.adjoint_check import dot_products, require_equal
+from pullback_mpi.agreeing import Agreeing
 from pullback_mpi.channel import Channel
-from pullback_mpi.errors import MismatchError, PartError
+from pullback_mpi.edges_of_parts import new_edges
+from pullback_mpi.errors import PartError
 from pullback_mpi.exchanges import Edges, UnderWay
 from pullback_mpi.grid import Grid, Slices
-from pullback_mpi.heads import new_head
 from pullback_mpi.primitives import Division
 
 
@@ -29,7 +26,7 @@ class Started:
     edges: Edges = field(repr=False)
 
 
-class Communicator:
+class Communicator(Agreeing):
     """The communications of a program that is divided over the ranks of an MPI communicator, as differentiable
     functions.
 
@@ -94,26 +91,24 @@ class Communicator:
     def __init__(
         self, comm: Any = None, *, parts: int | Sequence[int] | None = None, axes: Sequence[int] | None = None
     ) -> None:
-        self._channel = Channel(comm)
-        size = self._channel.size
+        channel = Channel(comm)
+        size = channel.size
         numbers = (size,) if parts is None else (parts,) if isinstance(parts, int) else tuple(parts)
         divided = tuple(range(len(numbers))) if axes is None else tuple(axes)
         if prod(numbers) != size or min(numbers, default=0) < 1:
-            self._channel.refuse(
+            channel.refuse(
                 PartError(
                     f"parts={parts!r} are {prod(numbers)} parts, and there are {size} ranks: one part a rank; start "
                     f"mpiexec -n {prod(numbers)}, or give other parts"
                 )
             )
         if not 1 <= len(numbers) <= 3 or len(set(divided)) != len(numbers) or len(divided) != len(numbers):
-            self._channel.refuse(
+            channel.refuse(
                 PartError(f"parts={numbers} along axes={divided}: divide one, two or three axes, each once")
             )
-        self._grid = Grid(self._channel.rank, numbers, divided)
-        self._division = Division(self._channel, self._grid, UnderWay(self._channel))
+        self._grid = Grid(channel.rank, numbers, divided)
+        super().__init__(channel, Division(channel, self._grid, UnderWay(channel)))
         self._edges: dict[Any, Edges] = {}
-        self._agreed = 0
-        """How many blocks of :meth:`agree` are open."""
 
     # ---------------------------------------------------------------------------------------------------- who and where
     @property
@@ -221,33 +216,10 @@ class Communicator:
         found = self._edges.get(key)
         if found is None:
             try:
-                found = self._edges[key] = self._new_edges(x, widths, axis, periodic, what)
+                found = self._edges[key] = new_edges(self._channel, self._grid, x, widths, axis, periodic, what)
             except PartError as error:
                 self._channel.refuse(error)
         return found
-
-    def _new_edges(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
-        before, after = widths if isinstance(widths, tuple) else (widths, widths)
-        dtype = np.dtype(getattr(x, "dtype", object))
-        if not collectives.travels(dtype) or not 0 < len(x.shape) <= collectives.MOST_AXES:
-            raise PartError(
-                f"{what} got {type(x).__name__} of dtype {dtype}: give it an array of numbers on one to "
-                f"{collectives.MOST_AXES} axes, in the byte order of this machine"
-            )
-        shape = tuple(x.shape)
-        direction = self._grid.direction(axis, len(shape))
-        peers: tuple[int | None, int | None] = (self.rank, self.rank) if periodic else (None, None)
-        if direction is not None:
-            peers = self._grid.neighbours(direction, periodic=periodic)
-        axis %= len(shape)
-        if not 0 <= max(before, after) <= shape[axis] or min(before, after) < 0:
-            raise PartError(
-                f"{what}(widths={widths}, axis={axis}) needs {max(before, after)} rows of a neighbour, and the part of "
-                f"rank {self.rank} has {shape[axis]} (shape {shape}): take fewer ranks along this axis, or a narrower "
-                "halo"
-            )
-        terms = (axis, before, after, int(periodic), dtype.num, len(shape))
-        return Edges(self._channel, peers, shape, dtype, axis, (before, after), terms)
 
     # ----------------------------------------------------------------------------------------------------- all together
     def total(self, x: Any) -> Any:
@@ -392,70 +364,3 @@ class Communicator:
         with self.agree():
             products = dot_products(self._channel, f, args, replicated, replicated_out=replicated_out)
         require_equal(*products)
-
-    @contextmanager
-    def agree(self, policy: Any = None) -> Iterator["Communicator"]:
-        """A block in which this policy is in force on every rank, and in which ranks do not lose each other.
-        Derivatives of what communicates are taken in such a block.
-
-        What runs again has to do so on all ranks at once. So the policies of all ranks are compared, here and for each
-        loop, and those that read bytes decide by the largest sizes of all ranks, so that uneven parts have the same
-        schedule. An error on one rank, wherever in the block, raises on all others at their next communication, or at
-        the end of the block.
-
-        Parameters
-        ----------
-        policy
-            The policy; None is the one that is in force.
-
-        Returns
-        -------
-        A context manager, which gives the communicator.
-
-        Raises
-        ------
-        MismatchError
-            On every rank, where policies differ.
-        """
-        said = repr(policy)
-        digest = tuple(int(n) for n in np.frombuffer(xxhash.xxh3_64_digest(said.encode()), np.uint32))
-        both = (*digest, *(-n for n in digest))
-        if self.largest(both) != both:
-            self._channel.refuse(
-                MismatchError(f"rank {self.rank} has the policy {said}, and another rank another: give each the same"),
-                alone=False,
-            )
-        self._agreed += 1
-        try:
-            with pb.using(policy, agreement=self):
-                yield self
-        except BaseException as error:
-            self.settled(error)
-            raise
-        finally:
-            self._agreed -= 1
-        self.settled(None)
-
-    def _take(self, x: Any, what: str) -> None:
-        """Nothing, or :class:`PartError` for a traced value outside a block of :meth:`agree`: a step that one rank runs
-        again would meet another step elsewhere, and nothing in a message could tell."""
-        if not self._agreed and isinstance(x, pb.Tracer):
-            self._channel.refuse(
-                PartError(
-                    f"{what} got a traced value and the ranks have not agreed on a policy: take derivatives of what "
-                    "communicates within a block, with comm.agree(policy):"
-                )
-            )
-
-    def largest(self, values: tuple[int, ...]) -> tuple[int, ...]:
-        """The greatest of each number over the ranks; what pullback asks within :meth:`agree`."""
-        return collectives.largest(self._channel, values)
-
-    def settled(self, error: BaseException | None) -> None:
-        """An agreed point: returns where all ranks have come to it without an error. With an ``error``, of this rank,
-        the others are told, and it returns at once."""
-        if error is not None:
-            self._channel.fail(error)
-            return
-        self._division.under_way.require_none()
-        self._channel.heads(new_head("an agreed point"))
