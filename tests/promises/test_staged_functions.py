@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from tests.programs.drawn_bodies import N_STEPS, arguments, body_of, checks, drawn_body, drawn_leaves, kind_of
 
 import pullback as pb
+from pullback.onward import arriving_cotangents
 
 POLICIES = (pb.SaveAll(), pb.Binomial(3))
 
@@ -53,6 +54,16 @@ def assert_same_bits(program: list[Any], shapes: list[int], kinds: int, size: in
 @given(*arguments)
 def test_drawn_functions(program, shapes, kinds, size):
     assert_same_bits(program, shapes, kinds, size)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=checks)
+@given(*arguments)
+def test_drawn_functions_to_which_cotangents_have_come(program, shapes, kinds, size):
+    """The functions that go on with these are used at once, and nobody looks whether they are right."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arriving_cotangents, "PAYS", 0)
+        patch.setattr(arriving_cotangents, "COMPARED", 0)
+        assert_same_bits(program, shapes, kinds, size)
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.sweep import Sweep, sweep
-from pullback.recording.crossing import CAPTURE
+from pullback.onward.arriving_cotangents import Arriving
+from pullback.onward.onward_reverses import captured
 from pullback.recording.handles import SHARED, make
 from pullback.recording.results import component
 from pullback.recording.tape import Tape
@@ -46,6 +47,8 @@ class Exits:
     from after it."""
     idle: list[Workspace] = field(factory=list, init=False)
     """What reverse functions work in, while none runs."""
+    arriving: Arriving = field(init=False)
+    """The reverse functions that go on with cotangents that have come."""
 
     def __attrs_post_init__(self) -> None:
         stage, operations = self.stage, self.stage.known.operations
@@ -63,7 +66,7 @@ class Exits:
             self.kinds.append("plain" if number is None else made[number])
             self.places.append(places.setdefault(number, len(places)) if seeded or number in places else None)
         self.n_outputs = len(places)
-        self.sums_alone = _sums_alone(stage)
+        self.sums_alone, self.arriving = _sums_alone(stage), Arriving(stage)
 
     def handed_out(self, tape: Tape, ident: int, values: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """A handle for each leaf that is one: those of the record ``ident``, and those that were ``given``."""
@@ -140,20 +143,13 @@ class Call:
 
 def _sums_alone(stage: Stage) -> tuple[bool, ...]:
     """See :class:`Exits`. A read adds into a part of what is there, which is no sum of two."""
-    uses = dict.fromkeys((*range(stage.n_inputs), *(_captured(stage).values())), 0)
+    uses = dict.fromkeys((*range(stage.n_inputs), *(captured(stage).values())), 0)
     for record in stage.records[stage.n_inputs :]:
         form = FORMS[record[0]]
         for ident in form.ids(record):
             if ident in uses:
                 uses[ident] += 1 if form.rules else 2
     return tuple(n <= 1 for n in uses.values())
-
-
-def _captured(stage: Stage) -> dict[int, int]:
-    """Id in the trace around, of the captured values, to the record that stands for it; in the order in which they
-    came."""
-    found = {record[1]: k for k, record in enumerate(stage.records) if record[0] == CAPTURE.opcode}
-    return {ident: found[ident] for ident in stage.captured}
 
 
 def _pull(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:
@@ -183,6 +179,9 @@ def _pull_call(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any, mas
                     else:
                         send(cts, ident, next(parts), sweep)
             return
+        exits.arriving.go_on(slots, seeds, ids, cts, lambda: _swept(exits, slots, ids, seeds, cts, sweep, masks))
+        sweep.owned.difference_update(ids)
+        return
     _swept(exits, slots, ids, seeds, cts, sweep, masks)
 
 
@@ -193,7 +192,7 @@ def _swept(
     stage = exits.stage
     tape = Tape(0, KINDS)
     tape.close()
-    n, standing = stage.n_inputs, _captured(stage)
+    n, standing = stage.n_inputs, captured(stage)
     stage.thawed(tape, slots, ids[n:])
     local: list[Any] = [None] * len(tape.records)
     entries = (*range(n), *standing.values())

@@ -2,7 +2,7 @@
 
 May import: words, travelling.
 May be imported by: recording, primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
-primitives.selecting, primitives.curves, memory, tracing, replay, exact, shadow, staging, patterns, plain, calls,
-loops, repeated, marked, transforms, sparsity, solving, testing.primitives, inspect, commands, adopting, adjoints, the
-public faces.
+primitives.selecting, primitives.curves, memory, tracing, replay, exact, shadow, staging, onward, patterns, plain,
+calls, loops, repeated, marked, transforms, sparsity, solving, testing.primitives, inspect, commands, adopting,
+adjoints, the public faces.
 """

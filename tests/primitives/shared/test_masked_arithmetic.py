@@ -126,3 +126,27 @@ def test_a_chain_gives_the_bits_of_one_after_the_other(dtype, divides):
         assert chain(ct, *slopes).tobytes() == wanted.tobytes()
         assert into(ct, *slopes, np.empty_like(ct)).tobytes() == wanted.tobytes()
         assert ct.tobytes() == kept
+
+
+SPECIAL = [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 5e-324, 1e308, 1e-200, 3.0]
+
+
+@pytest.mark.parametrize("f", [masked_arithmetic.times, masked_arithmetic.over], ids=["times", "over"])
+def test_numbers_have_the_bits_of_arrays(f):
+    """Numbers go another way, which warns of nothing either."""
+    with np.errstate(all="raise"):
+        for a in map(np.float64, SPECIAL):
+            for b in map(np.float64, SPECIAL):
+                found, wanted = f(a, b), f(np.array([a]), np.array([b]))
+                assert type(found) is np.float64 or np.isnan(wanted[0]) or found == 0
+                assert found.tobytes() == wanted.tobytes(), (a, b)
+
+
+@pytest.mark.parametrize("divides", [True, False])
+def test_what_was_sent_at_numbers(divides):
+    for cotangent in map(np.float64, SPECIAL):
+        for slope in map(np.float64, SPECIAL):
+            sent = np.float64(2.0)
+            found = masked_arithmetic._where_sent(sent, cotangent, slope, divides=divides)
+            one = masked_arithmetic._where_sent(*(np.array([x]) for x in (sent, cotangent, slope)), divides=divides)
+            assert np.asarray(found).tobytes() == one.tobytes(), (cotangent, slope)

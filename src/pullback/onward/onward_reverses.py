@@ -1,0 +1,63 @@
+"""The reverse of a stage that goes on with cotangents which have come from after it: those of its inputs and of what it
+captures begin with these, where the reverse function of the stage begins with nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.recording.crossing import CAPTURE
+from pullback.rules.forms import FORMS
+from pullback.staging.forward_statements import Forward, NotStageableError
+from pullback.staging.generated import Generated
+from pullback.staging.placing import plan_of
+from pullback.staging.reverse_statements import reverse_statements
+from pullback.staging.stages import Stage, valued
+from pullback.staging.text import Draft
+from pullback.statements.symbols import Program
+
+
+def onward_reverse(
+    stage: Stage, slots: Sequence[Any], seeds: Sequence[Any], came: Sequence[Any]
+) -> tuple[Generated, list[int]]:
+    """The function of slots, seeds and the cotangents that have come, made from one call; and which cotangents of the
+    inputs, then of the captured values, it gives: the others stay. None in ``came`` says that none has come. Raises
+    :class:`NotStageableError`, and whatever a rule raises that is run on symbols."""
+    if stage.collective:
+        raise NotStageableError("others take part in it")
+    program = Program()
+    by_number = {n: program.value(x) for n, x in zip(stage.slots, slots, strict=True)}
+    records = [_with_symbols(record, by_number) for record in stage.records]
+    given = [program.value(x) for x in seeds]
+    n, standing = stage.n_inputs, captured(stage)
+    entries = [*range(n), *standing.values()]
+    sums = {k: program.value(ct) for k, ct in zip(entries, came, strict=True) if ct is not None}
+    left = [at[0] for at in stage.left if at is not None]
+    begun = sums | dict(zip(left, given, strict=True))
+    swept = reverse_statements(Forward(program), records, n, begun, masks=stage.masks)
+    ends = [*swept.cts[:n], *map(swept.gathered.get, standing)]
+    goes = [k for k, ct in enumerate(ends) if ct is not None and ct is not sums.get(entries[k])]
+    leaving = [ends[k].number for k in goes]
+    arguments = [
+        ("slots", [x.number for x in by_number.values()]),
+        ("seeds", [x.number for x in given]),
+        ("sums", [x.number for x in sums.values()]),
+    ]
+    plan = plan_of(program, program.statements, leaving)
+    generated = Draft(program, "reverse_onward", plan, arguments, [leaving]).generated()
+    program.samples.clear()
+    return generated, goes
+
+
+def captured(stage: Stage) -> dict[int, int]:
+    """Id in the trace around, of the captured values, to the record that stands for it; in the order in which they
+    came."""
+    found = {record[1]: k for k, record in enumerate(stage.records) if record[0] == CAPTURE.opcode}
+    return {ident: found[ident] for ident in stage.captured}
+
+
+def _with_symbols(record: Any, by_number: dict[int, Any]) -> Any:
+    form = FORMS[record[0]]
+    if not form.saved:
+        return record
+    first = 1 + len(form.active)
+    last = first + len(form.saved)
+    return (*record[:first], *(valued(x, by_number) for x in record[first:last]), *record[last:])
