@@ -16,6 +16,7 @@ def program(c, a, m):
     w[0, :] = a[:5]
     q2 = q
     b, c2 = {others}
+    held = {held}
 """
 TAIL = """    return s + r * q + np.sum(u * u) + np.sum(v) + np.sum(w ** 2) + np.sum(m * 0.1){extra}
 """
@@ -137,17 +138,31 @@ class Drawn:
 
     def text(self) -> str:
         """The whole program."""
-        lines: list[str] = []
+        lines, bound = [], True
         for _ in range(self.draw.randint(1, 2)):
             self.loops = ["i"]
-            lines += [f"for i in range({self.draw.randint(1, 2)}, {self.draw.randint(3, 6)}):", *self.block(2)]
+            ends = f"{self.draw.randint(1, 2)}, {self.draw.randint(3, 6)}" if self.draw.random() < 0.85 else "4, 1"
+            bound = bound and ends != "4, 1"
+            lines += [f"for i in range({ends}):", *self.block(2)]
             if self.draw.random() < 0.5:
                 lines.append(
                     self.draw.choice(("u = u * c", "s = s + u[1] * v[2]", "w[1] = w[2] * r", "r = r * 0.5 + i"))
                 )
-        extra = self.draw.choice(("", " + q2", " + np.sum(np.where(u > 0.1, u * c, 0.0))", " + i * c"))
+        extra = self.draw.choice((
+            "",
+            " + q2",
+            " + np.sum(np.where(u > 0.1, u * c, 0.0))",
+            " + i * c" * bound,
+            " + held[0][1]",
+        ))
+        held = self.draw.choice(("[a]", "[a]", "[u[::1], v[1:]]", "[w[2], w[:, 1], u[::-1]]", "[v[:3], u]"))
         others = self.draw.choice(("a, c", "a * 1.0, c * 1.0", "a * 1.0, c * 1.0", "m[:, 0], c + 0.1"))
-        return HEAD.format(others=others) + "\n".join("    " + line for line in lines) + "\n" + TAIL.format(extra=extra)
+        return (
+            HEAD.format(others=others, held=held)
+            + "\n".join("    " + line for line in lines)
+            + "\n"
+            + TAIL.format(extra=extra)
+        )
 
 
 WHOLE = (
@@ -158,6 +173,29 @@ WHOLE = (
     "x = np.maximum(x, 0.3)", "y = np.tanh(y) + x * 0.0", "M2[i, 1] = s * 0.1", "u[::2] = a[::2] * s",
     "u[::-1] = x", "s = s + i // 2", "w[i, 1:3] /= 1.5 + a[1:3]", "w[i, :] -= c",
 )  # fmt: skip
+ASKED = """
+
+def asked(*values):
+    told = 0.0
+    for k, value in enumerate(values):
+        try:
+            np.asarray(value).tolist()
+        except Exception:
+            told += 2.0 ** k
+    return told
+"""
+
+
+def with_what_depends(seed: int) -> str:
+    """A program that tells which of its values depend on the inputs, by what raises."""
+    text = (
+        Drawn(seed)
+        .text()
+        .replace("    return ", "    told = asked(s, r, q, u, v, w)\n    return (told + 1.0) * c * c + ")
+    )
+    return text + ASKED
+
+
 AFTER = (
     "x[0] = c", "y[1:] = a[1:]", "u[0] = s", "x = x + y", "w[0] = x", "s = s * c", "x *= 2.0", "pass",
 )  # fmt: skip

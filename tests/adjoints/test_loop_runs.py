@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from tests.adjoints.drawn_loops import Drawn, whole_arrays
+from tests.adjoints.drawn_loops import Drawn, whole_arrays, with_what_depends
 
 import pullback as pb
 from pullback.adjoints import loop_runs
@@ -84,12 +84,19 @@ def test_drawn_loops_over_whole_arrays(adopted, seed):
     require_drawn(adopted, whole_arrays(seed), 4)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_depends_on_the_inputs_after_drawn_loops(adopted, seed):
+    """A branch that is not taken leaves a value as it was, for whoever reads it."""
+    require_same(adopted(with_what_depends(seed)).program, 0.8, A.copy(), M.copy())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(1000, 4000, 100))
 def test_many_drawn_loops(adopted, start):
     for seed in range(start, start + 100):
         require_drawn(adopted, Drawn(seed).text())
         require_drawn(adopted, whole_arrays(seed), 4)
+        require_same(adopted(with_what_depends(seed)).program, 0.8, A.copy(), M.copy())
 
 
 def test_most_drawn_loops_run_as_a_whole(adopted, ran):
@@ -206,6 +213,91 @@ def f(a, c):
     h = np.array([1e-6, 0, 0, 0])
     np.testing.assert_allclose(of_a[0], (f(x + h, 0.7) - f(x - h, 0.7)) / 2e-6, rtol=1e-7)
     assert not ran[0][1]
+
+
+@pytest.mark.parametrize("ends", ["5, 1", "1, 3"])
+def test_a_loop_that_writes_nothing_changes_no_order(adopted, ran, ends):
+    """A view that was there before sends its cotangents where it was made, unless the array has been written."""
+    text = f"""
+import numpy as np
+
+def f(c, a):
+    u = np.zeros(6)
+    u[2] = a[1] + 0.1
+    view = u[::1]
+    for i in range({ends}):
+        if c > i:
+            u[i] = c
+    return np.sum(u * u) + np.sum(view) * 0.1
+"""
+    require_same(adopted(text).f, 0.7, A.copy())
+    assert ran[0][1]
+
+
+@pytest.mark.parametrize("given", [0.0, 1.0])
+def test_what_a_branch_has_left_plain_can_be_read_by_anybody(adopted, ran, given):
+    text = """
+import numpy as np
+
+def f(c, a, given):
+    u, s, t = np.zeros(3), 1.0, c * 2.0
+    for i in range(3):
+        if given > 0.5:
+            u[i] = c
+            s = s * c
+        t = 0.5
+    told = 0.0 if given > 0.5 else u.tolist()[0] + np.asarray(s).tolist()
+    return np.sum(u) * s * c + told + t + c * np.asarray(t).tolist()
+"""
+    require_same(lambda c: adopted(text).f(c, A.copy(), given), 0.7)
+    assert ran[0][1]
+
+
+@pytest.mark.parametrize("line", ["s = s + c * (t > 0.1)", "q = t", "if t: s = s + c", "s = s + t * c"])
+def test_a_name_without_a_value(adopted, line):
+    text = f"""
+def f(c):
+    s, q = 0.0, 1.0
+    for i in range(3):
+        if i > 5:
+            t = 0.5
+        {line}
+    return s * q + c
+"""
+    with pytest.raises(UnboundLocalError, match="'t'"):
+        pb.grad(adopted(text).f)(0.7)
+
+
+@pytest.mark.parametrize("name", ["bool", "reversed", "len", "loop", "locals"])
+def test_names_that_generated_code_calls(adopted, name):
+    text = f"""
+def f(c):
+    s, {name} = 0.0, 2.0
+    for i in range(3):
+        if i > 0:
+            s = s + c * {name}
+    return s
+"""
+    require_same(adopted(text).f, 0.7)
+
+
+def test_a_warning_is_filtered_by_the_module(adopted, ran):
+    text = """
+import numpy as np
+
+def f(c):
+    s = 0.0
+    for i in range(3):
+        s = s + np.log(c)
+    return s
+"""
+    module = adopted(text)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module=module.__name__)
+        pb.grad(module.f)(-0.7)
+    assert ran == [(6, True)]
+    assert not told
 
 
 def test_numbers_go_in_again_and_again(adopted, ran):

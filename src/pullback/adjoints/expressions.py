@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
-from pullback.adjoints.values import Val, rule_lines
+from pullback.adjoints.kinds import ACTIVE, FLAG, NOTHING, PLAIN, WHOLE, Kind, RefusedError
+from pullback.adjoints.values import ALWAYS, Val, flag_of, rule_lines
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.words.errors import PullbackError
@@ -50,6 +50,8 @@ class Expressions:
     stored: frozenset[str]
     callees: Callable[[ast.expr], Any]
     """What a function stands for that is called."""
+    entering: dict[str, Kind]
+    """The kinds of names before the loop."""
     masked: bool = False
     lines: list[tuple[str, int]] = field(factory=list)
     """The forward, with the lines of the user's file."""
@@ -140,11 +142,24 @@ class Expressions:
                 return Val(name, kind, steady=name not in self.stored, fresh=False)
             ct = self.new("g")
             lines = [f"if _pb_B_{name} is None: _pb_B_{name} = {ct}.copy()", f"else: _pb_B_{name} += {ct}"]
-            return Val(name, kind, name not in self.stored, fresh=False, ct=ct, back=lines)
-        return Val(name, kind, self._steady(name), name=name if kind.level == ACTIVE else "")
+            flag = self.flag(name)
+            return Val(name, kind, name not in self.stored, fresh=False, ct=ct, back=lines, flag=flag)
+        if kind.level != ACTIVE:
+            return Val(name, kind, self._steady(name))
+        return Val(name, kind, self._steady(name), name=name, flag=self.flag(name))
 
     def _steady(self, name: str) -> bool:
         return name in self.constant or any(name in scope for scope in self.scopes)
+
+    def flag(self, name: str) -> str:
+        """What tells, as the loop runs, whether a name stands for what depends on the inputs."""
+        array = name in self.constant and self.known[name].rank
+        steady = name not in self.stored if array else name in self.constant
+        return ALWAYS if steady or (array and self.entered_active(name)) else f"{FLAG}{name}"
+
+    def entered_active(self, name: str) -> bool:
+        """Whether it has depended on the inputs before the loop."""
+        return self.entering.get(name, NOTHING).level == ACTIVE
 
     def _array(self, name: str) -> Kind:
         kind = self.known.get(name)
@@ -175,7 +190,7 @@ class Expressions:
         text = ast.unparse(node)
         found = Val(text, Kind(whole.level, rank), name not in self.stored, fresh=not rank)
         if found.active:
-            found.ct, own = self.new("g"), f"_pb_B_{name}"
+            found.ct, found.flag, own = self.new("g"), self.flag(name), f"_pb_B_{name}"
             found.back = [f"if {own} is None: {own} = _pb_new_{name}()", f"{part_of(own, node)} += {found.ct}"]
         return found
 
@@ -211,7 +226,7 @@ class Expressions:
         texts = {
             name: self.pushed(out if name == "out" else operands[prim.operands.index(name)], pops) for name in wanted
         }
-        made = Val(out.text, out.kind, ct=self.new("g"), back=pops[::-1])
+        made = Val(out.text, out.kind, ct=self.new("g"), back=pops[::-1], flag=flag_of(operands))
         for k, names in reads.items():
             ranks = (operands[k].kind.rank, rank if prim.elementwise else operands[k].kind.rank)
             read = [texts[name] for name in names]
@@ -251,7 +266,7 @@ class Expressions:
         out = self.held(Val(text.format(*(val.operand for val in operands)), Kind(ACTIVE, 0)))
         pops: list[str] = []
         texts = [self.pushed(operands[1 - k], pops) if operands[k].active else "" for k in (0, 1)]
-        made = Val(out.text, out.kind, ct=self.new("g"), back=pops[::-1])
+        made = Val(out.text, out.kind, ct=self.new("g"), back=pops[::-1], flag=flag_of(operands))
         for val, other in zip(operands, texts, strict=True):
             made.back += val.sent(f"{made.ct} * {other}")  # as matmul_left and matmul_right of pullback-linalg
         for val in reversed(operands):
@@ -300,7 +315,7 @@ class Expressions:
         text = f"{val.text}[::-1]" if val.text.isidentifier() else f"({val.text})[::-1]"
         made = Val(text, val.kind, val.steady, fresh=False)
         if val.active:
-            made.ct = self.new("g")
+            made.ct, made.flag = self.new("g"), val.flag
             made.back = [*val.sent(f"{made.ct}[::-1]"), *val.back]
         return made
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.adjoints.kinds import ACTIVE, Kind, RefusedError, joined
-from pullback.adjoints.loop_code import LoopCode
+from pullback.adjoints.kinds import ACTIVE, FLAG, Kind, RefusedError, joined
+from pullback.adjoints.loop_code import UNBOUND, LoopCode
 from pullback.adjoints.statements import STEP, Statements
 from pullback.rules.generated_code import compile_function
 
@@ -30,7 +30,7 @@ def unwrapped(function: Any) -> Any:
 class Callees:
     """The functions that a loop calls, as its module knows them."""
 
-    module: Mapping[str, Any]
+    module: dict[str, Any]
     found: dict[str, tuple[ast.expr, Any]] = field(factory=dict)
 
     def __call__(self, node: ast.expr) -> Any:
@@ -61,8 +61,11 @@ class Written:
     known: dict[str, Kind]
     """The kinds of its names, those that it binds among them."""
     callees: Callees
+    entering: dict[str, Kind] = field(init=False)
+    """Those of the names before the loop."""
     forward: Any = field(init=False)
-    """``forward(push, *values)`` computes on arrays that it may write to, and gives the values of what is assigned."""
+    """``forward(push, *values)`` computes on arrays that it may write to, and gives the names that have values then,
+    flags among them."""
     trips: Any = field(init=False)
     """``trips(*values)``: how often it is gone through."""
     arrays: tuple[str, ...] = field(init=False)
@@ -77,6 +80,7 @@ class Written:
     """Those of the reverses that were asked for, masked or not."""
 
     def __attrs_post_init__(self) -> None:
+        self.entering = dict(self.known)
         writer, back = self._written(masked=False)
         active = [name for name in self.code.names if self.known.get(name, Kind(0, 0)).level == ACTIVE]
         self.arrays = tuple(n for n in active if self.known[n].rank and n not in self.code.assigned)
@@ -91,9 +95,8 @@ class Written:
         counts = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         counts.update(f"for {n.target.id}" for n in nodes if isinstance(n, ast.For) and isinstance(n.target, ast.Name))
         for _ in range(TRIALS):
-            writer = Statements(
-                self.known, frozenset(code.names) - set(code.assigned), code.stored, self.callees, masked, counts=counts
-            )
+            constant = frozenset(code.names) - set(code.assigned)
+            writer = Statements(self.known, constant, code.stored, self.callees, self.entering, masked, counts=counts)
             back = writer.block([code.node])
             grown = {name: joined(self.known.get(name), kind) for name, kind in writer.found.items()}
             if all(self.known.get(name) == kind for name, kind in grown.items()):
@@ -103,18 +106,35 @@ class Written:
 
     def _forward(self, writer: Statements) -> Any:
         """The forward, whose lines are the user's own in tracebacks and warnings."""
-        names = ", ".join(self.code.names)
-        text = [f"def loop(_pb_push, {names}):", *(STEP + line for line, _ in writer.lines)]
-        text.append(f"{STEP}return ({''.join(f'{name}, ' for name in self.code.assigned)})")
-        self.text = "\n".join(text)
+        code = self.code
+        first = [f"{FLAG}{name} = {name in code.assigned and writer.entered_active(name)}" for name in self._flagged()]
+        missing = [name for name in code.assigned if name not in self.entering]
+        first += [f"if {name} is {writer.bound(UNBOUND)}: del {name}" for name in missing]
+        said = [*first, *(line for line, _ in writer.lines), f"return {writer.bound(locals)}()"]
+        self.text = f"def loop(_pb_push, {', '.join(code.names)}):\n" + "\n".join(STEP + line for line in said)
         tree = ast.parse(self.text)
-        at = [self.code.node.lineno, *(line for _, line in writer.lines), self.code.node.lineno]
+        own = code.node.lineno
+        at = [own, *(own for _ in first), *(line for _, line in writer.lines), own]
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt | ast.expr | ast.arg):
                 node.lineno = node.end_lineno = at[node.lineno - 1]
-        namespace = dict(writer.namespace)
+        module = self.callees.module  # warnings are filtered by its name, and noted there
+        names = {
+            "__name__": module.get("__name__"),
+            "__warningregistry__": module.setdefault("__warningregistry__", {}),
+        }
+        namespace = {**writer.namespace, **names}
         exec(compile(tree, self.code.file, "exec"), namespace)  # noqa: S102 - the user's own statements
         return namespace["loop"]
+
+    def told(self, made: Mapping[str, Any]) -> list[str]:
+        """The names that came to depend on the inputs in a run, by what its forward gave, or to do so anew."""
+        return [name for name in self._flagged() if made[FLAG + name]]
+
+    def _flagged(self) -> list[str]:
+        """Those that may."""
+        code = self.code
+        return [n for n in (*self.scalars, *self.arrays) if n in code.assigned or n in code.stored]
 
     def _trips(self) -> Any:
         over = ast.unparse(self.code.node.iter)

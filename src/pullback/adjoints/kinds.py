@@ -17,6 +17,13 @@ class Kind(NamedTuple):
     rank: int
 
 
+NOTHING: Final = Kind(WHOLE, 0)
+"""Of a name that has no value."""
+FLAG: Final = "_pb_a_"
+"""With this begin the variables that tell, as the loop runs, whether a number depends on the inputs, and whether an
+array has been written since it does: branches decide."""
+
+
 class RefusedError(Exception):
     """A loop cannot be written backwards: why not."""
 

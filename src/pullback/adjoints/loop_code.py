@@ -19,10 +19,15 @@ EXPRESSIONS: Final = (
 )  # fmt: skip
 LOOP: Final = "__pb_loop__"
 """By this name adopted code asks whether a loop runs as a whole."""
+LOCALS: Final = "__pb_locals__"
+"""By this name it finds ``locals``."""
 LEFT: Final = "__pb_left__"
 """What it is told."""
 OWN: Final = "_pb_"
 """With this begin names of generated code."""
+
+CALLED: Final = ("bool", "reversed")
+"""What generated code calls by the names that Python gives it."""
 
 
 @define(eq=False)
@@ -121,7 +126,8 @@ def is_candidate(node: ast.For) -> bool:
 
 def _is_loop(node: ast.For) -> bool:
     called = isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"
-    return called and isinstance(node.target, ast.Name) and not node.orelse and _is_expression(node.iter)
+    own = isinstance(node.target, ast.Name) and _is_expression(node.target)
+    return called and own and not node.orelse and _is_expression(node.iter)
 
 
 def _is_statement(node: ast.stmt) -> bool:
@@ -138,7 +144,7 @@ def _is_statement(node: ast.stmt) -> bool:
 
 
 def _is_target(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) or (
+    return (isinstance(node, ast.Name) and _is_expression(node)) or (
         isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and _is_expression(node)
     )
 
@@ -146,7 +152,7 @@ def _is_target(node: ast.expr) -> bool:
 def _is_expression(node: ast.expr) -> bool:
     return all(
         isinstance(part, EXPRESSIONS)
-        and not (isinstance(part, ast.Name) and part.id.startswith(OWN))
+        and not (isinstance(part, ast.Name) and (part.id.startswith(OWN) or part.id in CALLED))
         and not (isinstance(part, ast.Call) and part.keywords)
         for part in ast.walk(node)
     )
@@ -156,7 +162,7 @@ def asked_for(node: ast.For, number: int, assigned: Sequence[str], live: ast.exp
     """The loop of this number, run as a whole where a trace is under way (``live``) and that can be; else as it
     stands."""
     left, none = ast.Name(LEFT, ast.Load()), ast.Constant(None)
-    given = ast.Call(ast.Name("locals", ast.Load()), [], [])
+    given = ast.Call(ast.Name(LOCALS, ast.Load()), [], [])
     asked = ast.IfExp(live, ast.Call(ast.Name(LOOP, ast.Load()), [ast.Constant(number), given], []), none)
     taken: list[ast.stmt] = [
         ast.If(

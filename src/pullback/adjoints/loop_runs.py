@@ -10,7 +10,7 @@ from attrs import define
 from pullback.adjoints.expressions import DeclinedError
 from pullback.adjoints.generated import Callees, Written
 from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
-from pullback.adjoints.loop_code import UNBOUND, LoopCode
+from pullback.adjoints.loop_code import LoopCode
 from pullback.memory.in_force import recording_alone, staging_in_force
 from pullback.recording.handles import (
     FROZEN,
@@ -71,6 +71,8 @@ class LoopRun:
     """The places of what came out among the outputs."""
     first: int
     """The id of the first of the outputs."""
+    bound: frozenset[str]
+    """The names that stand for something else since the loop."""
     collective: bool = False
 
     def release(self) -> None:
@@ -114,8 +116,7 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
         code.why = f"it raises {type(error).__name__}"
         return None
     code.why = ""
-    out = {name: x for name, x in zip(code.assigned, made, strict=True) if x is not UNBOUND}
-    return _recorded(tape, written, own, out, handles, values, stack, find_site(tape, frame))
+    return _recorded(tape, written, own, made, handles, values, stack, find_site(tape, frame))
 
 
 def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) -> Any:
@@ -206,28 +207,31 @@ def _pays(written: Written, handles: Any, values: Any) -> bool:
 
 
 def _recorded(
-    tape: Any, written: Written, own: Any, out: dict[str, Any], handles: Any, values: Any, stack: list[Any], site: int
+    tape: Any, written: Written, own: Any, made: dict[str, Any], handles: Any, values: Any, stack: list[Any], site: int
 ) -> dict[str, Any]:
-    """Append the record of a loop that has run, and one for each of its outputs; what each name stands for then."""
+    """Append the record of a loop that has run, and one for each of its outputs; what each name stands for then.
+    ``made`` is what the forward gives."""
     code, active = written.code, (*written.scalars, *written.arrays)
     entering = {name: handles[name]._id for name in active if name in handles and handles[name]._id is not None}
-    results = {name: out[name] for name in written.scalars if name in out and name in code.assigned}
-    results |= {name: own[name] for name in written.arrays if name in code.stored}
-    if entering:
+    out = {name: made[name] for name in code.assigned if name in made}
+    results = {name: own[name] if name in own and name in code.stored else out[name] for name in written.told(made)}
+    if results:
         held = {name: _kept(handles.get(name), values[name], tape) for name in written.reads}
         specs = {name: ArraySpec(values[name].shape, values[name].dtype) for name in written.arrays}
         place = {name: k for k, name in enumerate(results)}
         ident = len(tape.records)
-        run = LoopRun(written, stack, held, specs, entering, place, ident + 1)
+        bound = frozenset({*code.assigned, *results})
+        run = LoopRun(written, stack, held, specs, entering, place, ident + 1, bound)
         tape.records.append((LOOP.opcode, tuple(entering.values()), run, site))
         for name, k in place.items():
-            made = component(tape, ident, k, results[name], len(place))
+            part = component(tape, ident, k, results[name], len(place))
             if name in code.stored:
-                activate(handles[name], made._id)
+                activate(handles[name], part._id)
             else:
-                made._flag, out[name] = SAVED, made  # it may be on the stack
+                part._flag, out[name] = SAVED, part  # it may be on the stack
     for name in code.stored:
-        handles[name]._value, handles[name]._flag, handles[name]._spec = own[name], WRITTEN, None
+        if name in results or name not in entering:  # or nothing was written
+            handles[name]._value, handles[name]._flag, handles[name]._spec = own[name], WRITTEN, None
     for name in [name for name, x in out.items() if type(x) is np.ndarray]:
         if out[name] is values[name]:
             del out[name]  # it is bound to what it was
@@ -249,9 +253,8 @@ def _pull_loop(record: Any, ct: Any, cts: Any, sweep: Any, *, masked: bool = Fal
     run: LoopRun = record[2]
     written = run.written
     begun: dict[str, Any] = {name: ct[k] for name, k in run.leaving.items()}
-    bound = {*written.code.assigned, *written.code.stored}
     for name, ident in run.entering.items():
-        if name not in bound:
+        if name not in run.bound:
             begun[name] = cts[ident]
     on = next((g for g in begun.values() if isinstance(g, Handle)), None)
     scalars = [_number(begun.get(name), on) for name in written.scalars]
@@ -266,7 +269,7 @@ def _pull_loop(record: Any, ct: Any, cts: Any, sweep: Any, *, masked: bool = Fal
         if name not in run.entering or g is None:
             continue
         ident = run.entering[name]
-        if name not in bound:
+        if name not in run.bound:
             cts[ident] = None  # it has gone in
         if name in written.arrays and cts[ident] is None:
             sweep.owned.add(ident)

@@ -6,8 +6,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.adjoints.expressions import BINARY, OF_INTEGERS, Expressions, part_of
-from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError, joined
-from pullback.adjoints.values import SUMMED, Val, rule_lines
+from pullback.adjoints.kinds import ACTIVE, FLAG, PLAIN, WHOLE, Kind, RefusedError, joined
+from pullback.adjoints.values import ALWAYS, SUMMED, Val, rule_lines
 from pullback.rules.catalogue import registry
 
 STEP = "    "
@@ -143,6 +143,8 @@ class Statements(Expressions):
         self.bind(name, val.kind)
         self.say(f"{name} = {val.text}")
         kind = self.known.get(name, val.kind)
+        if kind.level == ACTIVE and val.flag != FLAG + name:
+            self.say(f"{FLAG}{name} = {val.flag or False}")
         if not val.active and val.steady and kind.level < ACTIVE and self.counts[name] == 1:
             self.scopes[-1].add(name)
             first.append(f"{name} = {val.text}")
@@ -160,6 +162,7 @@ class Statements(Expressions):
         elif val.active and part.kind.rank > 1:
             raise RefusedError("a number is written into a part of several axes")
         self.say(f"{part.text} = {val.text}")
+        self.written(target.value.id, val)  # type: ignore[attr-defined]
         return self.set_back(target, part, val)
 
     def target(self, target: ast.Subscript, val: Val) -> Val:
@@ -170,6 +173,13 @@ class Statements(Expressions):
             raise RefusedError(f"{name}, an array of integers, is written")
         self.bind(name, Kind(max(part.kind.level, val.kind.level, PLAIN), self.known[name].rank))
         return part
+
+    def written(self, name: str, val: Val) -> None:
+        """An array has been written."""
+        if self.entered_active(name) or val.flag == ALWAYS:
+            self.say(f"{FLAG}{name} = True")
+        elif val.flag and val.flag != FLAG + name:
+            self.say(f"{FLAG}{name} = {FLAG}{name} or {val.flag}")
 
     def shapes(self, part: Val, val: Val) -> None:
         """An array that is written has the shape of its place."""
@@ -206,6 +216,7 @@ class Statements(Expressions):
             raise RefusedError("a number is written into a part of several axes")
         if isinstance(op, ast.Add | ast.Sub):
             self.say(f"{part.text} {symbol}= {val.text}")
+            self.written(target.value.id, val)  # type: ignore[attr-defined]
             return self.added_back(target, part, val, negated=isinstance(op, ast.Sub))
         if type(op) not in IN_PLACE:
             raise RefusedError(f"{ast.unparse(op)} in place is not followed")
@@ -226,6 +237,7 @@ class Statements(Expressions):
         if not part.active:
             self.say(f"{part.text} {symbol} {val.text}")
             return []
+        self.written(target.value.id, val)  # type: ignore[attr-defined]
         prim: Any = registry.named(name)
         pops: list[str] = []
         self.held(val)

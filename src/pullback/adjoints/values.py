@@ -1,6 +1,7 @@
 """Values of expressions in a loop: their text in the forward, and what the reverse does with their cotangent."""
 
 import ast
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,8 @@ from pullback.rules.nan_masking import without_nan
 SUMMED: Final = "{0} = {0}.sum(axis=(0,))"
 """A cotangent is brought to a number that was broadcast along one axis."""
 CONSTANTS: Final = (int, float)
+ALWAYS: Final = "True"
+"""The flag of what depends on the inputs in any case."""
 SEEN: Final = {
     ("operator_add", 0): "{ct}", ("operator_add", 1): "{ct}",
     ("operator_subtract", 0): "{ct}", ("operator_subtract", 1): "-{ct}",
@@ -40,6 +43,8 @@ class Val:
     """Of any other active one: the variable that has its cotangent."""
     back: list[str] = field(factory=list)
     """What the reverse does once that is there."""
+    flag: str = ""
+    """Of an active one: what tells, as the loop runs, whether it does depend on the inputs."""
 
     @property
     def active(self) -> bool:
@@ -60,6 +65,12 @@ class Val:
         own = f"_pb_b_{self.name}"
         first = [] if text == "_pb_g" else [f"_pb_g = {text}"]
         return [*first, f"{own} = _pb_g if {own} is None else {own} + _pb_g"]
+
+
+def flag_of(operands: Iterable[Val]) -> str:
+    """What tells whether any of them depends on the inputs."""
+    flags = dict.fromkeys(val.flag for val in operands if val.flag)
+    return ALWAYS if ALWAYS in flags else " or ".join(flags)
 
 
 def rule_lines(

@@ -15,7 +15,7 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from pullback.adjoints.loop_code import LOOP
+from pullback.adjoints.loop_code import LOCALS, LOOP
 from pullback.adopting.asking import called, formatted, fresh_attribute, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
 from pullback.adopting.owning import LIVE_NAME, arguments, behind, fresh, leaving, of_module
@@ -54,6 +54,7 @@ NAMES: Final = {
     FORMATTED: formatted,
     LEAVING: leaving,
     LOOP: whole_loop,
+    LOCALS: locals,
     PLAIN_MODULES["math"]: math,
     PLAIN_MODULES["cmath"]: cmath,
 }
