@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -187,9 +188,21 @@ def divides_a_number_in_place(x, w):
     return np.sum(u)
 
 
+def watched_by_weak_references(x, w):
+    """Who asks how long a handle lives is told of the user's names alone."""
+    u, watched = x, []
+    for k in pb.steps(N):
+        v = np.sin(u)
+        watched.append(ref(v))
+        u = v * 0.9 + 0.1
+        if k % 9 == 8:
+            u = u + sum(np.sum(v()) for v in watched if v() is not None)
+    return np.sum(u)
+
+
 FOLLOWED = [two_back, tabled, written, locals_live_on, kept_in_a_list, read_on_the_way, branches, drawn_numbers,
             left_early, two_loops]  # fmt: skip
-OTHERS = [into_an_array, through_a_view, a_view_goes_on, loops_within, a_gradient_within]
+OTHERS = [into_an_array, through_a_view, a_view_goes_on, loops_within, a_gradient_within, watched_by_weak_references]
 
 
 def bits(program, policy, staging, x=X):

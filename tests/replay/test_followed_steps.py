@@ -74,7 +74,19 @@ def mixed(x):
     return np.sum(u * u)
 
 
-PROGRAMS = [steady, rows, another_in_the_middle, another_value, parts, mixed]
+def a_loop_in_one(x):
+    """In one step a loop function stands, after what the others do as well, and one begins with one."""
+    u = x
+    for k in pb.steps(N):
+        if k == 29:
+            u = pb.fori_loop(0, 3, lambda j, v: np.cos(v) + 0.1 * x, u)
+        u = np.sin(u) * 0.9
+        if k == 12:
+            u = pb.fori_loop(0, 3, lambda j, v: np.sin(v) + 0.1 * x, u)
+    return np.sum(u * u)
+
+
+PROGRAMS = [steady, rows, another_in_the_middle, another_value, parts, mixed, a_loop_in_one]
 
 
 @pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(7)], ids=repr)

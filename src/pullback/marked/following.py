@@ -16,7 +16,7 @@ from pullback.calls.call_excerpt import excerpt_of
 from pullback.machine.actions import Record
 from pullback.marked.known_marks import KnownMarks
 from pullback.marked.marked_functions import MarkedStage, marked_stage_of
-from pullback.marked.marked_run import Lent, MarkedRun, MarkedTwins, lend
+from pullback.marked.marked_run import Lent, MarkedRun, MarkedTwins, are_watched, lend
 from pullback.marked.told_chains import Side
 from pullback.memory.in_force import Tracing, planned
 from pullback.memory.ledger import nbytes_of, record_items
@@ -266,6 +266,8 @@ class FollowedMarks:
         stays = tuple(k for k in stay if k in read)
         ids = [each.ident for each in self.lent]
         why = run.why or _cannot_live_on(found, tape)
+        if not why and are_watched(made):
+            why = "a weak reference is made to what lives on after the step"
         if not why and _is_large(self.lent, tape.records[self.start :]):
             why = "it holds more than 64 MiB, and making functions takes several copies of that"
         if not why:

@@ -6,9 +6,10 @@ known, or keeps what others did not keep. Then they are handles of the trace aga
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import getrefcount
 from typing import Any, ClassVar
+from weakref import getweakrefcount
 
 import numpy as np
 from attrs import define, field
@@ -64,6 +65,11 @@ class Lent:
         handle._flag, handle._spec = self.flag, None
 
 
+def are_watched(handles: Iterable[Any]) -> bool:
+    """Whether a weak reference asks how long one of them lives: one that is lent lives until the next mark."""
+    return any(map(getweakrefcount, handles))
+
+
 @define(eq=False)
 class MarkedPool:
     """The handles of a step that is known, and which of them stay with the user."""
@@ -110,7 +116,10 @@ class MarkedPool:
         self.pool.entering = [each.handle for each in lent]
 
     def is_left_alone(self, written: list[Any]) -> bool:
-        """Whether nobody has kept a handle that none is to have, but for the list of those that were ``written`` to."""
+        """Whether nobody has kept a handle that none is to have, but for the list of those that were ``written`` to,
+        and nobody watches how long one lives that is to be lent."""
+        if are_watched(self.pool.made[place] for place in self.places):
+            return False
         view = None
         for view in self.views:
             view._parent = None

@@ -120,7 +120,9 @@ class PlainCode(Governor):
         if tape is not None and tape.collective and stands_between(self, record):
             return
         chain, following = self.active, self.following
-        if following is not None and rerun is None and following.meets(record, operands, values, params, self):
+        if following is not None and rerun is not None:
+            following.leave()
+        elif following is not None and following.meets(record, operands, values, params, self):
             return
         if chain is None:
             if record[0] == COMPONENT.opcode:
