@@ -23,7 +23,7 @@ PLUGINS = {
     "pullback_dask": ["SumOverItems", "worker_environment"],
     "pullback_jax": ["to_jax"],
     "pullback_mpi": ["Communicator", "RankError"],
-    "pullback_numba": ["arrange"],
+    "pullback_numba": ["arrange", "compiled_loop"],
     "pullback_torch": ["to_torch"],
 }
 NEVER_RAISE = {"pullback.stop_gradient", "pullback.value"}

@@ -78,6 +78,8 @@ class Written:
     """That of the forward."""
     texts: dict[bool, str] = field(factory=dict, init=False)
     """Those of the reverses that were asked for, masked or not."""
+    compiled: dict[str, Any] = field(factory=dict, init=False)
+    """By the name of a backend, what it has made of both functions."""
 
     def __attrs_post_init__(self) -> None:
         self.entering = dict(self.known)

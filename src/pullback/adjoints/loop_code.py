@@ -48,6 +48,8 @@ class LoopCode:
     """By the kinds of the values, the functions, or why there are none."""
     why: str = field(default="", init=False)
     """Why it ran as it stands when it last did so under a trace that would have taken it whole."""
+    not_compiled: str = field(default="", init=False)
+    """Why a backend that was asked for did not compile it."""
     n_declined: int = field(default=0, init=False)
     """How often in a row it had to run as it stands."""
     n_left_out: int = field(default=0, init=False)
@@ -101,7 +103,9 @@ def loops_in(code: CodeType) -> tuple[list[LoopCode], list[str]]:
     loops = [loop for loop in LOOPS if loop.file == code.co_filename and loop.node.lineno in lines]
     why = {loop.node.lineno: loop.why for loop in loops if loop.why}
     why |= {line: text for (file, line), text in LEFT_OUT.items() if file == code.co_filename and line in lines}
-    return loops, [f"the loop at line {line} is not followed as a whole: {why[line]}" for line in sorted(why)]
+    told = [f"the loop at line {line} is not followed as a whole: {why[line]}" for line in sorted(why)]
+    slow = {loop.node.lineno: loop.not_compiled for loop in loops if loop.not_compiled and not loop.why}
+    return loops, [*told, *(f"the loop at line {line} is not compiled: {slow[line]}" for line in sorted(slow))]
 
 
 def first_refused(node: ast.For) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define
 
+from pullback.adjoints.compiled_runs import compiled_by
 from pullback.adjoints.expressions import DeclinedError
 from pullback.adjoints.generated import Callees, Written
 from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
@@ -73,6 +74,8 @@ class LoopRun:
     """The id of the first of the outputs."""
     bound: frozenset[str]
     """The names that stand for something else since the loop."""
+    compiled: Any = None
+    """What its backend has made of the functions, where that ran forward."""
     collective: bool = False
 
     def release(self) -> None:
@@ -92,8 +95,8 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
     -------
     The values of the names that it assigns; None where it has to run the ordinary way, and nothing has been done.
     """
-    tape = recording_alone()
-    if tape is None or not tape.joins or staging_in_force() == "off":
+    tape, staging = recording_alone(), staging_in_force()
+    if tape is None or not tape.joins or staging == "off":
         return None
     module = frame.f_globals
     handles = {name: resolve(x) for name, x in given.items() if isinstance(x, Handle)}
@@ -102,13 +105,11 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
     if type(written) is str or not _may_write(written, given, handles, values):
         code.why = written if type(written) is str else "a view, an array with gaps, or a value with another name"
         return None
-    own = {name: _own_copy(x) if name in code.stored else x for name, x in values.items()}
-    stack: list[Any] = []
     try:
         if not _pays(written, handles, values):
             code.why = "its arrays are large: they would be copied, or cotangents of them made anew"
             return None
-        made = written.forward(stack.append, *own.values())
+        own, made, stack, compiled = _computed(written, values, staging)
     except DeclinedError as why:
         code.why = str(why)
         return None
@@ -116,7 +117,33 @@ def run_loop(code: LoopCode, given: dict[str, Any], frame: FrameType) -> dict[st
         code.why = f"it raises {type(error).__name__}"
         return None
     code.why = ""
-    return _recorded(tape, written, own, made, handles, values, stack, find_site(tape, frame))
+    return _recorded(tape, written, own, made, handles, values, (stack, compiled), find_site(tape, frame))
+
+
+def _computed(written: Written, values: dict[str, Any], staging: str) -> tuple[dict[str, Any], Any, Any, Any]:
+    """The forward, on copies of the arrays that it writes to: these, what it gives, what it has pushed, and what a
+    backend has made of the loop, where that has computed it."""
+    compiled = compiled_by(staging, written) if staging != "auto" else None
+    first, found = _copied(written, values), None
+    if compiled is not None:
+        found = compiled.run(first)
+        if found is not None and "forward" in compiled.proved:
+            return first, *found, compiled
+    own, pushed = first if compiled is None else _copied(written, values), list[Any]()
+    made = written.forward(pushed.append, *own.values())
+    if compiled is not None and found is not None:
+        stack, stored = np.array(pushed, float), written.code.stored
+        numbers = [[said[name] for name in found[0]] for said in (found[0], made)]
+        arrays = [[copies[name] for name in stored] for copies in (first, own)]
+        left = [[*map(type, one), *one, *other] for one, other in zip(numbers, arrays, strict=True)]
+        if compiled.compare("forward", [*left[0], found[1]], [*left[1], stack]):
+            return own, made, stack, compiled
+    return own, made, pushed, None
+
+
+def _copied(written: Written, values: dict[str, Any]) -> dict[str, Any]:
+    stored = written.code.stored
+    return {name: x.copy() if name in stored and type(x) is np.ndarray else x for name, x in values.items()}
 
 
 def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) -> Any:
@@ -186,10 +213,6 @@ def _may_write(written: Written, given: Any, handles: Any, values: Any) -> bool:
     return all(_references(given, name) <= HELD for name in code.assigned if name in handles)
 
 
-def _own_copy(x: Any) -> Any:
-    return x.copy() if type(x) is np.ndarray else x
-
-
 def _pays(written: Written, handles: Any, values: Any) -> bool:
     """Whether the arrays that are copied, and those that a write after the loop will copy, are small for its length.
     Loops that make large arrays do not: operation by operation the sweep writes into cotangents that die."""
@@ -207,7 +230,7 @@ def _pays(written: Written, handles: Any, values: Any) -> bool:
 
 
 def _recorded(
-    tape: Any, written: Written, own: Any, made: dict[str, Any], handles: Any, values: Any, stack: list[Any], site: int
+    tape: Any, written: Written, own: Any, made: dict[str, Any], handles: Any, values: Any, pushed: Any, site: int
 ) -> dict[str, Any]:
     """Append the record of a loop that has run, and one for each of its outputs; what each name stands for then.
     ``made`` is what the forward gives."""
@@ -221,7 +244,7 @@ def _recorded(
         place = {name: k for k, name in enumerate(results)}
         ident = len(tape.records)
         bound = frozenset({*code.assigned, *results})
-        run = LoopRun(written, stack, held, specs, entering, place, ident + 1, bound)
+        run = LoopRun(written, pushed[0], held, specs, entering, place, ident + 1, bound, pushed[1])
         tape.records.append((LOOP.opcode, tuple(entering.values()), run, site))
         for name, k in place.items():
             part = component(tape, ident, k, results[name], len(place))
@@ -258,13 +281,23 @@ def _pull_loop(record: Any, ct: Any, cts: Any, sweep: Any, *, masked: bool = Fal
             begun[name] = cts[ident]
     on = next((g for g in begun.values() if isinstance(g, Handle)), None)
     scalars = [_number(begun.get(name), on) for name in written.scalars]
-    arrays = [_buffer(begun.get(name), name, run, sweep, on) for name in written.arrays]
-    new = [_new_of(run.specs[name], on) for name in written.arrays]
-    del begun, ct
-    reads = [run.values[name] for name in sorted(written.reads)]
-    back = written.masked_reverse if masked else written.reverse
-    found = back(reversed(run.stack).__next__, *new, *reads, *scalars, *arrays)
-    del scalars, arrays
+    compiled = run.compiled if on is None and not masked else None
+    tried = found = None
+    if compiled is not None:
+        filled = [_filled(begun.get(name), run.specs[name]) for name in written.arrays]
+        tried = compiled.pull(run.stack, run.values, scalars, filled)
+        found = tried if "reverse" in compiled.proved else None
+    if found is None:
+        reads = [run.values[name] for name in sorted(written.reads)]
+        arrays = [_buffer(begun.get(name), name, run, sweep, on) for name in written.arrays]
+        new = [_new_of(run.specs[name], on) for name in written.arrays]
+        del begun, ct
+        back = written.masked_reverse if masked else written.reverse
+        found = back(reversed(run.stack).__next__, *new, *reads, *scalars, *arrays)
+        del arrays
+        if compiled is not None and tried is not None:
+            compiled.compare("reverse", tried, found)
+    del scalars
     for name, g in zip((*written.scalars, *written.arrays), found, strict=True):
         if name not in run.entering or g is None:
             continue
@@ -292,6 +325,13 @@ def _new_of(spec: ArraySpec, on: Any) -> Any:
         return buffer if on is None else over(buffer, on._tape)
 
     return new
+
+
+def _filled(g: Any, spec: ArraySpec) -> tuple[Any, bool]:
+    """An array that may be written to, with a cotangent or zeros, and whether it is one."""
+    buffer = empty_with_strides(spec.shape, spec.dtype, None)
+    buffer[...] = 0 if g is None else g
+    return buffer, g is not None
 
 
 def _buffer(g: Any, name: str, run: LoopRun, sweep: Any, on: Any) -> Any:

@@ -1,8 +1,9 @@
 """What installed distributions bring to pullback: their entry points, read when something needs one.
 
 A group says what its entries are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
-staged steps, ``pullback.namespaces`` modules that stand for others, ``pullback.communicators`` what ranks speak by,
-``pullback.sums`` sums over items on several workers. Nothing here knows a plugin by its name.
+staged steps, ``pullback.loops`` compilers of loops over single numbers, ``pullback.namespaces`` modules that stand for
+others, ``pullback.communicators`` what ranks speak by, ``pullback.sums`` sums over items on several workers. Nothing
+here knows a plugin by its name.
 """
 
 import sys
@@ -16,10 +17,10 @@ from typing import Any
 from pullback.words.errors import PluginError, RegistrationError
 
 PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "pullback.namespaces"
-COMMUNICATORS, SUMS = "pullback.communicators", "pullback.sums"
+COMMUNICATORS, SUMS, LOOPS = "pullback.communicators", "pullback.sums", "pullback.loops"
 COPIES = "pullback_adopted"
 """The package of the copies of adopted modules: users' code, though its name begins as a plugin's does."""
-GROUPS = PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS, SUMS
+GROUPS = PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS, SUMS, LOOPS
 
 
 def entry_points(group: str) -> Any:
@@ -58,6 +59,16 @@ def backend(name: str) -> Any:
     """The function that the backend of that name hands over; raises :class:`PluginError` with the line that installs
     it."""
     return _brought(BACKENDS, "backend", name, "a backend is a function of a plan")
+
+
+@cache
+def loop_compiler(name: str) -> Any:
+    """The function by which the backend of that name compiles loops over single numbers; None where it has none."""
+    point = _only([p for p in entry_points(LOOPS) if p.name == name])
+    if point is None:
+        return None
+    with loading(point):
+        return point.load()
 
 
 @cache
