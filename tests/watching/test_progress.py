@@ -155,6 +155,20 @@ def test_what_stands_on_a_terminal(monkeypatch):
         assert words in text
 
 
+def test_who_waits_for_a_backend_is_told_so(monkeypatch):
+    """While it compiles; the seconds are those of no step."""
+    said = []
+    shown = lambda _, course: said.append((course.waiting, course.parts[SWEEP].seconds))  # noqa: E731
+    monkeypatch.setattr(progress._Bar, "show", shown)
+    x = np.linspace(0.1, 1.0, 40_000)
+    f = lambda x: np.sum(pb.fori_loop(0, 9, lambda _, u: u + 0.1 * u * (1 - u), x, staging="numba"))  # noqa: E731
+    pb.grad(f, progress=True)(x)
+    words = [why for why, _ in said]
+    begun = words.index("compiling")
+    assert words[begun + 1] == ""
+    assert said[begun][1] == said[begun + 1][1]
+
+
 def test_nothing_is_written_where_nobody_looks(capfd):
     pb.grad(growth, progress=True)(np.ones(3))
     assert capfd.readouterr() == ("", "")

@@ -240,7 +240,11 @@ class StagedSteps:
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
                 run.read, run.logged,
             )  # fmt: skip
+            if variants.backend is not None:
+                self.steps.ledger.waits("compiling")
             variants.learn(recorded)
+            if variants.backend is not None:
+                self.steps.ledger.waits("")
         return step, values
 
 

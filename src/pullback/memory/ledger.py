@@ -103,6 +103,9 @@ class Ledger:
     def sweeps(self, n: int | None, *, anew: bool = True) -> None:
         """A loop begins that is not reversed: for the same."""
 
+    def waits(self, why: str) -> None:
+        """What comes takes time and is no step, for the same; "" says that it is over."""
+
     def rests(self) -> None:
         """A pass is over: for the same."""
 

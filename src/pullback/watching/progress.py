@@ -57,6 +57,8 @@ class Course:
     """Whether it is known how much there is to do."""
     turned: bool = False
     """Whether the reverse has begun."""
+    waiting: str = ""
+    """For what the steps wait."""
     last: float = field(factory=perf_counter)
     shown: float = 0.0
 
@@ -81,6 +83,12 @@ class Course:
         if now - self.shown >= EACH:
             self.shown = now
             self.show(self)
+
+    def waits(self, why: str) -> None:
+        """Nothing is done for a while; "" says that it is over. The time is that of no step."""
+        self.waiting = why
+        self.show(self)
+        self.last = perf_counter()
 
     @property
     def seconds_left(self) -> float | None:
@@ -179,6 +187,12 @@ class Told:
         self.behind.ran(chain, start, stop)
         self.course.did(AGAIN if self.course.turned else SWEEP, stop - start)
 
+    def waits(self, why: str) -> None:
+        """As the ledger is told."""
+        if why:
+            self.course.did(AGAIN if self.course.turned else SWEEP, 0)
+        self.course.waits(why)
+
     def rests(self) -> None:
         """A pass is over."""
         self.course.end()
@@ -233,6 +247,7 @@ class _Bar:
         seconds = course.seconds_left
         for name, part in course.parts.items():
             left = "" if name != REVERSE or seconds is None else f"about {in_words(seconds)} left"
+            left = course.waiting if name == SWEEP else left
             self.bars.update(
                 self.tasks[name], completed=part.done, total=part.total, left=left,
                 visible=bool(part.done or part.total or part.total is None),
