@@ -145,7 +145,7 @@ def test_a_large_lone_cotangent_is_written_by_the_table(keeps):
 
 def test_where_counts_do_not_tell_nothing_is_in_place(monkeypatch):
     wanted = pb.grad(joining)(X)
-    assert sniffs._limit(lambda cts: 7, 9) == 0
+    assert sniffs.limit(lambda cts: 7, 9) == 0
     asked = ((cotangent_sums, "JOINED"), (cotangent_sums, "PULLED"), (cotangent_sums, "RECORDED"))
     for module, limit in (*asked, (writes, "PULLED"), (sweep, "HELD")):
         monkeypatch.setattr(module, limit, 0)

@@ -24,17 +24,18 @@ _SITE = """{pad}frame = getframe({depth})
 {pad}records = tape.records
 {pad}if tape.mode:
 {pad}    tape.governor.before_record(record, ({operands}), ({values}), {{}})
-{pad}t = Tracer()
+{governed}{pad}    tape.governor.watch(t)
+{pad}    return t
+{made}{pad}return t
+"""
+_MADE = """{pad}t = Tracer()
 {pad}t._value = out
 {pad}t._id = len(records)
 {pad}t._tape = tape
 {pad}t._flag = {flag}
 {pad}t._spec = spec
 {pad}records.append(record)
-{masks}{pad}if tape.mode:
-{pad}    tape.governor.watch(t)
-{pad}return t
-"""
+{masks}"""
 
 
 _CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
@@ -111,6 +112,20 @@ def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
     return f"forward({x}, {y})" if y else f"forward({x})"
 
 
+def _out_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: str = "") -> str:
+    """The forward. A large array that the record does not need is taken over by the result, if it dies."""
+    prim = variant.prim
+    plainly = _forward_text(prim, x, y)
+    free = [h for h, name in zip("xy", prim.operands, strict=False) if h in active and name not in form.saved]
+    if variant.wide or not free or prim.symbol not in (tuple("+-*/") if y else ("-",)) or not _closed(prim):
+        return plainly
+    frame = f"getframe({_BY_OPERATOR})"
+    if not y:
+        return f"negated(x, xv, tape, {frame}) if spec is not None and spec.large else {plainly}"
+    taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame})"
+    return f"{taken} if spec is not None and spec.large else {plainly}"
+
+
 def _opening(variant: Variant, operand: str) -> str:
     return (
         f"    if {variant.is_handle(f'type({operand})')}:\n        tape = {operand}._tape\n"
@@ -123,23 +138,26 @@ def _unary_text(variant: Variant) -> str:
     text = _opening(variant, "x")
     if any(len(rules) > 1 for rules in prim.rules.values()):
         text += f"{pad}if x._flag == {SAVED}:\n{pad}    return call(prim, (x,), {{}})\n"
-    text += f"{pad}out = {_forward_text(prim, 'xv')}\n"
+    text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
+    text += f"{pad}out = {_out_text(variant, form, ('x',), 'xv')}\n"
     if prim.name.endswith("absolute"):  # the one unary ufunc whose complex result is real
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
-    text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
     return text + _record_text(variant, form, pad, ("x",), "xv,")
 
 
 def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...], values: str) -> str:
     named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
     parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
-    masks = f"{pad}tape.masks = True\n" if form.primitive.masks else ""
     flag = SAVED if "out" in form.saved else FREE
+    governed, made = (
+        _MADE.format(pad=p, flag=flag, masks=f"{p}tape.masks = True\n" if form.primitive.masks else "")
+        for p in (f"{pad}    ", pad)
+    )
     depth = _BY_VARIANT if variant.wide else _BY_OPERATOR
     operands = "x, y" if len(form.primitive.operands) > 1 else "x,"
     return _SITE.format(
-        pad=pad, flag=flag, record=", ".join(parts), depth=depth, masks=masks, operands=operands, values=values
+        pad=pad, record=", ".join(parts), depth=depth, operands=operands, values=values, governed=governed, made=made
     )
 
 
@@ -151,11 +169,10 @@ def _binary_text(variant: Variant) -> str:
     text += f"{pad}if y._tape is not tape{' or resolve(y)._id is None' if variant.wide else ''}:\n" + variant.leave(
         pad + "    "
     )
-    text += (
-        f"{pad}yv = y._value\n{pad}out = {_forward_text(prim, 'xv', 'yv')}\n{pad}spec = x._spec or spec_of_handle(x)\n"
-    )
+    text += f"{pad}yv = y._value\n{pad}spec = x._spec or spec_of_handle(x)\n"
+    text += f"{pad}out = {_out_text(variant, forms['11'], ('x', 'y'), 'xv', 'yv')}\n"
     closed = "spec is not (y._spec or spec_of_handle(y)) and " if _closed(prim) else ""
-    text += _inexact_exit(pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", "(xv, yv)")
+    text += _inexact_exit(pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", _values_given(text))
     text += "".join(
         variant.keeping(pad, h, f"{h}v")
         for h, name in zip("xy", prim.operands, strict=True)
@@ -163,7 +180,7 @@ def _binary_text(variant: Variant) -> str:
     )
     text += _record_text(variant, forms["11"], pad, ("x", "y"), "xv, yv")
     text += "            if kind is float or kind is int:\n"
-    text += f"{pad}yv = y\n{pad}out = {_forward_text(prim, 'xv', 'y')}\n{pad}spec = x._spec\n"
+    text += f"{pad}yv = y\n{pad}spec = x._spec\n{pad}out = {_out_text(variant, forms['10'], ('x',), 'xv', 'y')}\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in forms["10"].saved else ""
     text += _record_text(variant, forms["10"], pad, ("x",), "xv, y")
     text += "            if kind is ndarray or kind is float64:\n" + _with_constant(variant, pad, "x", "y")
@@ -177,7 +194,8 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
     value, kept = f"{handle}v", f"{constant}v"
     first, second = prim.operands if handle == "x" else prim.operands[::-1]
     args = (value, constant) if handle == "x" else (constant, value)
-    text = f"{pad}out = {_forward_text(prim, *args)}\n{pad}spec = {handle}._spec or spec_of_handle({handle})\n"
+    text = f"{pad}spec = {handle}._spec or spec_of_handle({handle})\n"
+    text += f"{pad}out = {_out_text(variant, form, (handle,), *args)}\n"
     array = f"type({constant}) is ndarray" if handle == "y" else "kind is ndarray"
     closed = "not same and " if _closed(prim) else ""
     text += f"{pad}same = {array} and {constant}.shape == spec.shape and {constant}.dtype is spec.dtype\n"
@@ -204,10 +222,15 @@ def _closed(prim: Primitive) -> bool:
     )
 
 
+def _values_given(text: str) -> str:
+    """The values of the operands, one of which the result may have taken over."""
+    return "(given(xv, out), given(yv, out))" if "taken_over" in text else "(xv, yv)"
+
+
 def _differs(a: str, b: str) -> str:
     return f"{a}.shape != {b}.shape or {a}.dtype is not {b}.dtype"
 
 
 def _inexact_exit(pad: str, test: str, values: str) -> str:
     """Leave the fast way when a cotangent would have to be brought back to another shape or dtype."""
-    return f"{pad}if {test}:\n{pad}    return finish(prim, (x, y), {values}, out)\n"
+    return f"{pad}if {test}:\n{pad}    return finish(prim, (x, y), {values}, out, {{}}, tape)\n"

@@ -172,14 +172,16 @@ class Tape:
     It is ``collective`` where a call of a collective primitive has been recorded here, or in a step of a loop: such
     records are pulled back in any case. ``unrecorded`` is the name of a loop while its steps run none of which is
     recorded, since nothing traced enters it. ``agreement`` is that by which ranks agree that record such a trace each.
-    It ``joins`` the operations of a loop of adopted code in one record (``adjoints``) where only a sweep looks at them.
+    If it holds all and only a sweep looks at it, ``objects`` says how many arrays of objects there were when it began
+    (``tracing.taking_over``), else 0. It ``joins`` the operations of a loop of adopted code in one record
+    (``adjoints``) where only a sweep looks at them.
     """
 
     __slots__ = (
         "__weakref__", "adopted", "agreement", "captures", "code", "collective", "constants", "enclosing", "governor",
         "inner", "joins", "kept", "kinds", "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest",
-        "outer", "overlapping", "records", "repeatable", "shadow", "sites", "tangents", "telling", "thread", "trap",
-        "unrecorded",
+        "objects", "outer", "overlapping", "records", "repeatable", "shadow", "sites", "tangents", "telling", "thread",
+        "trap", "unrecorded",
     )  # fmt: skip
     agreement: Any
 
@@ -199,7 +201,7 @@ class Tape:
         self.masks = False
         """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and
         stay 0."""
-        self.collective, self.unrecorded, self.agreement, self.joins = False, "", None, False
+        self.collective, self.unrecorded, self.agreement, self.joins, self.objects = False, "", None, False, 0
         self.marks: Any = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""
         self.marked: list[Any] = []  # where everything is held: the MarkedSteps of each marked loop

@@ -15,6 +15,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import advice
 from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
+from pullback.tracing.taking_over import objects_held
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import find_site, site_text
 from pullback.words.digests import digest
@@ -110,6 +111,7 @@ def run_traced(
     tape = Tape(next_level(), KINDS)
     tape.ledger, tape.repeatable, tape.agreement = ledger, repeatable, agreement_in_force()
     tape.joins = joins and not (ledger.heard or ledger.counted)
+    tape.objects = objects_held() if governor is None else 0
     if governor is not None:
         tape.mode = REPLAYABLE
         tape.governor = governor
@@ -249,7 +251,8 @@ def _open_leaves(
             raise NotDifferentiableError(f"{name}: {error.args[0]}") from None
         where.append(len(inputs))
         handles.append(handle)
-        inputs.append(Input(name, shared_spec(handle._value) or spec_of(handle._value), leaf, before))
+        handle._spec = shared_spec(handle._value)
+        inputs.append(Input(name, handle._spec or spec_of(handle._value), leaf, before))
     return handles, where
 
 

@@ -1,8 +1,7 @@
-"""The tracer: a mutable handle over single-assignment values that behaves as a NumPy array does, and records what is
-done to it.
+"""The tracer: a mutable handle over single-assignment values that is used as a NumPy array, and records what is done.
 
-It is no ndarray subclass and gives itself away nowhere: every road that would drop the derivative raises. Operators are
-written out here and go straight to generated callers; everything else dispatches by registry name.
+It is no ndarray subclass and gives itself away nowhere: every road that would drop the derivative raises. Operators
+are written out and go straight to generated callers; everything else dispatches by registry name.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, m
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
 from pullback.tracing.resting import quick_operators
+from pullback.tracing.taking_over import TAKING_OVER
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
 from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
@@ -289,7 +289,7 @@ class Tracer(Unconverted):
 
     def __setitem__(self, key: Any, new: Any) -> None:
         if type(new) is View and new._parent is self:
-            # Before the handle is derived again: that is recorded, and its place among the records decides bits.
+            # Before the handle is derived again: that is recorded, and its place in the tape decides bits.
             recording = new._written_in is not None and self._tape.mode in (RECORDING, REPLAYABLE, DEFERRED)
             if recording and is_own_region(self, key, new):
                 return
@@ -396,4 +396,4 @@ class Weak(Tracer):
 
 
 KINDS = Kinds(Tracer, View, Buffer, Weak, as_operand)
-_CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called}
+_CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called, **TAKING_OVER}

@@ -1,5 +1,5 @@
 """What pullback looks at though nobody promises it: reference counts, instructions, files of frames, texts of messages,
-private names of NumPy and SciPy. All of it is here, but for plain comparisons with a constant that is made here.
+private names of NumPy and SciPy: all but ``tracing.taking_over``, and plain comparisons with a constant made here.
 
 Each entry says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
 what happens then: a slower way, a poorer message or a named refusal, never a wrong number.
@@ -38,11 +38,11 @@ import numpy as np
 # Where they do not tell them apart, the limit is 0, which no array has: sums are made anew, gradients copied.
 
 
-def _limit(seen: Callable[[list[Any]], int], holders: int) -> int:
+def limit(seen: Callable[[list[Any]], int], holders: int, make: Callable[[], Any] = lambda: np.empty(1)) -> int:
     """The count that ``seen`` shows for an array that only the given list has; 0 where one that somebody else has, too,
     shows no more. Never above the number of ``holders``: a debugger adds its own while pullback is imported."""
-    other = np.empty(1)
-    alone, shared = seen([np.empty(1)]), seen([other])
+    other = make()
+    alone, shared = seen([make()]), seen([other])
     return min(alone, holders) if alone < shared else 0
 
 
@@ -79,15 +79,15 @@ def _in_list(cts: list[Any]) -> int:
     return references(cts, 0)
 
 
-JOINED = _limit(_in_join, 4)
+JOINED = limit(_in_join, 4)
 """For an element of a list, a local of the caller, and a parameter: held by these three, and by ``getrefcount``."""
-PULLED = _limit(_in_pull, 4)
+PULLED = limit(_in_pull, 4)
 """For a local of a sweep that is handed to a pull, and by it to another function."""
-RECORDED = _limit(lambda records: _one_below(None, records[0]), 4)
+RECORDED = limit(lambda records: _one_below(None, records[0]), 4)
 """For an element of a record that a pull hands to a function, and that to another one."""
-HELD = _limit(_in_hand, 2)
+HELD = limit(_in_hand, 2)
 """For a local that nothing but its own function has."""
-LISTED = _limit(_in_list, 3)
+LISTED = limit(_in_list, 3)
 """For what :func:`references` is asked about, where only the list has it."""
 
 

@@ -2,6 +2,7 @@
 primal."""
 
 from contextvars import ContextVar
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,8 @@ from attrs import field, frozen
 
 INEXACT = frozenset("fc")
 """The dtype kinds that carry derivatives: floating and complex."""
+LARGE: Final = 1 << 18
+"""Bytes from which on a new array for a result costs more than looking whether an operand dies."""
 _SPECS: dict[tuple[tuple[int, ...], Any], "ArraySpec"] = {}
 
 
@@ -25,6 +28,8 @@ class ArraySpec:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any] = field(converter=_as_dtype)
+    large: bool = field(default=False, eq=False, repr=False, kw_only=True)
+    """Of a spec that is shared, whether it has so many bytes (``LARGE``)."""
 
     @property
     def ndim(self) -> int:
@@ -89,7 +94,7 @@ def shared_spec(value: Any) -> ArraySpec | None:
     if spec is None:
         if len(_SPECS) > 10_000:
             _SPECS.clear()
-        spec = _SPECS[key] = ArraySpec(*key)
+        spec = _SPECS[key] = ArraySpec(*key, large=prod(key[0]) * dtype.itemsize >= LARGE)
     return spec
 
 

@@ -1,0 +1,208 @@
+"""A result computed into the memory of an operand that dies with its operator: ``a * b + c`` of large arrays needs one
+array, as NumPy itself does in such an expression.
+
+The operand dies if the stack of the user's frame alone holds it, as the instruction there has made it that its record
+names. Its array is written if that is known to the handle alone: no record has saved it, nothing looks at it, nobody
+has been given it. What is computed so are real numbers of one dtype in C order, element by element: their bits do not
+depend on where they go. The handle has no value from then on. Should somebody have it still, that is an error and no
+wrong number.
+
+How it is known that an operand dies nobody promises, as is said of the rest in ``words.sniffs``. What the stack of a
+frame holds cannot be asked. A count of references says that one thing alone has the operand, and the code object says
+that this is the stack: by the instruction that has made it. CPython 3.14 lends a local to an operator without counting
+that, so the count alone says nothing there. An array of objects lends its elements to an operator as the stack does,
+and may do so again and again: how many there are is counted, too. What is not known of an instruction makes all unknown
+that lies on the stack, so of another Python no operand is found to die, and each result is in a new array. Tests:
+test_operands_are_found_on_the_stack, test_counts_tell_an_operand_that_dies, test_arrays_of_objects_are_counted.
+"""
+
+import dis
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from sys import getrefcount
+from types import CodeType, FrameType
+from typing import Any, Final
+from weakref import getweakrefcount
+
+import numpy as np
+
+from pullback.recording.handles import FREE, spec_of_handle
+from pullback.recording.tape import Tape
+from pullback.words.call_sites import find_site
+from pullback.words.sniffs import limit
+from pullback.words.specs import shared_spec
+
+UNKNOWN: Final = -1
+"""In the place of an instruction: an operand that a name, a constant, or something else has given."""
+_UFUNCS: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide}
+_PLAINLY: Final[dict[str, Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_REAL: Final = frozenset("fd")
+_NUMBERS: Final = frozenset((float, int))
+_MADE: dict[int, tuple[str, int, int]] = {}
+"""By call site of an operator its symbol, and the call sites at which its operands were made, or ``UNKNOWN``."""
+_NO_OPERATOR: Final = ("", UNKNOWN, UNKNOWN)
+
+
+def taken_over(symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape: Tape, frame: FrameType) -> Any:
+    """What an operator gives for two values, in the array of an operand that dies, else in a new one. ``x`` and ``y``
+    are the operands, of which those at ``places`` are handles whose values the record does not need; ``frame`` called
+    the operator."""
+    found, of_x, of_y = _asked(tape, frame)
+    if found == symbol:
+        records = tape.records
+        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv) and _goes_into(yv, xv):
+            del x._value
+            return _UFUNCS[symbol](xv, yv, out=xv)
+        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv) and _goes_into(xv, yv):
+            spec_of_handle(y)  # is asked after this
+            del y._value
+            return _UFUNCS[symbol](xv, yv, out=yv)
+    return _PLAINLY[symbol](xv, yv)
+
+
+def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
+    """What ``-x`` gives, as :func:`taken_over`."""
+    found, of_x, _ = _asked(tape, frame)
+    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv):
+        del x._value
+        return np.negative(xv, out=xv)
+    return -xv
+
+
+def given(value: Any, out: Any) -> Any:
+    """What is told of a value that may have been taken over by the result ``out``: its spec is the same."""
+    return shared_spec(out) if value is out else value
+
+
+def _asked(tape: Tape, frame: FrameType) -> tuple[str, int, int]:
+    """The operator that a frame is at, and where its operands were made; nothing where it is not the user's, where a
+    value may be looked at again, or where an array of objects may hold the operands."""
+    if tape.mode or tape.governor is not None or tape.outer is not None or tape.objects < objects_held():
+        return _NO_OPERATOR
+    site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+    if frame.f_code is not tape.code:
+        return _NO_OPERATOR
+    return _MADE.get(site) or _made(site, frame.f_code, tape.sites)
+
+
+def _made(site: int, code: CodeType, sites: Sequence[int]) -> tuple[str, int, int]:
+    """Learn the operators of a code object; what stands at one of its call sites."""
+    for offset, symbol, operands in operators_of(code):
+        of_x, of_y = (UNKNOWN if at == UNKNOWN else sites[at] for at in (*operands, UNKNOWN)[:2])
+        _MADE[sites[offset]] = (symbol if len(operands) > 1 else "negative", of_x, of_y)
+    return _MADE.setdefault(site, _NO_OPERATOR)
+
+
+def _dies(x: Any, xv: Any) -> bool:
+    """Whether the stack alone holds a handle, and the handle alone an array that can be written."""
+    return (
+        getrefcount(x) <= OPERAND and x._flag == FREE and type(xv) is np.ndarray and getrefcount(xv) <= WITHIN
+        and xv.dtype.char in _REAL and xv.flags.carray and xv.flags.owndata and not getweakrefcount(xv)
+    )  # fmt: skip
+
+
+def _goes_into(y: Any, xv: Any) -> bool:
+    """Whether an operator of an array ``xv`` and ``y`` gives an array of the same shape, dtype and strides."""
+    kind = type(y)
+    if kind is np.ndarray:
+        fits = y.shape == xv.shape or (y.ndim < xv.ndim and y.shape == xv.shape[-y.ndim :])
+        return fits and y.dtype is xv.dtype and bool(y.flags.c_contiguous)
+    return kind in _NUMBERS or (kind is np.float64 and xv.dtype.char == "d")
+
+
+TAKING_OVER: Final[dict[str, Any]] = {"taken_over": taken_over, "negated": negated, "given": given}
+"""What the text of a generated caller refers to."""
+
+
+# ------------------------------------------------------------------------------------------------ what the stack holds
+_NOTHING: Final = frozenset(("RESUME", "NOP", "CACHE", "EXTENDED_ARG", "KW_NAMES", "NOT_TAKEN"))
+"""Instructions that leave the stack alone."""
+_LOADS: Final = frozenset((
+    "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_GLOBAL",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_SMALL_INT", "LOAD_DEREF", "LOAD_NAME", "PUSH_NULL",
+))  # fmt: skip
+_OF_ONE: Final = frozenset(("LOAD_ATTR", "LOAD_METHOD", "UNARY_NEGATIVE"))
+_OF_TWO: Final = frozenset(("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP"))
+_TAKE: Final = frozenset(("PRECALL", "STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME", "POP_TOP"))
+_GIVE_ONE: Final = frozenset((
+    "CALL", "CALL_KW", "CALL_FUNCTION_EX", "BUILD_TUPLE", "BUILD_LIST", "BUILD_SLICE", "BUILD_MAP",
+))  # fmt: skip
+"""Instructions that take any number of values and give one."""
+_MAKE: Final = frozenset(("BINARY_OP", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "UNARY_NEGATIVE"))
+"""Instructions that give what they have made or been given, and keep no reference to it."""
+
+
+def operators_of(code: CodeType) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    """The binary operators and negatives of a code object that give something new: the offset of the instruction, the
+    symbol, and the offset of the instruction that has made each operand, left one first; ``UNKNOWN`` for what the stack
+    does not own alone."""
+    stack: list[int] = []
+    for step in dis.get_instructions(code):
+        if step.is_jump_target:
+            stack.clear()
+        takes, gives = _effect(step)
+        if takes < 0:
+            stack.clear()
+            continue
+        operands = [stack.pop() if stack else UNKNOWN for _ in range(takes)][::-1]
+        if step.opname == "BINARY_OP" and not step.argrepr.endswith("="):
+            yield step.offset, step.argrepr, tuple(operands)
+        elif step.opname == "UNARY_NEGATIVE":
+            yield step.offset, "-", tuple(operands)
+        stack += [step.offset if step.opname in _MAKE else UNKNOWN] * gives
+
+
+def _effect(step: dis.Instruction) -> tuple[int, int]:
+    """How many values an instruction takes off the stack, and how many it puts there; -1 where that is not known."""
+    name = step.opname
+    if name in _NOTHING:
+        return 0, 0
+    change = dis.stack_effect(step.opcode, step.arg, jump=False)
+    for names, takes in ((_LOADS, 0), (_OF_ONE, 1), (_OF_TWO, 2)):
+        if name in names:
+            return takes, takes + change
+    if name in _TAKE:
+        return -change, 0
+    return (1 - change, 1) if name in _GIVE_ONE else (-1, 0)
+
+
+class _Operand:
+    """As a tracer is asked by an operator: by a method that calls a function, which calls another one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __add__(self, of_array: bool) -> int:
+        return _operated(self, of_array)
+
+
+def _operated(x: _Operand, y: bool) -> int:
+    xv = x.value
+    return _taken(x, xv, y)
+
+
+def _taken(x: _Operand, xv: Any, of_array: bool) -> int:
+    return _counts(x, xv)[of_array]
+
+
+def _counts(x: _Operand, xv: Any) -> tuple[int, int]:
+    return getrefcount(x), getrefcount(xv)
+
+
+OPERAND: Final = limit(lambda held: held.pop() + False, 6, lambda: _Operand(None))
+"""For an operand that the stack of a frame alone has, in a function that is called by one that an operator calls."""
+WITHIN: Final = limit(lambda held: _Operand(held.pop()) + True, 5)
+"""For the array that such an operand alone has."""
+
+
+def counting(seen: Callable[[], int]) -> Callable[[], int]:
+    """What gives a greater number than before while there is an array of objects that was not there before: ``seen``,
+    if it does; else a greater one each time."""
+    before, one = seen(), np.empty(1, object)
+    return seen if seen() >= before + one.size else partial(next, count())
+
+
+objects_held: Final = counting(partial(getrefcount, np.dtype(object)))
+"""Asked when a trace begins, in which this file may not be entered again."""

@@ -1,0 +1,26 @@
+"""Results in operands that die: smaller arrays are large in the tests of these."""
+
+import pytest
+from tests.tracing.dying_operands import LARGE, Watched
+
+from pullback.tracing import taking_over
+from pullback.words import specs
+
+
+@pytest.fixture
+def sooner(monkeypatch):
+    """Smaller arrays are taken over, too."""
+    before = dict(specs._SPECS)
+    specs._SPECS.clear()
+    monkeypatch.setattr(specs, "LARGE", LARGE)
+    yield
+    specs._SPECS.clear()
+    specs._SPECS.update(before)
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The operators that were computed into an operand, in the order of the program."""
+    seen = []
+    monkeypatch.setattr(taking_over, "_UFUNCS", Watched(taking_over._UFUNCS, seen))
+    return seen

@@ -1,0 +1,106 @@
+"""How operands that die are told: what is counted, and what code objects say of the stack."""
+
+import linecache
+
+import numpy as np
+import pytest
+
+from pullback.tracing import taking_over
+from pullback.tracing.taking_over import UNKNOWN, operators_of
+
+
+@pytest.mark.parametrize("limit", ["OPERAND", "WITHIN"])
+def test_counts_tell_an_operand_that_dies(limit):
+    assert getattr(taking_over, limit) > 0, "no result is computed into an operand"
+
+
+def test_arrays_of_objects_are_counted():
+    before = taking_over.objects_held()
+    held = [np.empty(3, object)]
+    assert taking_over.objects_held() > before
+    held[0] = held[0][1:]
+    assert taking_over.objects_held() > before
+    held.clear()
+    assert taking_over.objects_held() == before
+
+
+def test_where_they_cannot_be_counted_there_are_always_more():
+    held = taking_over.counting(lambda: 7)
+    assert held() < held()
+
+
+def program(a, b, x, g):
+    c = a * x + b
+    d = np.tanh(a * x + b) * np.exp(-x * x) + np.sqrt(1.0 + x * x)
+    e = (a * x if g else b) + (a and b * x)
+    f = (t := a * x) + t
+    h = a[1:] * 2 - g(x, a=b) * x - g(*a) / x.copy()
+    a[0] += x * b
+    c -= (yield a * x) + b * x
+    i = -((a * b) ** -(g if x else -b))
+    j = [a * u + b for u in x]
+    k = (a * x) @ (b + x) % -b
+    m = g((u * a) + b for u in x) + {1: a * x}[1]
+    while a * x + b > c * b:
+        a = a * x / b if (a - b) - x else a
+    try:
+        n = a * x + b / (x - b)
+    except ValueError:
+        n = a * x - b
+    with g as o:
+        n = a * o - b
+    return c + d, e + f, h * i * 2, j + k, m - n
+
+
+WANTED = """
+a * x + b | a * x, ?
+-x | ?
+-x * x | -x, ?
+np.tanh(a * x + b) * np.exp(-x * x) | np.tanh(a * x + b), np.exp(-x * x)
+1.0 + x * x | ?, x * x
+(a * x if g else b) + (a and b * x) | ?, ?
+(t := a * x) + t | ?, ?
+a[1:] * 2 - g(x, a=b) * x | a[1:] * 2, g(x, a=b) * x
+g(x, a=b) * x | g(x, a=b), ?
+g(*a) / x.copy() | g(*a), x.copy()
+x * b | ?, ?
+(yield a * x) + b * x | ?, b * x
+(a * b) ** -(g if x else -b) | ?, -(g if x else -b)
+-((a * b) ** -(g if x else -b)) | (a * b) ** -(g if x else -b)
+(a * x) @ (b + x) % -b | (a * x) @ (b + x), -b
+g((u * a) + b for u in x) + {1: a * x}[1] | g((u * a) + b for u in x), ?
+a * x / b | a * x, ?
+(a - b) - x | a - b, ?
+a * x + b / (x - b) | a * x, b / (x - b)
+b / (x - b) | ?, x - b
+a * x - b | a * x, ?
+a * o - b | a * o, ?
+h * i * 2 | h * i, ?
+"""
+
+
+def test_operands_are_found_on_the_stack():
+    code = program.__code__
+    places = dict(zip(range(0, len(code.co_code), 2), code.co_positions(), strict=True))
+
+    def text(offset):
+        line, _, start, stop = places.get(offset, (0, 0, 0, 0))
+        return linecache.getline(code.co_filename, line)[start:stop] if line else "?"
+
+    found = {text(at): [text(one) for one in operands] for at, _, operands in operators_of(code)}
+    for line in WANTED.strip().splitlines():
+        made, _, operands = line.partition(" | ")
+        assert ", ".join(found[made]) == operands, made
+    assert "a[0] += x * b" not in found
+    assert not any("=" in symbol for _, symbol, _ in operators_of(code))
+
+
+def sums(a, b, x):
+    return a * x + b
+
+
+def test_an_instruction_that_is_not_known_hides_what_lies_below(monkeypatch):
+    monkeypatch.setattr(taking_over, "_LOADS", frozenset())
+    assert [operands for _, symbol, operands in operators_of(sums.__code__) if symbol == "+"] == [(UNKNOWN, UNKNOWN)]
+    monkeypatch.undo()
+    assert [operands[0] for _, symbol, operands in operators_of(sums.__code__) if symbol == "+"] != [UNKNOWN]
