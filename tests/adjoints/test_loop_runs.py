@@ -126,6 +126,17 @@ def test_a_loop_is_asked_once_from_outside(adopted, ran):
     pb.testing.check_grads(f, (0.7,), order=1, modes=("rev",))
 
 
+@pytest.mark.parametrize(
+    "options", [{"policy": pb.SaveAll()}, {"allow_int": True}, {"conj": True}, {"has_aux": True}], ids=str
+)
+def test_every_gradient_under_save_all_takes_a_loop_as_a_whole(adopted, ran, options):
+    f = adopted(SWEEPS).sweeps
+    with_aux = (lambda c: (f(c), c)) if "has_aux" in options else f
+    found = pb.grad(with_aux, **options)(0.7)
+    assert ran == [(7, True)]
+    assert (found[0] if "has_aux" in options else found) == pb.grad(f)(0.7)
+
+
 def test_nobody_who_looks_at_records_sees_one(adopted, ran):
     f = adopted(SWEEPS).sweeps
     _, pull = pb.vjp(f, 0.7)

@@ -175,7 +175,7 @@ def _gradient_of(
                 return given[0]
         traced, ledger = at_once or traced_under(
             policy, called, args, kwargs, where,
-            allow_int=allow_int, repeatable=holomorphic, progress=progress, joins=usual,
+            allow_int=allow_int, repeatable=holomorphic, progress=progress, joins=not (holomorphic or on_adjoint),
         )  # fmt: skip
         with traced.agrees():
             try:
