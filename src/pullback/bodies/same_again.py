@@ -30,7 +30,7 @@ MOST_FUNCTIONS = 50
 _PURE = frozenset(
     """BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SLICE BUILD_TUPLE CACHE CALL
     CALL_FUNCTION_EX CALL_KW COMPARE_OP CONTAINS_OP COPY COPY_FREE_VARS END_FOR EXTENDED_ARG FOR_ITER GET_ITER
-    JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP KW_NAMES LIST_APPEND LIST_EXTEND
+    JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP KW_NAMES LIST_APPEND LIST_EXTEND LIST_TO_TUPLE
     LOAD_CLOSURE LOAD_FAST LOAD_FAST_AND_CLEAR LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW
     LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_SMALL_INT MAKE_CELL MAKE_FUNCTION NOP NOT_TAKEN POP_ITER
     POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
@@ -213,6 +213,8 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
         elif name == "BINARY_OP":
             if one.argrepr.endswith("=") and not reads.steps:
                 raise NotTheSameError("it may change an array in place")
+        elif name == "CALL_INTRINSIC_1" and one.argrepr == "INTRINSIC_LIST_TO_TUPLE":  # f(x, *others)
+            continue
         elif name not in _PURE and not (reads.steps and name in _WRITES):
             raise NotTheSameError(f"it has the instruction {name}")
 

@@ -2,5 +2,5 @@
 
 May import: words, travelling, rules, recording, primitives.selecting, memory, tracing, shadow, staging, onward,
 bodies.
-May be imported by: repeated, marked, transforms, the public faces.
+May be imported by: repeated, called, marked, transforms, the public faces.
 """

@@ -105,8 +105,10 @@ class Exits:
         return self.handed_out(tape, ident, values, given)
 
     def accepts(self, seeds: Sequence[Any]) -> bool:
-        """Whether the reverse function was made for such cotangents."""
+        """Whether the reverse function was made for such cotangents, where all have come."""
         for ct, spec in zip(seeds, self.stage.specs, strict=True):
+            if ct is None:
+                continue
             if type(ct) is np.ndarray:
                 if not spec.shape or not ct.flags.c_contiguous:
                     return False
@@ -115,6 +117,13 @@ class Exits:
             if ct.shape != spec.shape or ct.dtype != spec.dtype:
                 return False
         return True
+
+    def begins(self, seeds: Sequence[Any], ids: Sequence[int], cts: Sequence[Any]) -> bool:
+        """Whether the reverse function serves, which has all seeds, and begins with no other cotangent."""
+        for ident, alone in zip(ids, self.sums_alone):  # noqa: B905 - there are as many
+            if not alone and cts[ident] is not None:
+                return False
+        return all(ct is not None for ct in seeds)
 
     def pulled(self, slots: Sequence[Any], seeds: Sequence[Any]) -> Any:
         """The cotangents of the arguments, and those of captured values."""
@@ -143,7 +152,7 @@ class Call:
 
 def _sums_alone(stage: Stage) -> tuple[bool, ...]:
     """See :class:`Exits`. A read adds into a part of what is there, which is no sum of two."""
-    uses = dict.fromkeys((*range(stage.n_inputs), *(captured(stage).values())), 0)
+    uses = dict.fromkeys((*range(len(stage.entered)), *(captured(stage).values())), 0)
     for record in stage.records[stage.n_inputs :]:
         form = FORMS[record[0]]
         for ident in form.ids(record):
@@ -166,10 +175,7 @@ def _pull_call(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any, mas
     stage, ids = exits.stage, call.ids
     seeds = (ct,) if exits.n_outputs == 1 else ct
     if sweep.outer is None and masks == stage.masks and exits.accepts(seeds):
-        for ident, alone in zip(ids, exits.sums_alone, strict=True):
-            if not alone and cts[ident] is not None:
-                break
-        else:
+        if exits.begins(seeds, ids, cts):
             entered, gathered = exits.pulled(slots, seeds)
             parts = iter((*entered, *gathered))
             for ident, wanted in zip(ids, (*stage.entered, *stage.gathered), strict=True):
@@ -192,7 +198,7 @@ def _swept(
     stage = exits.stage
     tape = Tape(0, KINDS)
     tape.close()
-    n, standing = stage.n_inputs, captured(stage)
+    n, standing = len(stage.entered), captured(stage)
     stage.thawed(tape, slots, ids[n:])
     local: list[Any] = [None] * len(tape.records)
     entries = (*range(n), *standing.values())
@@ -203,7 +209,7 @@ def _swept(
         local[ident] = ct
     one = Sweep(local, outer=around.outer, masks=masks, place=around.place)
     one.told, one.step = around.told, around.step
-    sweep(tape, n, len(tape.records), (one,))
+    sweep(tape, stage.n_inputs, len(tape.records), (one,))
     for ident, k in zip(ids, entries, strict=True):
         cts[ident] = local[k] if k < n else one.gathered.get(ident)
 

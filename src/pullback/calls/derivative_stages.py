@@ -210,15 +210,21 @@ def _derived(
     return Derived([_copied(x) for x in operands], exits, constants)
 
 
-def exits_of(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tuple[Exits, list[Any]]:
-    """The stage of a program, and its constants; raises where there is none."""
+def exits_of(
+    program: Callable[[list[Any]], list[Any]],
+    inputs: list[Any],
+    n_active: int | None = None,
+    moves: Sequence[bool] | None = None,
+) -> tuple[Exits, list[Any]]:
+    """The stage of a program, and its constants; raises where there is none. The first ``n_active`` inputs have
+    cotangents, and those of the values that ``moves`` names; all of both where none are given."""
     with quiet():
         wanted = program([_copied(x) for x in inputs])
         run = nesting_of(inputs)
         with Tracing(run.tape):
             returned = program([run.enter(_copied(x)) for x in inputs])
         run.finish(returned, [])
-    stage = stage_of(_recorded(run, returned, wanted))
+    stage = stage_of(_recorded(run, returned, wanted, n_active, moves))
     stage.records = [record if record[-1] >= 0 else (*record[:-1], ~record[-1]) for record in stage.records]
     sites = stage.record.sites
     sites.update((line, (~site, "")) for line, (site, _) in list(sites.items()) if site < 0)
@@ -255,7 +261,9 @@ def nesting_of(inputs: list[Any]) -> "Nesting":
     return run
 
 
-def _recorded(run: "Nesting", returned: list[Any], wanted: list[Any]) -> Recorded:
+def _recorded(
+    run: "Nesting", returned: list[Any], wanted: list[Any], n_active: int | None, moves: Sequence[bool] | None
+) -> Recorded:
     """What was carried out as a step. Raises unless it has given the values ``wanted``, which come from the same
     without a trace around."""
     if run.why:
@@ -268,10 +276,13 @@ def _recorded(run: "Nesting", returned: list[Any], wanted: list[Any]) -> Recorde
         left.append((handle._id, spec_of(handle._value)))
     if len({ident for ident, _ in left}) < len(left):
         raise NotStageableError("one value twice")
+    if moves is not None:
+        left = [at if moving else None for at, moving in zip(left, moves, strict=True)]
     tape.close()
     n = tape.n_inputs
     return Recorded(
-        tape, run.operations, run.ranges, run.inputs, [], run.constants, [None] * n, (list(range(n)), []), left,
+        tape, run.operations, run.ranges, run.inputs, [], run.constants, [None] * n,
+        (list(range(n if n_active is None else n_active)), []), left,
         wanted, wanted, tape.masks,
     )  # fmt: skip
 

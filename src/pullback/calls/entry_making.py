@@ -263,7 +263,7 @@ def _carried(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tu
 @contextmanager
 def carried() -> Iterator[None]:
     """Within the block gradients are computed as parts of a program that becomes a stage."""
-    token = CARRIED.set(_gradient)
+    token = CARRIED.set(carried_gradient)
     try:
         with InForce(None, None, "off"):
             yield
@@ -271,7 +271,7 @@ def carried() -> Iterator[None]:
         CARRIED.reset(token)
 
 
-def _gradient(f: Callable[..., Any], args: tuple[Any, ...], where: Sequence[int]) -> tuple[Any, list[Any]]:
+def carried_gradient(f: Callable[..., Any], args: tuple[Any, ...], where: Sequence[int]) -> tuple[Any, list[Any]]:
     """Value and cotangents of a function within such a program."""
 
     def compute(_: Tape, given: list[Any]) -> Any:

@@ -25,7 +25,7 @@ PAYS = 4
 COMPARED = 2
 """How many of its calls are compared with the sweep."""
 MOST_PATTERNS = 4
-"""For how many choices of the values that have cotangents there are functions."""
+"""For how many choices of the values that have cotangents, of results among them, there are functions."""
 SMALL = 1 << 16
 """Bytes of a cotangent up to which a sum in new memory costs no more than one in place."""
 
@@ -80,7 +80,8 @@ class Onward:
         except IndexError:
             work = Workspace(threads=1, hands_over=True)
         with quiet():
-            (found,) = generated.function(slots, seeds, [ct for ct in came if ct is not None], *work.of(generated))
+            given = [ct for ct in seeds if ct is not None], [ct for ct in came if ct is not None]
+            (found,) = generated.function(slots, *given, *work.of(generated))
         self.work[:] = [work]
         going = list(came)
         for k, ct in zip(self.goes, found):  # noqa: B905 - as many as the function was made for
@@ -116,7 +117,7 @@ class Arriving:
 
     def _onward(self, slots: Sequence[Any], seeds: Sequence[Any], ids: Sequence[int], cts: list[Any]) -> Any:
         """The function for such a call; None where the records are to be swept."""
-        pattern = tuple([cts[ident] is not None for ident in ids])
+        pattern = tuple([ct is not None for ct in seeds] + [cts[ident] is not None for ident in ids])
         onward = self.by_pattern.get(pattern)
         if onward is None:
             if len(self.by_pattern) >= MOST_PATTERNS:

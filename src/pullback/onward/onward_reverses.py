@@ -19,26 +19,26 @@ def onward_reverse(
     stage: Stage, slots: Sequence[Any], seeds: Sequence[Any], came: Sequence[Any]
 ) -> tuple[Generated, list[int]]:
     """The function of slots, seeds and the cotangents that have come, made from one call; and which cotangents of the
-    inputs, then of the captured values, it gives: the others stay. None in ``came`` says that none has come. Raises
+    inputs, then of the captured values, it gives: the others stay. None says that none has come. Raises
     :class:`NotStageableError`, and whatever a rule raises that is run on symbols."""
     if stage.collective:
         raise NotStageableError("others take part in it")
     program = Program()
     by_number = {n: program.value(x) for n, x in zip(stage.slots, slots, strict=True)}
     records = [_with_symbols(record, by_number) for record in stage.records]
-    given = [program.value(x) for x in seeds]
-    n, standing = stage.n_inputs, captured(stage)
+    given = [None if x is None else program.value(x) for x in seeds]
+    n, standing = len(stage.entered), captured(stage)
     entries = [*range(n), *standing.values()]
     sums = {k: program.value(ct) for k, ct in zip(entries, came, strict=True) if ct is not None}
     left = [at[0] for at in stage.left if at is not None]
-    begun = sums | dict(zip(left, given, strict=True))
-    swept = reverse_statements(Forward(program), records, n, begun, masks=stage.masks)
+    begun = sums | {ident: seed for ident, seed in zip(left, given, strict=True) if seed is not None}
+    swept = reverse_statements(Forward(program), records, stage.n_inputs, begun, masks=stage.masks)
     ends = [*swept.cts[:n], *map(swept.gathered.get, standing)]
     goes = [k for k, ct in enumerate(ends) if ct is not None and ct is not sums.get(entries[k])]
     leaving = [ends[k].number for k in goes]
     arguments = [
         ("slots", [x.number for x in by_number.values()]),
-        ("seeds", [x.number for x in given]),
+        ("seeds", [x.number for x in given if x is not None]),
         ("sums", [x.number for x in sums.values()]),
     ]
     plan = plan_of(program, program.statements, leaving)

@@ -3,6 +3,6 @@
 May import: words, rules.
 May be imported by: primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
 primitives.selecting, primitives.curves, stores, memory, tracing, bodies, replay, exact, shadow, statements, staging,
-onward, patterns, plain, calls, loops, resuming, repeated, marked, transforms, sparsity, solving, pictures, inspect,
-adopting, adjoints, the public faces.
+onward, patterns, plain, calls, called, loops, resuming, repeated, marked, transforms, sparsity, solving, pictures,
+inspect, adopting, adjoints, the public faces.
 """

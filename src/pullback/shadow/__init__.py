@@ -1,5 +1,5 @@
 """The body of a step on handles without values: each operation is compared with those of steps that are known.
 
 May import: words, rules, recording, primitives.shaping, primitives.selecting, memory, tracing.
-May be imported by: staging, patterns, plain, calls, loops, marked, repeated.
+May be imported by: staging, patterns, plain, calls, called, loops, marked, repeated.
 """

@@ -1,5 +1,5 @@
 """Operations that repeat, as generated functions: the forward and the reverse of a step, where values lie, their text.
 
 May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements.
-May be imported by: onward, patterns, plain, calls, loops, marked, repeated.
+May be imported by: onward, patterns, plain, calls, called, loops, marked, repeated.
 """

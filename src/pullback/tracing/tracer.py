@@ -14,7 +14,7 @@ from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step, leave_followed
-from pullback.recording.handles import Handle, Kinds, plain_value, resolve, value
+from pullback.recording.handles import Handle, Kinds, layout_of, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
@@ -142,7 +142,7 @@ class Tracer(Unconverted):
         Flat(self)[:] = new
 
     def __len__(self) -> int:
-        return len(plain_value(self))
+        return len(layout_of(self))
 
     def __bool__(self) -> bool:
         return bool(plain_value(self))

@@ -110,6 +110,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         at_once = pushed_at_once(staged, primals, tangents, (Tangents, Tangent))
         if at_once is not None:
             return at_once[0] if at_once[1] is None else _told(*at_once)
+    if not has_aux and (owner is None or depth()) and type(primals) is type(tangents) is tuple:
+        given = _called(f, primals, tangents)
+        if given is not None:
+            return tuple(given)
     site = site_here()
     if not (type(primals) is type(tangents) is tuple and len(primals) == len(tangents)):
         one_for_each(f"jvp at {site_text(site)}", primals, tangents)
@@ -132,6 +136,20 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         tape.close()
         tape.tangents = None  # a cycle with the tape
     return (*_told(out, tape), *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
+
+
+def _called(f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any] | None:
+    """Value and tangent by the stage of a call that has come before; None where there is none."""
+    # Imported here as above.
+    from pullback.called.called_derivatives import called  # noqa: PLC0415
+
+    return called("tangent", f, (*primals, *tangents), _both, lambda: list(jvp(f, primals, tangents)))
+
+
+def _both(f: Any, args: list[Any]) -> list[Any]:
+    """Value and tangent, where the function returns no structure."""
+    n = len(args) // 2
+    return [leaf for part in jvp(f, tuple(args[:n]), tuple(args[n:])) for leaf in flatten(part)[0]]
 
 
 def tangents_within(

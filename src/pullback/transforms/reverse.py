@@ -169,6 +169,8 @@ def _gradient_of(
         called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
+        elif plainly and not kwargs and depth() and (given := _called(hot, args, where)) is not None:
+            return given[0]
         elif usual and not kwargs and (next(seldom, None) is None or CARRIED.get() is not None):
             given, at_once, called = hot.gradient(args, where)
             if given is not None:
@@ -199,6 +201,23 @@ def _gradient_of(
         return ((result, aux) if has_aux else result), found
 
     return gradient, hot
+
+
+def _called(hot: Hot, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+    """The gradient by the stage of a call that has come before, in a tuple; None where there is none."""
+    # Imported here since few programs have derivatives within others.
+    from pullback.called.called_derivatives import called, gradient_of_call  # noqa: PLC0415
+
+    what = "gradient", where, hot.with_value
+    found = called(what, hot.f, args, gradient_of_call(where, with_value=hot.with_value), partial(_leaves, hot, args))
+    return None if found is None else (hot.told((found[0] if hot.with_value else None, found[hot.with_value :])),)
+
+
+def _leaves(hot: Hot, args: tuple[Any, ...]) -> list[Any]:
+    """What the ordinary way gives, as a list."""
+    found = hot.anew()[0](*args)
+    value, cts = found if hot.with_value else (None, found)
+    return [*([value] if hot.with_value else []), *(cts if hot.which.several else [cts])]
 
 
 def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any]:

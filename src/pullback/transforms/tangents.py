@@ -191,6 +191,11 @@ def _array(value: Any) -> Any:
     return value if hasattr(value, "dtype") else np.asarray(value)
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array, a tracer or a Python number; of a tracer without asking for its value."""
+    return value.shape if hasattr(value, "shape") else np.shape(value)
+
+
 def dtype_of(value: Any) -> Any:
     """The dtype of an array, a tracer or a Python number."""
     return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
@@ -198,7 +203,7 @@ def dtype_of(value: Any) -> Any:
 
 def _as_cotangent(tangent: Any, spec: ArraySpec) -> Any:
     """A tangent of an operand as a rule wants its cotangent: of the shape of the output, and complex where that is."""
-    if np.shape(tangent) != spec.shape:
+    if shape_of(tangent) != spec.shape:
         tangent = np.broadcast_to(tangent, spec.shape)
     wide = np.promote_types(dtype_of(tangent), spec.dtype)
     return tangent if dtype_of(tangent) == wide else _array(tangent).astype(wide)
@@ -206,7 +211,7 @@ def _as_cotangent(tangent: Any, spec: ArraySpec) -> Any:
 
 def fitted(tangent: Any, spec: ArraySpec) -> Any:
     """A tangent with the shape, dtype and realness of the value whose it is."""
-    if np.shape(tangent) != spec.shape:
+    if shape_of(tangent) != spec.shape:
         tangent = np.broadcast_to(tangent, spec.shape)
     if dtype_of(tangent).kind == "c" and spec.dtype.kind != "c":
         tangent = tangent.real

@@ -27,6 +27,7 @@ concatenate = primitive(
     _concatenate,
     name="join_concatenate",
     reach="moved",
+    linear=("arrays",),
     vjps={
         "arrays": lambda ct, index, axis, starts: ct[cut(len(ct.shape), axis, slice(starts[index], starts[index + 1]))]
     },
@@ -35,6 +36,7 @@ stack = primitive(
     lambda *arrays, axis, dtype, casting: np.stack(arrays, axis, dtype=dtype, casting=casting),
     name="join_stack",
     reach="moved",
+    linear=("arrays",),
     vjps={"arrays": lambda ct, index, axis: ct[cut(len(ct.shape), axis, index)]},
 )
 

@@ -1,0 +1,272 @@
+"""Derivatives that are asked for again and again within a trace, or of functions made anew: after some calls each is
+one record, or plain values, and the body of the function does not run.
+
+What is known is kept by the code of the function. The first calls of a stage are computed in the ordinary way as well,
+and other bits end it; whatever is not as it was takes the ordinary way.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+from attrs import define, field
+
+from pullback.called.call_forms import fits, kinds_of_call, leaves_of
+from pullback.called.called_stages import PLAIN, PUSHED, RECORDED, Called, Derivative, made
+from pullback.calls.entry_making import carried_gradient
+from pullback.calls.known_functions import CARRIED, staged_of
+from pullback.memory.in_force import (
+    innermost_alone,
+    nothing_in_force,
+    planned,
+    saves_all,
+    staging_in_force,
+    watchers,
+)
+from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
+from pullback.recording.recorder import hold
+from pullback.recording.tape import Tape
+from pullback.recording.traps import TRAPPED
+from pullback.staging.generated import errors_are_ordinary
+from pullback.staging.shelf import Recent
+from pullback.words.call_sites import site_here
+from pullback.words.sameness import same_content
+from pullback.words.sniffs import quiet
+
+BEFORE = 3
+"""Calls in the ordinary way before a stage is made, and again where none fits."""
+COMPARED = 2
+"""Calls of a stage that are computed in the ordinary way as well."""
+MOST_MADE, MOST_KEPT = 8, 4
+MOST_FUNCTIONS = 64
+"""Of how many functions it is known."""
+
+
+@define(eq=False)
+class CalledDerivatives:
+    """What is known of one derivative of the functions of one code."""
+
+    kept: list[Called] = field(factory=list)
+    n_before: int = 0
+    n_made: int = 0
+    busy: bool = False
+    """Whether a stage is being made or compared."""
+    why: str = ""
+    """Why there is none."""
+
+    @property
+    def over(self) -> bool:
+        """Whether no stage will come any more."""
+        return self.n_made > MOST_MADE and not self.kept
+
+    def refused(self, why: str) -> None:
+        """There is none, and none will come."""
+        self.why, self.n_made = why, MOST_MADE + 1
+        self.kept.clear()
+
+    def found(
+        self, f: FunctionType, parts: tuple[int, ...], leaves: Sequence[Any], around: Tape | None
+    ) -> Called | None:
+        """A stage for such a call, which is taken out until the call is over."""
+        for called in self.kept:
+            alike = called.names is f.__globals__ and called.parts == parts
+            if alike and fits(called.kinds, leaves, around) and called.reads.hold():
+                try:
+                    self.kept.remove(called)
+                except ValueError:  # another thread has taken it
+                    return None
+                return called
+        return None
+
+    def wants(self) -> bool:
+        """Whether a stage is to be made in this call, for which there is none."""
+        if self.n_made > MOST_MADE:
+            return False
+        self.n_before += 1
+        if self.n_before <= BEFORE:
+            return False
+        self.n_before = 0
+        self.n_made += 1
+        return True
+
+    def put_back(self, called: Called) -> None:
+        """A call is over."""
+        self.kept.insert(0, called)
+        del self.kept[MOST_KEPT:]
+
+
+_SHELF = Recent(MOST_FUNCTIONS)
+
+
+def forget() -> None:
+    """Empty the shelf: for tests."""
+    with _SHELF.changing:
+        _SHELF.clear()
+
+
+def known_of(what: Any, f: FunctionType, around: Sequence[Any]) -> CalledDerivatives:
+    """What is known of a derivative of the functions of one code, with functions of the same code ``around`` them."""
+    codes = [getattr(x, "__code__", None) or id(x) for x in around if callable(x)]
+    with _SHELF.changing:
+        found: CalledDerivatives = _SHELF.of((what, f.__code__, f.__code__.co_filename, *codes), CalledDerivatives)
+        return found
+
+
+def function_of(f: Any) -> FunctionType | None:
+    """The function whose body runs, where nothing but its cells and globals make it another one than others of its
+    code."""
+    known = staged_of(f)
+    found = f if known is None else known.f
+    if type(found) is not FunctionType or found.__defaults__ or found.__kwdefaults__:
+        return None
+    return found
+
+
+def called(
+    what: Any, f: Any, args: tuple[Any, ...], derivative: Derivative, ordinary: Callable[[], list[Any]]
+) -> list[Any] | None:
+    """The values of a ``derivative`` of ``f``, as the ``ordinary`` way gives them; None where that way is to be
+    taken."""
+    around = innermost_alone()
+    if not (nothing_in_force() if around is None else _may_be_staged(around)) or not _is_ordinary(f):
+        return None
+    function = function_of(f)
+    told = None if function is None else leaves_of(function, args)
+    if function is None or told is None:
+        return None
+    leaves, parts = told
+    known = known_of((what, None if around is None else around.mode), function, leaves[len(args) :])
+    if known.busy or known.over:
+        return None
+    found = known.found(function, parts, leaves, around)
+    if found is None:
+        if known.wants():
+            _make(known, derivative, function, len(args), parts, leaves, around)
+        return None
+    return _given(known, found, leaves, around, ordinary)
+
+
+def gradient_of_call(where: Sequence[int], *, with_value: bool) -> Derivative:
+    """The gradient by the arguments at ``where``, after the value if that is asked for."""
+
+    def of(f: Any, args: list[Any]) -> list[Any]:
+        value, cts = carried_gradient(f, tuple(args), where)
+        return [*([value] if with_value else []), *cts]
+
+    return of
+
+
+def _given(
+    known: CalledDerivatives, found: Called, leaves: Sequence[Any], around: Tape | None, ordinary: Any
+) -> list[Any] | None:
+    """The values by the stage that was ``found``."""
+    try:
+        values, slots, given = _computed(found, leaves, around)
+    except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
+        return None
+    if found.n_compared >= COMPARED:
+        known.put_back(found)
+        return _handed_out(found, values, slots, given, around)
+    known.busy = True
+    try:
+        right: list[Any] = ordinary()
+    finally:
+        known.busy = False
+    if _is_right(found, values, right, around):
+        found.n_compared += 1
+        known.put_back(found)
+    else:
+        known.refused("a stage gives other values than the ordinary way")
+    return right
+
+
+def _is_ordinary(f: Any) -> bool:
+    if TRAPPED.get() or CARRIED.get() is not None or sys.gettrace() is not None or sys.getprofile() is not None:
+        return False
+    staged = staged_of(f)
+    return errors_are_ordinary() and staging_in_force(None if staged is None else staged.staging) != "off"
+
+
+def _may_be_staged(around: Tape) -> bool:
+    return around.thread == get_ident() and planned() is None and not watchers() and saves_all()
+
+
+def _make(
+    known: CalledDerivatives, derivative: Derivative, f: FunctionType, n_args: int, parts: tuple[int, ...],
+    leaves: list[Any], around: Tape | None,
+) -> None:  # fmt: skip
+    kinds = kinds_of_call(leaves, n_args, around)
+    if kinds is None:
+        return
+    known.busy = True
+    try:
+        stage = made(derivative, f, n_args, parts, leaves, kinds, around)
+    except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
+        known.refused(str(error) or type(error).__name__)
+    else:
+        known.put_back(stage)
+    finally:
+        known.busy = False
+
+
+def _computed(found: Called, leaves: Sequence[Any], around: Tape | None) -> tuple[Any, Any, list[Any]]:
+    """The values of the stage, its slots, and the leaves that enter."""
+    given, still = [leaves[k] for k in found.active], [leaves[k] for k in found.still]
+    ready, tape = found.ready, cast("Tape", around)
+    if found.way is PLAIN:
+        inputs = given
+    elif found.way is PUSHED:
+        inputs = [x._value for x in given] + still + [x._id.value for x in given]
+    else:
+        held = ready.exits.stage.held  # still leaves come after those that are active
+        inputs = [hold(x, x._value, tape) if kept else x._value for x, kept in zip(given, held, strict=False)]
+        inputs += map(_own, still)
+    if found.n_compared >= COMPARED:
+        return *ready.forward(inputs, (), found.constants), given
+    record = ready.exits.stage.record
+    with quiet():  # the ordinary way warns
+        return *record.function(inputs, (), found.constants, *ready.work.of(record)), given
+
+
+def _handed_out(found: Called, values: Any, slots: Any, given: list[Any], around: Any) -> list[Any]:
+    moves = found.moves
+    if not any(moves):
+        return [_own(v) for v, _ in zip(values, moves)]  # noqa: B905 - there are no tangents
+    around.masks = around.masks or found.masks
+    if found.way is RECORDED:
+        exits = found.ready.exits
+        handles = exits.recorded(around, [x._id for x in given], values, slots, given, site_here())
+        return [x if moving else _own(v) for x, v, moving in zip(handles, values, moves, strict=True)]
+    kind, tangents = type(given[0]._id), iter(values[len(moves) :])
+    return [
+        make(kind_of(around, v), _owned(v), kind(_owned(next(tangents))), around, SHARED) if moving else _own(v)
+        for v, moving in zip(values, moves)  # noqa: B905 - the tangents come after them
+    ]
+
+
+def _own(part: Any) -> Any:
+    """A plain value that leaves, in memory of its own."""
+    return part.copy(order="K") if type(part) is np.ndarray else part
+
+
+def _owned(part: Any) -> Any:
+    """What no other value has: a copy of a view, which may be one of what has entered."""
+    return part.copy(order="K") if type(part) is np.ndarray and part.base is not None else part
+
+
+def _is_right(found: Called, values: Any, right: list[Any], around: Tape | None) -> bool:
+    """Whether the ordinary way has given the same, as values of the same kind."""
+    if len(found.moves) != len(right):
+        return False
+    tangents = iter(values[len(right) :])
+    for value, other, moving in zip(values, right, found.moves):  # noqa: B905 - the tangents come after them
+        if isinstance(other, Handle) is not moving or (moving and (other._tape is not around or other._id is None)):
+            return False
+        if not same_content(plain_value(other._value) if moving else other, value):
+            return False
+        if moving and found.way is PUSHED and not same_content(other._id.value, next(tangents)):
+            return False
+    return True
