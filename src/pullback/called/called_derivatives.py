@@ -149,14 +149,22 @@ def called(
     return _given(known, found, leaves, around, ordinary)
 
 
-def gradient_of_call(where: Sequence[int], *, with_value: bool) -> Derivative:
-    """The gradient by the arguments at ``where``, after the value if that is asked for."""
+def gradient_called(hot: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+    """What the gradient ``hot`` gives by the arguments at ``where``, in a tuple; None where the ordinary way is to be
+    taken."""
+    n = 1 if hot.with_value else 0
 
-    def of(f: Any, args: list[Any]) -> list[Any]:
+    def derivative(f: Any, args: list[Any]) -> list[Any]:
         value, cts = carried_gradient(f, tuple(args), where)
-        return [*([value] if with_value else []), *cts]
+        return [value, *cts][1 - n :]
 
-    return of
+    def ordinary() -> list[Any]:
+        found = hot.anew()[0](*args)
+        value, cts = found if n else (None, found)
+        return [value, *(cts if hot.which.several else [cts])][1 - n :]
+
+    found = called(("gradient", where, n), hot.f, args, derivative, ordinary)
+    return None if found is None else (hot.told((found[0] if n else None, found[n:])),)
 
 
 def _given(

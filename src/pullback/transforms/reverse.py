@@ -205,19 +205,9 @@ def _gradient_of(
 
 def _called(hot: Hot, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
     """The gradient by the stage of a call that has come before, in a tuple; None where there is none."""
-    # Imported here since few programs have derivatives within others.
-    from pullback.called.called_derivatives import called, gradient_of_call  # noqa: PLC0415
+    from pullback.called.called_derivatives import gradient_called  # noqa: PLC0415 - few have derivatives within others
 
-    what = "gradient", where, hot.with_value
-    found = called(what, hot.f, args, gradient_of_call(where, with_value=hot.with_value), partial(_leaves, hot, args))
-    return None if found is None else (hot.told((found[0] if hot.with_value else None, found[hot.with_value :])),)
-
-
-def _leaves(hot: Hot, args: tuple[Any, ...]) -> list[Any]:
-    """What the ordinary way gives, as a list."""
-    found = hot.anew()[0](*args)
-    value, cts = found if hot.with_value else (None, found)
-    return [*([value] if hot.with_value else []), *(cts if hot.which.several else [cts])]
+    return gradient_called(hot, args, where)
 
 
 def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any]:
