@@ -14,6 +14,7 @@ from attrs import define, field
 from pullback.exact.live_buffers import LiveBuffers
 from pullback.exact.operation_costs import cost_of
 from pullback.memory.ledger import Item, Ledger, tape_holdings, value_items
+from pullback.memory.lending import gives, per_byte
 from pullback.memory.sweep import Sweep, release_records
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import Handle, freeze, plain_value, resolve, root_of
@@ -68,7 +69,11 @@ class GraphChain:
     floor: int = 0
     """What the first run took at least, whatever is dropped."""
     before: int = 0
-    """Bytes of what the program holds when this begins: of records, and of marked steps."""
+    """Bytes of what records hold when this begins."""
+    booked: dict[int, int] = field(factory=dict)
+    """By id: by how much more is booked since the value is held."""
+    own: int = 0
+    """The sum of these."""
     last: int | None = None
     ended: bool = False
     again: int = 0
@@ -103,8 +108,7 @@ class GraphChain:
     # The user's run.
     def begin(self) -> None:
         """The program starts at the next record."""
-        booked = self.ledger.total - self.ledger.now.get("constant", 0)
-        self.before = booked + sum(self.ledger.plain_bytes(self.tape.records).values())
+        self.before = sum(self.ledger.plain_bytes(self.tape.records).values())
         self.entries.begin(len(self.tape.records))
         self.tape.governor.lifetimes = self
 
@@ -190,7 +194,10 @@ class GraphChain:
     def _book(self, ident: int, value: Any, reason: str) -> None:
         self.live.hold(value)
         items = self.items[ident] = value_items((plain_value(value),), reason)
+        total = self.ledger.total
         self.ledger.hold(items)
+        self.booked[ident] = self.ledger.total - total
+        self.own += self.booked[ident]
 
     def drop(self, ident: int) -> None:
         """A value is held no longer."""
@@ -199,6 +206,7 @@ class GraphChain:
             self.digests[ident] = bits_of(value)
         self.live.release(value)
         self.ledger.release(self.items.pop(ident))
+        self.own -= self.booked.pop(ident)
 
     def _strip(self) -> None:
         """The newest record lets go of what it holds, and the next one finds room."""
@@ -214,24 +222,35 @@ class GraphChain:
 
     @property
     def others(self) -> int:
-        """Bytes of what is neither a handle's nor held: copies of plain arrays, Python's own objects."""
-        constants, n = self.ledger.now.get("constant", 0), len(self.tape.records) - self.start
-        return self.before + constants + n * (RECORD_BYTES + PLANNING * n // 4)
+        """Bytes of what is neither a handle's nor held by this: what loops and marked steps hold, copies of plain
+        arrays, Python's own objects."""
+        n = len(self.tape.records) - self.start
+        around = self.ledger.total - self.own
+        return self.before + around + n * (RECORD_BYTES + PLANNING * n // 4)
 
     def _make_room(self) -> None:
         """Drop values until there is room for an operation like the largest so far, and for a buffer as large that the
         program has made: nobody hears of that before the first write to it."""
-        live, others = self.live, self.others + 2 * self.largest
-        if live.total + others <= self.policy.max_bytes:
+        live, besides = self.live, 2 * self.largest
+        if live.total + self.others + besides <= self.policy.max_bytes:
             return
-        while live.total + others > self.policy.max_bytes:
-            droppable = [ident for ident, value in self.kept.items() if not live.alive(value)]
-            if not droppable:
-                break
-            self.drop(min(droppable, key=self._per_byte))
-        if live.total + others > self.policy.max_bytes:
+        while live.total + self.others + besides > self.policy.max_bytes and self._give_way():
+            pass
+        if live.total + self.others + besides > self.policy.max_bytes:
             buffer = self.largest if self.buffers else 0
             self.floor = max(self.floor, live.total + self.others + self.beside + buffer)
+
+    def _give_way(self) -> bool:
+        """Hold less: the value that is cheapest to compute again, or what a loop before can give up, where that is
+        cheaper; False where there is nothing."""
+        droppable = [ident for ident, value in self.kept.items() if not self.live.alive(value)]
+        cheapest = min(droppable, key=self._per_byte, default=None)
+        lender = min(filter(gives, self.ledger.lenders), key=per_byte, default=None)
+        if cheapest is not None and (lender is None or self._per_byte(cheapest) <= per_byte(lender)):
+            self.drop(cheapest)
+        elif lender is not None:
+            lender.give(lender.level + 1)
+        return cheapest is not None or lender is not None
 
     def _per_byte(self, ident: int) -> float:
         """What it costs to compute a value again, a byte."""
@@ -282,6 +301,7 @@ class GraphChain:
         for items in self.items.values():
             self.ledger.release(items)
         self.items.clear()
+        self.booked, self.own = {}, 0
         self.live.close()
 
     def close(self) -> None:

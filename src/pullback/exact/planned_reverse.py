@@ -12,6 +12,7 @@ from pullback.exact.graph_replayer import GraphReplayer
 from pullback.exact.on_demand import on_demand
 from pullback.graphs.fixed_order import COMPUTE, DROP, EVENT, KINDS, Event, FixedOrder, best_of_order, drops_of
 from pullback.memory.ledger import value_items
+from pullback.memory.lending import give_all, gives
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.temporaries import on_the_way
 from pullback.recording.handles import plain_value
@@ -49,15 +50,22 @@ class PlannedReverse:
     def carry_out(self) -> None:
         """Plan, and go by it; raises :class:`BudgetError` where no plan fits."""
         graph = self.chain
-        problem = self.problem()
-        resident = sum(1 << v for v, ident in enumerate(self.nodes) if ident in graph.kept)
-        way, graph.optimal = known_way(problem, resident)
+        problem, way = self._planned()
+        if way is None and any(map(gives, graph.ledger.lenders)):
+            give_all(graph.ledger)
+            problem, way = self._planned()
         if way is None or graph.floor > graph.policy.max_bytes:
             raise self._refused(problem)
         del problem
         self._go(way)
 
     # What there is to plan.
+    def _planned(self) -> tuple[FixedOrder, Sequence[int] | None]:
+        problem = self.problem()
+        resident = sum(1 << v for v, ident in enumerate(self.nodes) if ident in self.chain.kept)
+        way, self.chain.optimal = known_way(problem, resident)
+        return problem, way
+
     def problem(self) -> FixedOrder:
         """Values, events, bytes."""
         graph, steps = self.chain, self._cotangents()
@@ -76,16 +84,26 @@ class PlannedReverse:
         sizes = graph.live.sizes
         held = sum({k: n for ident in graph.kept for k, n, _ in graph.items[ident]}.values())
         fixed = graph.live.total - held + graph.others
-        lives = sum(1 << place[i] for i in graph.kept if graph.live.alive(graph.kept[i]))
-        events = [
-            Event(sum(1 << place[i] for i in saved[p]), 0, lives, fixed + before, fixed + during)
-            for p, before, during in steps
-        ]
+        lives = sum(1 << place[i] for i in graph.kept if self._stays(i))
+        events = []
+        for p, before, during in steps:
+            needs, record, gone = sum(1 << place[i] for i in saved[p]), graph.tape.records[p], 0
+            if record is not None and FORMS[record[0]].wide:
+                gone, taken = freed_and_taken(record[2], graph.ledger)
+                during = max(before, before + taken)  # noqa: PLW2901 - it knows better
+            events.append(Event(needs, 0, lives, fixed + before, fixed + during))
+            fixed -= gone  # when it has been reversed
         reads = [sum(1 << place[u] for u in graph.reads(ident)) for ident in self.nodes]
         return FixedOrder(
             [sizes[ident] for ident in self.nodes], [graph.costs[ident] for ident in self.nodes], reads,
             [self._extra(ident) for ident in self.nodes], events, graph.policy.max_bytes,
         )  # fmt: skip
+
+    def _stays(self, ident: int) -> bool:
+        """Whether a value that is held is there in any case: a handle has it, or a loop begins with it."""
+        graph = self.chain
+        booked = (graph.ledger.held.get(key) for key, _, _ in graph.items[ident])
+        return graph.live.alive(graph.kept[ident]) or any(entry is not None and entry[0] > 1 for entry in booked)
 
     def _needs(self, p: int) -> list[int]:
         """The nodes whose values a record holds."""
@@ -183,6 +201,21 @@ class PlannedReverse:
         sweep(graph.tape, p, reached, self.sweeps)
         if made:
             records[p] = None
+
+
+def freed_and_taken(loop: Any, ledger: Any) -> tuple[int, int]:
+    """What a loop lets go of when it has been reversed, and what it takes meanwhile at least beyond what it holds and
+    the cotangents of its results."""
+    state, tape = loop.sizes["state_bytes"], loop.sizes["tape_bytes"]
+    working = max(0, loop.working - state)
+    for lender in ledger.lenders:
+        if lender.run is loop:
+            return lender.own, working + lender.takes
+    own = max(0, loop.kept_bytes - state * bool(loop.chain.start and loop.chain.store.holds("state", 0)))
+    policy = getattr(loop.schedule, "policy", None)
+    if policy is None or policy.room is None or own >= loop.n * tape:
+        return own, working
+    return own, working + max(0, min(policy.room, state + loop.n * tape) - own)
 
 
 def _held(entry: Any, p: int, graph: Any) -> set[int]:

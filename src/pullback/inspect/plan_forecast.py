@@ -163,7 +163,7 @@ class Trial:
         for k, loop in reversed(list(enumerate(self.loops))):
             before = ledger.n_forward
             if id(loop) in self.reached:
-                ledger.lends_no_more(runs[id(loop)])
+                ledger.returns_to(runs[id(loop)])
                 with ledger.holding(loop.ct_items()):
                     runs[id(loop)].reverse()
             found.append((k, ledger.n_forward - before))

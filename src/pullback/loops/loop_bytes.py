@@ -106,7 +106,7 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
 def needed_by(steps: Any, step: StepTape, reached: Collection[int]) -> Needed:
     """What step 0 needed, whose values were watched. All tapes share the copies of the arrays that the body has
     ``reached``."""
-    lifetimes, steps.lifetimes = steps.lifetimes, None
+    lifetimes, steps.lifetimes, steps.outputs.comes = steps.lifetimes, None, bool
     ends = {part[0] for part in (*step.left, *step.ys) if part is not None}
     needed: Needed = lifetimes.needed(step.tape.records, step.tape.n_inputs, ends)
     if step.governor is not None:
@@ -249,14 +249,31 @@ def bytes_besides(record: Any) -> int:
             begins = value_items([*record.chain.state, *record.chain.start, *(steps.xs or ())], "snapshot")
             known = {key for key, _, _ in (*captured, *begins)}
             held += steps.enclosing.governor.bytes_beside(known, len(records))
-        record.besides = held + working_bytes(record)
+        record.working = working_bytes(record)
+        record.besides = held + record.working
     besides: int = record.besides
     return besides
 
 
+def goes_again(record: Any) -> None:
+    """Another reverse pass comes to a loop. What is held beside it is what such passes begin with, all of which is
+    known by now: of the loops after it, too, and of the code."""
+    if record.besides is not None and record.policy.counts_bytes:
+        from pullback.memory.lending import held_again  # noqa: PLC0415 - for those who pass a number of bytes
+
+        ledger, tape, before = record.chain.store.ledger, record.chain.steps.enclosing, record.besides - record.working
+        record.besides += held_again(ledger, tape, before, sizes_of(record)["state_bytes"])
+        if record.agreed is not None:
+            [record.besides] = agreed(record.agreement, told_of(record), (record.besides,))
+
+
 def kept_items(record: Any) -> list[Item]:
-    """What is kept, as one item: entries are not booked one by one then, and what follows may have to know."""
-    return [(("kept", id(record)), record.kept_bytes, "saved")]
+    """What is kept, as one item: entries are not booked one by one then, and what follows may have to know. Loops in
+    the steps have such items of their own."""
+    nest, entries = record.chain.steps.nest, record.chain.store.entries
+    each = record.inner if nest is None or not nest.loops else nest.held
+    tapes = sum(kind == "tape" for kind, _, _ in entries) + (record.chain.work is not None)
+    return [(("kept", id(record)), max(0, record.kept_bytes - tapes * each), "saved")]
 
 
 def _book_kept(record: Any) -> None:

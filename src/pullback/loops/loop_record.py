@@ -20,6 +20,7 @@ from pullback.loops.loop_bytes import (
     ended,
     first_step,
     go_forward,
+    goes_again,
     may_lend,
     needed_by,
     scheduled_by,
@@ -78,6 +79,8 @@ class LoopRecord:
     agreed: dict[str, int] | None = field(default=None, init=False)
     """The sizes that they have agreed on, where they run the steps together."""
     sizes: dict[str, int] = field(factory=dict, init=False)
+    inner: int = field(default=0, init=False)
+    """What loops in step 0 have booked for its tape."""
     needed: Needed | None = field(default=None, init=False)
     """What a step needs while it runs, where the policy counts bytes."""
     left_specs: list[Any] = field(factory=list, init=False)
@@ -88,7 +91,9 @@ class LoopRecord:
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
     besides: int | None = field(default=None, init=False)
-    """Bytes that are held beside snapshots and tapes, as known when the first schedule is made."""
+    """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
+    working: int = field(default=0, init=False)
+    """Of these, what is held while the loop runs and by it alone."""
     share_bytes: int | None = field(default=None, init=False)
     """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)
@@ -182,10 +187,12 @@ class LoopRecord:
         arrays = (leaf for leaf in chain.state if isinstance(leaf, np.ndarray))
         entering: dict[Any, int] = {id(buffer_of(leaf)): leaf.nbytes for leaf in arrays}
         counts = self.policy.counts_bytes or planned() is not None or MEASURED.get()
-        chain.steps.lifetimes = Lifetimes() if counts else None
+        if counts:
+            chain.steps.lifetimes = Lifetimes()
+            chain.steps.outputs.comes = chain.steps.lifetimes.comes
         inner = -ledger.total - ledger.lent_bytes
         step, after = first_step(self)
-        inner += ledger.total + ledger.lent_bytes
+        self.inner = inner = inner + ledger.total + ledger.lent_bytes
         if counts:
             self.needed = needed_by(chain.steps, step, self.reached)
         self.known = sorted(chain.steps.captured_specs or ())
@@ -277,7 +284,7 @@ class LoopRecord:
         chain, ledger = self.chain, self.chain.store.ledger
         if self.agreed is not None:
             agree_on_lent(self)
-        ledger.lends_no_more(self)
+        ledger.returns_to(self)
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
         surroundings = (
@@ -292,6 +299,7 @@ class LoopRecord:
                     if self.surroundings is not None:
                         self.surroundings.try_out(self._trials())
                     self.journal = self.journal and self.journal.again()
+                    goes_again(self)
                     self._go_forward()
                     chain.state = []
                 self.fresh = False

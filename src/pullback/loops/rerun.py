@@ -40,6 +40,7 @@ class Outputs:
     n: int | None
     n_written: int = field(default=0, init=False)
     stacks: list[Any] = field(factory=list, init=False)
+    comes: Callable[[int], object] = bool  # told the bytes that they will take, before they do
 
     def write(self, k: int, ys: list[Any]) -> None:
         """Take the outputs of step ``k``: into buffers made at the first step, or lists of an outer trace's handles."""
@@ -47,6 +48,7 @@ class Outputs:
             return
         self.n_written += 1
         if k == 0:
+            self.comes((self.n or 0) * sum(getattr(y, "nbytes", 8) for y in ys))
             self.stacks = [
                 [] if isinstance(y, Handle) else new_array((self.n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys
             ]
@@ -106,10 +108,8 @@ class Steps:
     lifetimes: Lifetimes | None = field(default=None, init=False)
     """Of the values of step 0, where the policy has to know what a step needs."""
     collective: bool = field(default=False, init=False)  # whether a step has called such a primitive
-    nest: Any = field(default=None, init=False)
-    """What loops in the steps get of a number of bytes (``loop_bytes.Nest``)."""
-    within: Any = field(default=None, init=False)
-    """What decides which values of a step are kept; None for all."""
+    nest: Any = field(default=None, init=False)  # what loops in the steps get of a number of bytes (``nests.Nest``)
+    within: Any = field(default=None, init=False)  # what decides which values of a step are kept; None for all
     calls: Calls = field(factory=partial(Calls, may_miss=True), init=False)
     """What steps of which some values are kept have in common."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)

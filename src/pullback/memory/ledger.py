@@ -58,6 +58,8 @@ class Ledger:
     that share out bytes leave room for them by themselves."""
     state_bytes: int = 0
     """The sum of these."""
+    before_stretch: tuple[int, dict[str, int]] = field(default=(0, {}), repr=False)
+    """The peak when the plain code under way began, and what was held then."""
     books_of: dict[Hashable, int] = field(factory=dict, repr=False)
     """What Python takes for the books of steps, by chain; reported on top of what arrays take at their peak."""
     most_books: int = 0
@@ -142,6 +144,16 @@ class Ledger:
             self.peak_bytes = nbytes
             self.at_peak = {name: n for name, n in self.now.items() if n}
 
+    def stretch_begins(self) -> None:
+        """What is booked from now on may be counted as plain code in the end."""
+        self.before_stretch = self.peak_bytes, self.at_peak
+
+    def stretch_is_plain(self) -> None:
+        """What was booked since is let go of, and counts as what plain code holds, which is asked for when somebody
+        wants to know: it is no part of the peak that is booked."""
+        self.peak_bytes, self.at_peak = self.before_stretch
+        self._rises()
+
     def runs(self, who: Hashable, nbytes: int) -> None:
         """The running state of ``who`` is so large now; 0: nothing runs."""
         before = self.states.get(who, 0)
@@ -172,12 +184,16 @@ class Ledger:
                 self.now[entry[2]] -= entry[1]
                 self.total -= entry[1]
 
+    def returns_to(self, run: Any) -> None:
+        """The reverse of a loop begins: it lends no more."""
+        for lender in self.lenders:
+            if lender.run is run:
+                lender.returns()
+        self.lends_no_more(run)
+
     def lends_no_more(self, run: Any) -> None:
-        """The reverse of a loop begins, or will not come."""
+        """The reverse of a loop has begun, or will not come."""
         if self.lenders:
-            for lender in self.lenders:
-                if lender.run is run:
-                    lender.returns()
             self.lenders[:] = [lender for lender in self.lenders if lender.run is not run]
 
     @contextmanager

@@ -139,9 +139,16 @@ class Lender:
         if self.agreed is not None:
             return self.agreed
         more = self._outside() - self.outside
-        if self.tape is not None and self.tape.repeatable:  # its result, which records may hold, has been left free
-            more = max(min(0, more), more - self.sizes["state_bytes"])
+        if self.tape is not None and self.tape.repeatable:
+            more = beyond_result(more, self.sizes["state_bytes"])
         return int(self.run.schedule.policy.reserved) + more
+
+    @property
+    def takes(self) -> int:
+        """What its reverse pass takes at least beyond what it holds, and beside what it needs while it runs: the tape
+        of a step, where it gives up all that it can."""
+        sizes, policy, n = self.sizes, self.run.schedule.policy.reserving(0), self.run.machine.n
+        return int(max(policy.least(n, **sizes), self.levels[-1].nbytes + sizes["tape_bytes"]) - self.own)
 
     @property
     def least(self) -> int:
@@ -152,18 +159,49 @@ class Lender:
         )
 
     def returns(self) -> None:
-        """The reverse pass comes to it: what later loops hold still is left free."""
-        policy, machine = self.run.schedule.policy, self.run.machine
-        if self.reserved == policy.reserved:
+        """The reverse pass comes to it: what others hold by now is left free, and what it holds gives way to that."""
+        before, machine, reserved = self.run.schedule.policy, self.run.machine, self.reserved
+        if reserved == before.reserved:
             return
-        policy = policy.reserving(self.reserved, start_held=policy.start_held)
-        splits, now = policy.splits(machine.n, **self.sizes), self.now
+        policy = before.reserving(reserved, start_held=before.start_held)
+        splits = policy.splits(machine.n, **self.sizes)
         most = max(1, len(splits.leaves) - 1)
-        if policy.max_bytes < self.least or now.n_snapshots > most:
+        while reserved > before.reserved and not self._fits(policy, most) and gives(self):
+            self.give(self.level + 1)
+        now = self.now
+        if policy.max_bytes < policy.least(machine.n, **self.sizes) or now.n_snapshots > most:
             return
         self.run.schedule = policy.rest(
             machine.n, now.first, self.snapshots[: now.n_snapshots], splits, in_work=machine.tape is not None
         )
+
+    def _fits(self, policy: Any, most: int) -> bool:
+        """Whether what it holds does."""
+        now = self.now
+        start = policy.start_held and now.n_snapshots > 0
+        return bool(now.nbytes - start * self.sizes["state_bytes"] <= policy.room and now.n_snapshots <= most)
+
+
+def beyond_result(more: int, state_bytes: int) -> int:
+    """Of what is held more than when a loop was planned: its result, which others may hold, has been left free."""
+    return max(min(0, more), more - state_bytes)
+
+
+def held_again(ledger: Any, tape: Any, before: int, state_bytes: int) -> int:
+    """So much more than ``before`` is held when another reverse pass comes to a loop of a tape."""
+    held = ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values())
+    return beyond_result(held - before, state_bytes)
+
+
+def gives(lender: Lender) -> bool:
+    """Whether it can do with fewer bytes than it holds."""
+    return lender.level < len(lender.levels) - 1
+
+
+def per_byte(lender: Lender) -> float:
+    """What the next bytes that it gives up cost, each: a step as much as its tape takes."""
+    now, after = lender.levels[lender.level : lender.level + 2]
+    return (after.n_forward - now.n_forward) * lender.sizes["tape_bytes"] / (now.nbytes - after.nbytes)
 
 
 def borrowed(ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[str, int], *, start_held: bool) -> int:
@@ -211,7 +249,7 @@ def give_all(ledger: Any) -> int:
     """The bytes that earlier loops have given up, all that they can."""
     before = ledger.total
     for lender in ledger.lenders:
-        if lender.level < len(lender.levels) - 1:
+        if gives(lender):
             lender.give(len(lender.levels) - 1)
     return int(before - ledger.total)
 

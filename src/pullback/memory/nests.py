@@ -66,7 +66,7 @@ class Nest:
         chain.randomness.restore(chain.start_random)
         self.loops, self.held, self.working, self.staging = [], 0, 0, 0
         self.least, self.whole = True, False
-        steps.lifetimes = type(steps.lifetimes)()
+        steps.lifetimes = type(steps.lifetimes)(asks=steps.lifetimes.asks, apart=steps.lifetimes.apart)
         return chain.probe_first()
 
     def _fits(self, tape: int) -> bool:

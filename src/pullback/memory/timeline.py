@@ -92,6 +92,8 @@ class TimedLedger(Ledger):
     events: list[Event] = field(factory=list, repr=False)
     began: float = field(factory=perf_counter)
     turned: float | None = None
+    stretch: int = 0
+    """The first event of the plain code under way."""
     tape: Any = field(default=None, repr=False)
     plain: list[tuple[int, str, int]] = field(factory=list, repr=False)
     """(record, reason, bytes) of what plain records hold, when the forward pass was over, or had failed."""
@@ -116,6 +118,17 @@ class TimedLedger(Ledger):
         super().runs(who, nbytes)
         if self.state_bytes != before:
             self.note(made=self.state_bytes > before)
+
+    def stretch_begins(self) -> None:
+        """As the ledger does."""
+        super().stretch_begins()
+        self.stretch = len(self.events)
+
+    def stretch_is_plain(self) -> None:
+        """As the ledger does: what was held meanwhile is told by the records."""
+        super().stretch_is_plain()
+        del self.events[self.stretch :]
+        self.note(made=False)
 
     def note(self, *, made: bool) -> None:
         """What is held now. In the reverse pass, what ended in something to hold or in forward steps was to compute

@@ -44,6 +44,8 @@ class Lifetimes:
     """The buffer of each of these, and its bytes."""
     made: int = 0
     """All bytes that were made."""
+    apart: int = 0
+    """And what was made besides, as the outputs of all steps."""
     asks: Callable[[int], float] | None = None
     """Who is asked for room where more may be there at once than ``room``; it says how much there is then."""
     asked: int = 0
@@ -70,7 +72,15 @@ class Lifetimes:
             self.events.append((before[0], -before[1], None))
         self.lies_in[key] = buffer, nbytes
         self.made += nbytes
-        self.asked = max(self.asked, self.made + BESIDE * nbytes)
+        self._ask(BESIDE * nbytes)
+
+    def comes(self, nbytes: int) -> None:
+        """So much will be made that is the value of no handle."""
+        self.apart += nbytes
+        self._ask(0)
+
+    def _ask(self, beside: int) -> None:
+        self.asked = max(self.asked, self.made + self.apart + beside)
         if self.asks is not None and self.asked > self.room:
             self.room = self.asks(self.asked)
 
@@ -118,6 +128,11 @@ class Lifetimes:
             del live[ident]
             live |= new
         return peak
+
+    @property
+    def computed_again(self) -> int:
+        """What it takes at most to make all values once more and to pull them back, beside cotangents of all."""
+        return self.made + sum(self.sizes.values()) + BESIDE * max(self.sizes.values(), default=0)
 
     def needed(self, records: Sequence[Any], first: int, seeds: Collection[int] | None = None) -> "Needed":
         """What the steps need that have made the records from ``first`` on; ``seeds`` are the ids of what they hand on,

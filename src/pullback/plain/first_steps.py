@@ -98,6 +98,7 @@ def will_draw(chain: Any) -> None:
     """A :class:`~pullback.plain.plain_chain.PlainChain` begins: its schedule is drawn at once where sizes do not change
     it. Raises :class:`PolicyError` where the policy refuses that the length is unknown."""
     policy = chain.governing = chain.policy
+    chain.ledger.stretch_begins()
     if policy.looks:
         chain.schedule = policy.measuring(chain.n, chain.gauge)
         chain.ledger.begins(None, chain.schedule, {})
@@ -144,12 +145,21 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     return asked + left
 
 
-def anew(chain: Any) -> None:
-    """The schedule of another reverse pass."""
-    looks = chain.policy.looks
-    chain.schedule = (
-        chain.policy.measuring(chain.n, chain.gauge) if looks else chain.governing.schedule(chain.n, **chain.sizes)
-    )
+def anew(chain: Any, *, again: bool = False) -> None:
+    """The schedule of another reverse pass, or of another number of steps. ``again``: what is held beside the steps is
+    what such passes begin with, all of which is known by now."""
+    if chain.policy.looks:
+        chain.schedule = chain.policy.measuring(chain.n, chain.gauge)
+        return
+    if again and chain.working is not None:
+        from pullback.memory.lending import held_again  # noqa: PLC0415 - for those who pass a number of bytes
+
+        besides = chain.governing.reserved
+        besides += held_again(chain.ledger, chain.tape, besides - chain.working, chain.sizes["state_bytes"])
+        if chain.agreed:
+            [besides] = agreed(chain.tape.agreement, told_of(chain), (besides,))
+        chain.governing = chain.governing.reserving(besides, start_held=chain.repeatable)
+    chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
 
 
 def _constant(chain: Any, newest: int) -> set[int]:
@@ -227,8 +237,8 @@ def draw(chain: Any) -> None:
     needed = lifetimes.needed(records, first)
     working = needed.beside(chain.sizes["state_bytes"])
     ledger.works(working - chain.sizes["state_bytes"])
-    besides += working + sum(nbytes for _, nbytes, _ in shared)
-    besides += _constants_to_come(chain, newest) + _books_to_come(chain, newest)
+    working += sum(nbytes for _, nbytes, _ in shared) + _books_to_come(chain, newest)
+    besides += working + _constants_to_come(chain, newest)
     besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
@@ -239,6 +249,8 @@ def draw(chain: Any) -> None:
         besides += extra
     else:
         chain.staging = "off"
+    if chain.policy.room is not None:
+        chain.working = working if chain.staging == "off" else working + extra
     _plan(chain, besides, seen)
     chain.drawn_at, chain.known = newest, known
 

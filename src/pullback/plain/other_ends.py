@@ -2,6 +2,7 @@
 that its policy has planned for, when that policy cannot be told a length late; and how code between loops ends, where a
 number of bytes is over all."""
 
+from functools import partial
 from typing import Any
 
 from pullback.exact.foreseen import WatchedRecords
@@ -9,6 +10,7 @@ from pullback.machine.actions import MEMORY, EndForward, Save
 from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward
 from pullback.memory.ledger import mib
+from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
@@ -37,6 +39,8 @@ def hold_whole(chain: Any) -> None:
         for k in range(dropped[-1] + 1):
             replayer.run(k, chain.tape.records if k in dropped else None)
     chain.close(held=True)
+    if not chain.marked:
+        chain.ledger.stretch_is_plain()
 
 
 def planned_again(chain: Any, n: int) -> bool:
@@ -159,15 +163,35 @@ def proceed(chain: Any, k: int) -> None:
         raise
 
 
-def require_held(governor: Any) -> None:
-    """A checkpoint under a policy of its own has ended. Raises :class:`BudgetError` where what is held exceeds the
-    bytes."""
+def watched_whole(governor: Any) -> Lifetimes | None:
+    """The values of a checkpoint that begins, where it goes by ``Keep``: what is not held of it is computed again at
+    once."""
+    if governor.active.replays or governor.lifetimes is not None:
+        return None
+    governor.lifetimes = watched = Lifetimes(asks=partial(_make_room, governor))
+    return watched
+
+
+def _make_room(governor: Any, nbytes: int) -> float:
+    """Loops before give up what they can where so much is not free; what is free then."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    return make_room(governor.ledger, governor.policy.room, governor.tape.records, nbytes)
+
+
+def require_held(governor: Any, watched: Lifetimes | None) -> None:
+    """A checkpoint under a policy of its own has ended. Raises :class:`BudgetError` where what is held, with what is
+    computed again and its cotangents, exceeds the bytes."""
     ledger, policy = governor.ledger, governor.policy
-    held = ledger.total + sum(ledger.plain_bytes(governor.tape.records).values())
+    needed = 0
+    if watched is not None:
+        needed, governor.lifetimes = watched.computed_again, None
+    _make_room(governor, needed)
+    held = ledger.total + sum(ledger.plain_bytes(governor.tape.records).values()) + needed
     if held > policy.room:
         raise BudgetError(
             f"{policy!r} is too little for a checkpoint that goes by a policy of its own: {held:,} bytes are held when "
-            f"it has ended. Allow at least {held:,} bytes, or give the checkpoint no policy.",
+            f"it has ended, and when it is reversed. Allow at least {held:,} bytes, or give the checkpoint no policy.",
             held,
         )
 

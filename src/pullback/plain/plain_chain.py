@@ -40,8 +40,7 @@ class PlainChain:
     sizes: dict[str, int] = field(factory=dict)
     schedule: Any = None  # until the first steps have told the sizes
     machine: Machine = field(factory=lambda: Machine(None))
-    pending: Any = None
-    """The Advance or Record that the user's run is carrying out now."""
+    pending: Any = None  # the Advance or Record that the user's run is carrying out now
     work: int | None = None  # the step whose records hold their values in WORK
     needs: Needs = field(factory=Needs)
     replayer: Replayer | None = None
@@ -57,6 +56,7 @@ class PlainChain:
     seen: set[int] = field(factory=set)  # the ``id`` of the patterns whose sizes are known
     known: set[Any] = field(factory=set)  # the buffers from before the steps that all of them read
     drawn_at: int = -1  # the newest step when the schedule was drawn
+    working: int | None = None  # what is held while the steps run and by them alone, under a policy that counts bytes
     freed: int = 0  # bytes that loops before it have given up since
     ended: bool = False
     fresh: bool = True
@@ -358,7 +358,7 @@ class PlainChain:
         if not self.fresh:
             self._restart()
         self.fresh, self.ledger.most_books = False, self.ledger.book_bytes
-        self.ledger.lends_no_more(self)
+        self.ledger.returns_to(self)
         self.sweeps = [
             Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
             for each in sweeps
@@ -377,7 +377,7 @@ class PlainChain:
         initial = self.snapshots.initial
         assert initial is not None and self.n is not None  # a repeatable chain keeps its initial state
         self.machine = Machine(self.n)
-        anew(self)
+        anew(self, again=True)
         self.replayer = Replayer(self.entries, self.needs, dict(initial.values), 0, self.staged)
         run_forward(self.schedule, self.machine, self)
 

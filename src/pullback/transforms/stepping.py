@@ -25,7 +25,7 @@ from pullback.memory.in_force import (
 )
 from pullback.memory.ledger import Ledger
 from pullback.plain.first_steps import agrees
-from pullback.plain.other_ends import left_alone, require_held
+from pullback.plain.other_ends import left_alone, require_held, watched_whole
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.run_again import RunAgain
@@ -322,6 +322,7 @@ def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[.
             governor.seen.alone = False  # it goes by more than the budget
         before, tape.mode = tape.mode, REPLAYABLE
         chain = governor.begin(1 if policy is None else None, governing, calls=_calls_of(f), name="checkpoint")
+        watched = watched_whole(governor) if governor.binds else None
         try:
             out = f(*args, **kwargs)
         finally:
@@ -329,7 +330,7 @@ def checkpoint(f: Callable[..., Any], policy: PolicyOrAuto = None) -> Callable[.
                 governor.end()
             tape.mode = before
         if governor.binds:
-            require_held(governor)
+            require_held(governor, watched)
         return out
 
     return made("checkpoint", f, public(checkpointed, like=f), policy=policy)

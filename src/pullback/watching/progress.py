@@ -172,8 +172,13 @@ class Told:
             end = at
         yield start, end
 
-    def lends_no_more(self, run: Any) -> None:
+    def returns_to(self, run: Any) -> None:
         """As the ledger does; the reverse of a loop begins."""
+        self.course.turned = True
+        self.behind.returns_to(run)
+
+    def lends_no_more(self, run: Any) -> None:
+        """As the ledger does; the reverse of a loop has begun, or will not come."""
         self.course.turned = True
         self.behind.lends_no_more(run)
 
