@@ -30,6 +30,10 @@ def test_a_function_is_filled_with_other_leaves():
     assert leaves[1] is np.sin
 
 
+def test_many_leaves_are_left_alone():
+    assert leaves_of(made_anew(*range(100)), (X,)) is None
+
+
 def test_an_empty_cell_is_left_alone():
     def outer():
         f = lambda x: x * later  # noqa: E731 - before there is a value

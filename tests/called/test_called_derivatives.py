@@ -271,6 +271,24 @@ def test_without_staging_there_is_none(handed):
     assert not handed
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, w: np.sum(np.outer(x, x)) * w,
+        lambda x, w: np.cumsum(x)[-1] * w,
+        lambda x, w: np.sum(np.stack([x, x * w]) ** 2) * len(x),
+        lambda x, w: np.sum(np.concatenate([x * w, x])),
+        lambda x, w: np.trace(np.outer(x, np.sin(x))) * w,
+    ],
+    ids=["outer", "cumsum", "stack", "concatenate", "trace"],
+)
+def test_how_a_value_lies_is_known_without_it(f, handed):
+    for inner in (columns(f), pb.grad(f)):
+        for each in OUTER.values():
+            assert_right(each, path(inner))
+    assert {RECORDED, PUSHED, PLAIN} <= set(handed)
+
+
 def test_whoever_looks_at_each_line_sees_the_body_run(handed):
     before = sys.gettrace()
     sys.settrace(lambda *_: None)

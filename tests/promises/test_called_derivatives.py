@@ -24,7 +24,8 @@ TERMS = (
     "np.sum(x[1:] * y[:-1]) ** 2", "np.sum(np.exp(-x * x * c))", "np.sum(np.tanh(np.outer(x, y)))", "np.sum(y) * c",
     "np.sum(np.stack([x, y])[1] * x)", "np.sum(np.concatenate([x, y]) ** 3)", "np.sum(np.where(MASK, x, x * y))",
     "np.sum(x ** n)", "np.sum(x * WEIGHTS) * y[0]", "np.sum(np.heaviside(x, 0.5) * x)", "np.mean(x) * c ** 2",
-    "np.sum(np.cumsum(x) * y)",
+    "np.sum(np.cumsum(x) * y)", "np.trace(np.outer(x, y))", "np.sum(np.triu(np.outer(x, y)))", "np.max(x) * c",
+    "np.sum(np.abs(x) * y)", "np.sum(np.maximum(x, y))", "np.prod(x) * c", "np.sum(np.sort(x) * y)", "np.std(x) * c",
 )  # fmt: skip
 GRADIENTS = (
     "pb.grad(f)(X, Y, C, n)", "pb.grad(f, argnums=(0, 1))(X, Y, C, n)[1]", "pb.grad(f, argnums=1)(X, Y, C, n)",
@@ -58,7 +59,7 @@ def program_of(draw):
         "def loss(x, y, c):",
         "    t, z, d, n, total = np.array([1.0, -0.5, 0.25]), np.ones(3), D, 2, 0.0",
     ]
-    lines += ["    for k in range(9):"]
+    lines += [f"    for k in {draw(st.sampled_from(('range', 'pb.steps')))}(9):"]
     for _ in range(draw(st.integers(1, 2))):
         text = draw(st.sampled_from(GRADIENTS))
         for name, choices in VALUES.items():

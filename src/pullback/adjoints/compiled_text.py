@@ -330,8 +330,9 @@ def _reverse(node: ast.stmt, numbers: Numbers) -> list[ast.stmt] | None:
             _require(value, numbers)
             numbers.there.discard(name)
             return [node, *([_says(f"{_there(name)} = True")] if name in numbers.own else [])]
-        case ast.Assign(targets=[ast.Subscript() as target], value=value) | ast.AugAssign(
-            target=ast.Subscript() as target, value=value
+        case (
+            ast.Assign(targets=[ast.Subscript() as target], value=value)
+            | ast.AugAssign(target=ast.Subscript() as target, value=value)
         ):
             _require(target, numbers)
             _require(value, numbers)

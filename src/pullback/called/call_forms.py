@@ -19,6 +19,8 @@ from pullback.words.sameness import same_content
 
 MOST_BYTES = 4096
 """Of an array that enters: where it is larger, what is saved is little."""
+MOST_LEAVES = 64
+"""Of a call: all are compared in each."""
 _NUMBERS = frozenset((np.float64, np.float32))
 _FIXED = frozenset((int, float, bool, str, type(None), np.int64, np.int32))
 ACTIVE, STILL, FIXED = "active", "still", "fixed"
@@ -26,7 +28,7 @@ ACTIVE, STILL, FIXED = "active", "still", "fixed"
 
 def leaves_of(f: FunctionType, args: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]] | None:
     """The arguments and what is in the cells, tuples by their parts; and how many parts each cell has, -1 for one that
-    is no tuple. None where a cell is empty."""
+    is no tuple. None where a cell is empty, and where there are many."""
     leaves, parts = list(args), []
     for cell in f.__closure__ or ():
         try:
@@ -39,7 +41,7 @@ def leaves_of(f: FunctionType, args: Sequence[Any]) -> tuple[list[Any], tuple[in
         else:
             leaves.append(held)
             parts.append(-1)
-    return leaves, tuple(parts)
+    return (leaves, tuple(parts)) if len(leaves) <= MOST_LEAVES else None
 
 
 def filled(f: FunctionType, n_args: int, parts: Sequence[int], leaves: Sequence[Any]) -> tuple[FunctionType, list[Any]]:

@@ -109,7 +109,7 @@ def forget() -> None:
 
 def known_of(what: Any, f: FunctionType, around: Sequence[Any]) -> CalledDerivatives:
     """What is known of a derivative of the functions of one code, with functions of the same code ``around`` them."""
-    codes = [getattr(x, "__code__", None) or id(x) for x in around if callable(x)]
+    codes = [x.__code__ if type(x) is FunctionType else id(x) for x in around if callable(x)]
     with _SHELF.changing:
         found: CalledDerivatives = _SHELF.of((what, f.__code__, f.__code__.co_filename, *codes), CalledDerivatives)
         return found

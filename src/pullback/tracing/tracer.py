@@ -96,7 +96,7 @@ class Tracer(Unconverted):
     @property
     def flags(self) -> Any:
         """How the concrete array lies in memory."""
-        return np.asarray(plain_value(self)).flags
+        return getattr(layout_of(self), "flags", np.empty(()).flags)
 
     @property
     def dtype(self) -> Any:
@@ -108,7 +108,7 @@ class Tracer(Unconverted):
     size = property(lambda self: int(np.prod(self.shape, dtype=np.intp)), doc="Number of elements.")
     itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
     nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
-    strides = property(lambda self: plain_value(self).strides, doc="Bytes to step along each axis.")
+    strides = property(lambda self: layout_of(self).strides, doc="Bytes to step along each axis.")
     T = property(lambda self: self.transpose(), doc="The transposed view.")
     mT = property(lambda self: method("matrix_transpose", self, (), {}), doc="The last two axes swapped.")  # noqa: N815
 

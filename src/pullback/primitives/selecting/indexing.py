@@ -209,7 +209,7 @@ def read(handle: Any, key: Any) -> Any:
 @composite(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """numpy.take: ``a[..., indices]`` along an axis, along the flat array for None."""
-    if isinstance(a, Handle) and not np.size(plain_value(a)):
+    if isinstance(a, Handle) and not a.size:  # type: ignore[attr-defined]  # of a tracer
         # NumPy refuses a wrong mode.
         return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]
     line = np.ravel(a) if axis is None else a
