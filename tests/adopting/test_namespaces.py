@@ -109,3 +109,63 @@ def test_an_array_that_depends_on_nothing_is_read_by_anybody(tmp_path):
         return out
 
     assert pb.grad(f)(0.5) == 16.0
+
+
+OF_MATH = """
+import math
+import numpy as np
+
+def types(c, x):
+    return [x * math.sqrt(c), x * math.sqrt(x[0]), x * math.atan2(x[1], c), x * math.hypot(c, x[2]), x * math.log(c, 2),
+            x * math.fsum([c, x[0]]), x * math.pow(c, 2), x * math.hypot(c, x[0], x[1]), x * round(c, 2)]
+
+def indices(c, x):
+    n = math.floor(c * 3)
+    u = np.zeros(n + 3)
+    u[n] = c
+    for i in range(math.ceil(c * 2)):
+        u[i] = u[i] + c * x[math.trunc(c) + i]
+    return np.sum(u) + c * [1.0, 2.0, 3.0][round(c * 2)] + c * (n // 2)
+
+def loop(c, x):
+    s = 0.5
+    for i in range(3):
+        s = math.sin(s * c + i)
+    return np.sum(x * s)
+"""
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    (tmp_path / "numbers_of_math.py").write_text(OF_MATH)
+    return pb.adopt(tmp_path / "numbers_of_math.py")
+
+
+def test_math_gives_numbers_of_pythons(numbers):
+    """They leave arrays in single precision as they are, and are computed in double precision."""
+    x, c = np.array([0.3, 0.7, 1.1], np.float32), 0.8
+    for wanted, found in zip(numbers.types(c, x), pb.vjp(numbers.types, c, x)[0], strict=True):
+        assert found.dtype == wanted.dtype == np.float32
+        assert found.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("staging", ["auto", "off"])
+def test_a_loop_as_a_whole_gives_numbers_of_pythons(numbers, staging):
+    x, c = np.array([0.3, 0.7, 1.1], np.float32), 0.8
+    with pb.using(staging=staging):
+        value, gradient = pb.value_and_grad(numbers.loop)(c, x)
+    assert value.dtype == np.float32
+    assert value == numbers.loop(c, x)
+    h = 1e-6
+    double = x.astype(float)
+    np.testing.assert_allclose(
+        gradient, (numbers.loop(c + h, double) - numbers.loop(c - h, double)) / (2 * h), rtol=1e-6
+    )
+
+
+def test_what_math_and_round_give_as_integers_may_be_indices(numbers):
+    x, c = np.array([0.3, 0.7, 1.1]), 0.8
+    value, gradient = pb.value_and_grad(numbers.indices)(c, x)
+    assert value == numbers.indices(c, x)
+    h = 1e-6
+    np.testing.assert_allclose(gradient, (numbers.indices(c + h, x) - numbers.indices(c - h, x)) / (2 * h), rtol=1e-8)

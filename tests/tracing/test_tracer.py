@@ -105,6 +105,8 @@ def test_what_a_traced_float_cannot_be(call):
 
 def test_a_rounded_float_has_derivative_zero():
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(round(x[2]) * x))(X), np.ones(3))
+    assert pb.grad(lambda t: [1.0, 2.0, 3.0][round(t)] * t)(1.7) == 3.0
+    assert pb.grad(lambda t: round(t, 1) * t)(1.77) == 1.8
 
 
 def test_comparisons_give_plain_booleans():

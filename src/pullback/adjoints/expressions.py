@@ -293,6 +293,8 @@ class Expressions:
         if not isinstance(plain, np.ufunc) or plain.nin != len(operands) or plain.nout != 1:
             raise RefusedError(f"{ast.unparse(function)} is not followed")
         text = _called(self.bound(plain), operands)
+        if plain is not meant:  # a number of Python's, as math gives it
+            text = f"{self.bound(float)}({text})"
         if any(val.active for val in operands):
             prim = entry(plain)
             if not isinstance(prim, Primitive) or not prim.elementwise:

@@ -17,6 +17,7 @@ from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
 from pullback.memory.in_force import LIVE
+from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, value
 from pullback.recording.recorder import LISTS
 from pullback.words import plugins
@@ -129,12 +130,24 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         if not LIVE or not any(isinstance(x, Handle) for x in args):
             return plain(*args)
         note_call(name)
-        plain(*map(value, args))  # raises what it raises, for the value
+        made = plain(*map(value, args))  # raises what it raises, for the value
+        if type(made) not in (float, complex):  # an integer or a boolean: constant between jumps
+            return made
+        args = tuple(map(_double, args))
         if name == "log" and len(args) == 2:
-            return np.log(args[0]) / np.log(args[1])
-        return by_numpy(*args)
+            return python_number(np.log(args[0]) / np.log(args[1]))
+        return python_number(by_numpy(*args))
 
     return call
+
+
+def _double(x: Any) -> Any:
+    """A number as ``math`` computes with it: a tracer in double precision, and of one element."""
+    if not isinstance(x, Handle):
+        return x
+    number: Any = x
+    number = number.reshape(()) if number.shape else number
+    return number if number.dtype.char in "dD" else number.astype(np.result_type(number.dtype, np.float64))
 
 
 def _hypot(*lengths: Any) -> Any:
@@ -142,12 +155,15 @@ def _hypot(*lengths: Any) -> Any:
         return math.hypot(*lengths)
     if len(lengths) == 2:
         note_call("hypot")
-    return np.hypot(*lengths) if len(lengths) == 2 else np.sqrt(sum(np.square(x) for x in lengths))
+    sides = tuple(map(_double, lengths))
+    return python_number(np.hypot(*sides) if len(sides) == 2 else np.sqrt(sum(np.square(x) for x in sides)))
 
 
 def _fsum(numbers: Any) -> Any:
     numbers = list(numbers)
-    return sum(numbers) if any(isinstance(x, Handle) for x in numbers) else math.fsum(numbers)
+    if not any(isinstance(x, Handle) for x in numbers):
+        return math.fsum(numbers)
+    return python_number(sum(map(_double, numbers)))
 
 
 @cache

@@ -225,8 +225,8 @@ class Tracer(Unconverted):
     def __abs__(self) -> Any:
         return caller("operator_absolute")(self)
 
-    def __round__(self, digits: int = 0) -> Any:
-        return np.round(plain_value(self), digits)
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(plain_value(self), digits)
 
     # In place: written through every view, or rebound where NumPy rebinds.
     def __iadd__(self, other: Any) -> Any:
