@@ -19,6 +19,21 @@ def sooner(monkeypatch):
 
 
 @pytest.fixture
+def computed(monkeypatch):
+    """The names of the ufuncs that were computed into their operand."""
+    seen = []
+    named = taking_over._named
+
+    def watched(path, names):
+        found = named(path, names)
+        seen.append(path)
+        return found
+
+    monkeypatch.setattr(taking_over, "_named", watched)
+    return seen
+
+
+@pytest.fixture
 def taken(monkeypatch):
     """The operators that were computed into an operand, in the order of the program."""
     seen = []

@@ -217,6 +217,27 @@ def by_a_sum_of_two_uses(x):
     return (x * 2.0 + 1.0) * (x * 2.0 + 1.0) + (-(x * 2.0)) * 3.0
 
 
+def by_functions(x):
+    """Some call ufuncs by a name that is none, or once more with what they were given."""
+    tanh = np.tanh
+    t = np.exp(x * 0.5)
+    u = tanh(x * 2.0) + PARTIAL(x * 3.0) + np.exp(x * 0.5, out=None) + np.sqrt(np.exp(x * 0.25)) * t
+    v = by_a_second_use(x * 0.5) + np.cbrt(t) - np.tanh(t * x) / (np.exp(np.sin(x)) + np.exp(-x))
+    return u * v + np.positive(x + 1.0) - np.tan(u * 0.1) + by_a_name_of_its_own(x * 2.0) - np.negative(u * v)
+
+
+def by_a_second_use(x):
+    return np.tanh(x) + x
+
+
+def by_a_name_of_its_own(x):
+    np = taking_over  # noqa: F841 - the name is another thing here
+    return EXP(x * 0.5) + EXP(x) * x
+
+
+PARTIAL, EXP = functools.partial(np.tanh), np.exp
+
+
 def by_nobody_of_what_functions_give(x):
     u = x - np.roll(x, 1) + (1.0 - np.cumsum(x) * 0.01) - np.where(x > 0.5, x, 2.0)
     v = np.roll(x, 2) + u * (np.cos(x) - np.sin(x)) - (-np.concatenate([x[:3], x[3:]]))

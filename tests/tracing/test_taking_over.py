@@ -78,6 +78,35 @@ def test_other_numbers_get_new_arrays(taken, dtype):
     assert not taken
 
 
+UFUNCS = (
+    "positive", "negative", "deg2rad", "degrees", "exp", "exp2", "sqrt", "cbrt", "reciprocal", "tan", "tanh",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", UFUNCS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_ufuncs_have_the_same_bits(monkeypatch, computed, name, dtype):
+    scope = {"np": np}
+    exec(f"def f(x):\n    return np.{name}(x * 1.25), np.{name}(x - 0.5) * x", scope)  # noqa: S102 - by its own name
+    base = RNG.uniform(-2.0, 2.0, 9 * N).astype(dtype)
+    base[RNG.integers(9 * N, size=40)] = np.tile(SPECIAL, 5).astype(dtype)
+    for layout in LAYOUTS.values():
+        x = layout(base)
+
+        def run(x=x):
+            out, pull = pb.vjp(scope["f"], x)
+            return *out, *pull(tuple(np.ones_like(one) for one in out))
+
+        same(run(), in_new_arrays(monkeypatch, run))
+    assert computed.count(f"np.{name}") == 2 * (len(LAYOUTS) - 1)  # what has its columns first is not
+
+
+def test_ufuncs_that_save_their_operand_get_new_arrays(computed):
+    pb.grad(lambda x: np.sum(np.sin(x * 2.0) + np.log(x * 2.0) + np.square(x * 3.0)))(X)
+    assert not computed
+
+
 def test_an_expression_is_one_array(taken):
     f = lambda x, a, b: np.sum(a * x + b - 2.0 * x * 0.5 + (3.0 - x / 2.0))  # noqa: E731
     pb.grad(f)(X, 0.7, 0.3)

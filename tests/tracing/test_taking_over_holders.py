@@ -183,8 +183,9 @@ WATCHES = {
 }
 
 
+@pytest.mark.parametrize("by_name", [False, True], ids=["an operator", "a ufunc"])
 @pytest.mark.parametrize("watch", WATCHES)
-def test_a_profiler_may_keep_what_functions_return(watch):
+def test_a_profiler_may_keep_what_functions_return(watch, by_name):
     """It gets the temporary itself, on its way to the stack."""
     seen = []
 
@@ -195,7 +196,7 @@ def test_a_profiler_may_keep_what_functions_return(watch):
 
     def f(x):
         sys.setprofile(look)
-        y = x * 2.0 + 1.0
+        y = np.exp(x * 2.0) if by_name else x * 2.0 + 1.0
         found = seen[0]() if isinstance(seen[0], weakref.ref) else seen[0]
         if found is not None:
             at_end.append(np.array(getattr(found, "_value", found)))
@@ -207,7 +208,7 @@ def test_a_profiler_may_keep_what_functions_return(watch):
         g = pb.grad(f)(X)
     finally:
         sys.setprofile(before)
-    np.testing.assert_allclose(g, 4.0 * (2.0 * X + 1.0))
+    np.testing.assert_allclose(g, 4.0 * np.exp(4.0 * X) if by_name else 4.0 * (2.0 * X + 1.0))
     assert len(seen) == 1
     for kept in at_end:
         np.testing.assert_array_equal(kept, (2.0 * X)[-len(kept) :])

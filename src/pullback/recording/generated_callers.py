@@ -44,6 +44,8 @@ _CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
             return prim({{1}})
 """
 """A handle of a trace whose loop records a step is replaced by what stands for it in that step."""
+_TAKING = frozenset("+-*/")
+"""The operators whose results go into operands that die."""
 _BY_OPERATOR, _BY_VARIANT = 2, 3
 """How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
 _NAMES = {
@@ -117,12 +119,17 @@ def _out_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: 
     prim = variant.prim
     plainly = _forward_text(prim, x, y)
     free = [h for h, name in zip("xy", prim.operands, strict=False) if h in active and name not in form.saved]
-    if variant.wide or not free or prim.symbol not in (tuple("+-*/") if y else ("-",)) or not _closed(prim):
+    if variant.wide or not free or not _closed(prim):
         return plainly
     frame = f"getframe({_BY_OPERATOR})"
-    if not y:
-        return f"negated(x, xv, tape, {frame}) if spec is not None and spec.large else {plainly}"
-    taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame})"
+    if y and prim.symbol in _TAKING:
+        taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame})"
+    elif not y and prim.symbol == "-":
+        taken = f"negated(x, xv, tape, {frame})"
+    elif not y and not prim.symbol and isinstance(prim.forward, np.ufunc):
+        taken = f"computed(forward, x, xv, tape, {frame})"
+    else:
+        return plainly
     return f"{taken} if spec is not None and spec.large else {plainly}"
 
 

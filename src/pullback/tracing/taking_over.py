@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from sys import getrefcount
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 from weakref import getweakrefcount
 
@@ -41,7 +41,8 @@ _PLAINLY: Final[dict[str, Any]] = {"+": operator.add, "-": operator.sub, "*": op
 _REAL: Final = frozenset("fd")
 _NUMBERS: Final = frozenset((float, int))
 _MADE: dict[int, tuple[str, int, int]] = {}
-"""By call site of an operator its symbol, and the call sites at which its operands were made, or ``UNKNOWN``."""
+"""By call site of an operator, or of a call, what it is, and the call sites at which its operands were made, or
+``UNKNOWN``."""
 _NO_OPERATOR: Final = ("", UNKNOWN, UNKNOWN)
 
 
@@ -52,10 +53,10 @@ def taken_over(symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape:
     found, of_x, of_y = _asked(tape, frame)
     if found == symbol:
         records = tape.records
-        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv) and _goes_into(yv, xv):
+        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv, OPERAND) and _goes_into(yv, xv):
             del x._value
             return _UFUNCS[symbol](xv, yv, out=xv)
-        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv) and _goes_into(xv, yv):
+        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv, OPERAND) and _goes_into(xv, yv):
             spec_of_handle(y)  # is asked after this
             del y._value
             return _UFUNCS[symbol](xv, yv, out=yv)
@@ -65,10 +66,29 @@ def taken_over(symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape:
 def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
     """What ``-x`` gives, as :func:`taken_over`."""
     found, of_x, _ = _asked(tape, frame)
-    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv):
+    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv, OPERAND):
         del x._value
         return np.negative(xv, out=xv)
     return -xv
+
+
+def computed(ufunc: Any, x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
+    """What a ufunc of one operand gives, as :func:`taken_over`, where the frame calls it by a global name."""
+    found, of_x, _ = _asked(tape, frame)
+    dies = of_x != UNKNOWN and tape.records[x._id][-1] == of_x and _dies(x, xv, GIVEN)
+    if dies and _named(found, frame.f_globals) is ufunc:
+        del x._value
+        return ufunc(xv, out=xv)
+    return ufunc(xv)
+
+
+def _named(path: str, names: dict[str, Any]) -> Any:
+    """What a dotted name is, whose first part is a global one and the others are of modules."""
+    first, *more = path.split(".")
+    thing = names.get(first)
+    for name in more:
+        thing = vars(thing).get(name) if type(thing) is ModuleType else None
+    return thing
 
 
 def given(value: Any, out: Any) -> Any:
@@ -89,16 +109,17 @@ def _asked(tape: Tape, frame: FrameType) -> tuple[str, int, int]:
 
 def _made(site: int, code: CodeType, sites: Sequence[int]) -> tuple[str, int, int]:
     """Learn the operators of a code object; what stands at one of its call sites."""
-    for offset, symbol, operands in operators_of(code):
+    for offset, what, operands in operators_of(code):
         of_x, of_y = (UNKNOWN if at == UNKNOWN else sites[at] for at in (*operands, UNKNOWN)[:2])
-        _MADE[sites[offset]] = (symbol if len(operands) > 1 else "negative", of_x, of_y)
+        _MADE[sites[offset]] = (what, of_x, of_y)
     return _MADE.setdefault(site, _NO_OPERATOR)
 
 
-def _dies(x: Any, xv: Any) -> bool:
-    """Whether the stack alone holds a handle, and the handle alone an array that can be written."""
+def _dies(x: Any, xv: Any, most: int) -> bool:
+    """Whether the stack alone holds a handle, to which there are then so many references at ``most``, and the handle
+    alone an array that can be written."""
     return (
-        getrefcount(x) <= OPERAND and x._flag == FREE and type(xv) is np.ndarray and getrefcount(xv) <= WITHIN
+        getrefcount(x) <= most and x._flag == FREE and type(xv) is np.ndarray and getrefcount(xv) <= WITHIN
         and xv.dtype.char in _REAL and xv.flags.carray and xv.flags.owndata and not getweakrefcount(xv)
     )  # fmt: skip
 
@@ -112,7 +133,9 @@ def _goes_into(y: Any, xv: Any) -> bool:
     return kind in _NUMBERS or (kind is np.float64 and xv.dtype.char == "d")
 
 
-TAKING_OVER: Final[dict[str, Any]] = {"taken_over": taken_over, "negated": negated, "given": given}
+TAKING_OVER: Final[dict[str, Any]] = {
+    "taken_over": taken_over, "negated": negated, "computed": computed, "given": given,
+}  # fmt: skip
 """What the text of a generated caller refers to."""
 
 
@@ -123,7 +146,8 @@ _LOADS: Final = frozenset((
     "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_GLOBAL",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_SMALL_INT", "LOAD_DEREF", "LOAD_NAME", "PUSH_NULL",
 ))  # fmt: skip
-_OF_ONE: Final = frozenset(("LOAD_ATTR", "LOAD_METHOD", "UNARY_NEGATIVE"))
+_PART: Final = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
+_OF_ONE: Final = _PART | {"UNARY_NEGATIVE"}
 _OF_TWO: Final = frozenset(("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP"))
 _TAKE: Final = frozenset(("PRECALL", "STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME", "POP_TOP"))
 _GIVE_ONE: Final = frozenset((
@@ -135,10 +159,12 @@ _MAKE: Final = frozenset(("BINARY_OP", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "U
 
 
 def operators_of(code: CodeType) -> Iterator[tuple[int, str, tuple[int, ...]]]:
-    """The binary operators and negatives of a code object that give something new: the offset of the instruction, the
-    symbol, and the offset of the instruction that has made each operand, left one first; ``UNKNOWN`` for what the stack
-    does not own alone."""
-    stack: list[int] = []
+    """The binary operators of a code object that give something new, its negatives, and its calls of functions of one
+    argument that have a global name, or are of a module that has one: the offset of the instruction, the symbol,
+    ``"negative"`` or the name, and the offset of the instruction that has made each operand, left one first;
+    ``UNKNOWN`` for what the stack does not own alone."""
+    stack: list[int | str] = []
+    arguments: list[int | str] = []
     for step in dis.get_instructions(code):
         if step.is_jump_target:
             stack.clear()
@@ -146,12 +172,34 @@ def operators_of(code: CodeType) -> Iterator[tuple[int, str, tuple[int, ...]]]:
         if takes < 0:
             stack.clear()
             continue
-        operands = [stack.pop() if stack else UNKNOWN for _ in range(takes)][::-1]
-        if step.opname == "BINARY_OP" and not step.argrepr.endswith("="):
-            yield step.offset, step.argrepr, tuple(operands)
-        elif step.opname == "UNARY_NEGATIVE":
-            yield step.offset, "-", tuple(operands)
-        stack += [step.offset if step.opname in _MAKE else UNKNOWN] * gives
+        taken = [stack.pop() if stack else UNKNOWN for _ in range(takes)][::-1]
+        if step.opname == "PRECALL":  # CPython 3.11 takes the arguments by an instruction of its own
+            arguments = taken
+        elif step.opname == "CALL":
+            taken, arguments = taken + arguments, []
+        what = _what(step, taken)
+        if what:
+            operands = taken[2:] if step.opname == "CALL" else taken
+            yield step.offset, what, tuple(at if isinstance(at, int) else UNKNOWN for at in operands)
+        stack += [_given(step, taken)] * gives
+
+
+def _what(step: dis.Instruction, taken: list[int | str]) -> str:
+    """The symbol of an operator, or the name of a function that is called; nothing for any other instruction."""
+    if step.opname == "BINARY_OP":
+        return "" if step.argrepr.endswith("=") else step.argrepr
+    if step.opname == "CALL" and len(taken) == 3:  # the function and what CPython has beside it, then the argument
+        return next((name for name in taken[1::-1] if isinstance(name, str)), "")
+    return "negative" if step.opname == "UNARY_NEGATIVE" else ""
+
+
+def _given(step: dis.Instruction, taken: list[int | str]) -> int | str:
+    """What is known of a value: the instruction that has made it, or its name."""
+    if step.opname in _MAKE:
+        return step.offset
+    if step.opname == "LOAD_GLOBAL":
+        return str(step.argval)
+    return f"{taken[0]}.{step.argval}" if step.opname in _PART and isinstance(taken[0], str) else UNKNOWN
 
 
 def _effect(step: dis.Instruction) -> tuple[int, int]:
@@ -177,6 +225,9 @@ class _Operand:
     def __add__(self, of_array: bool) -> int:
         return _operated(self, of_array)
 
+    def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = None, *more: Any, **kwargs: Any) -> int:
+        return _operated(x, False)
+
 
 def _operated(x: _Operand, y: bool) -> int:
     xv = x.value
@@ -193,6 +244,8 @@ def _counts(x: _Operand, xv: Any) -> tuple[int, int]:
 
 OPERAND: Final = limit(lambda held: held.pop() + False, 6, lambda: _Operand(None))
 """For an operand that the stack of a frame alone has, in a function that is called by one that an operator calls."""
+GIVEN: Final = limit(lambda held: np.negative(held.pop()), 10, lambda: _Operand(None))
+"""The same where it is the argument of a ufunc."""
 WITHIN: Final = limit(lambda held: _Operand(held.pop()) + True, 5)
 """For the array that such an operand alone has."""
 
