@@ -212,3 +212,27 @@ def test_two_loops_in_a_staged_step(sizes, staging):
         expected = pb.grad(f)(x)
     with pb.using(staging=staging):
         assert pb.grad(f)(x).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("policy", "n", "staged"),
+    [
+        (pb.SaveAll(), 60, True), (pb.SaveAll(), 25, False), (pb.Binomial(50), 60, True), (pb.Binomial(5), 60, False),
+        (pb.Periodic(2), 120, True), (pb.Recompute(), 60, False), (pb.Budget("200 MB"), 60, False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_steps_of_large_arrays_are_staged_where_the_policy_holds_much_more(policy, n, staged):
+    """The stage is made of the first steps, when little is held."""
+
+    def body(k, u):
+        return 0.9 * np.sin(u)
+
+    f = lambda x: np.sum(pb.fori_loop(0, n, body, x))  # noqa: E731
+    x = np.linspace(0.1, 1.0, 150_000)  # 1.2 MB
+    _, pull = pb.vjp(f, x, policy=policy)
+    found = pull(1.0)[0]
+    assert bool(pb.explain_stage(body).stages) == staged
+    assert pull.report.peak_bytes == pb.plan(f, x, policy=policy).peak_bytes
+    with pb.using(staging="off"):
+        np.testing.assert_array_equal(pb.grad(f, policy=policy)(x), found)

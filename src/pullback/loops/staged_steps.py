@@ -1,6 +1,8 @@
 """Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
 
+from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from math import inf
 from threading import get_ident
 from typing import Any
@@ -10,8 +12,10 @@ from attrs import define, field
 from pullback.bodies.proofs import Proof
 from pullback.loops.rerun import Steps, as_before, returned_by, separate
 from pullback.loops.staged_step import StagedStep, StepKind, StepTape
+from pullback.machine.actions import MEMORY, Delete, Save
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.sweep import Releasing
+from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
@@ -64,6 +68,8 @@ class StagedSteps:
     """What the body is proved to do again (``straight_steps.Proved``)."""
     lends: bool = field(default=False, init=False)
     """Whether loops that follow may take the tapes of this one, from the first on."""
+    early: bool = field(default=False, init=False)
+    """Whether steps are recorded as they are advanced, until there is a stage."""
     step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
     """By list of operations: what the staged steps that do it share."""
 
@@ -75,9 +81,11 @@ class StagedSteps:
 
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
-        were asked for, those that work in buffers."""
+        were asked for, those that work in buffers. Or whether one is to be learned from it ``early``."""
+        if self.early:
+            self.early = k < EARLY and self.takes(k) and not (self.entry and self.entry[0].stages)
         if self.most_bytes < inf:
-            return False
+            return self.early
         if self.entry is None:  # what enters is not known yet: with kernels it is worth a look
             return self.shelf.backend is not None and not self.shelf.new and self.takes(k)
         return any(stage.advance.works_in_place for stage in self.entry[0].stages) and self.takes(k)
@@ -269,4 +277,29 @@ FEWEST = 24
 """Steps from which a stage of a body that is new pays."""
 MOST_BYTES = 2 * 2**20
 """A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
-holds."""
+holds, if that is less."""
+COPIES = 20
+"""Steps that hold twice as much as making a stage of one takes, and ten times what its buffers do."""
+EARLY = 4
+"""Steps of large arrays that are recorded in the sweep, before much is held, so that a stage is made then."""
+ACTIONS = 10_000
+"""Of a schedule that are looked at for its greatest bytes."""
+
+
+def is_felt(policy: Any, n: int | None, sizes: Mapping[str, int]) -> bool:
+    """Whether it would be felt that a stage of large arrays is made of the first steps, and has buffers: the policy
+    says a number of bytes, or never holds much more."""
+    needed = COPIES * sum(sizes.values())
+    if n is None or policy.counts_bytes:
+        return True
+    if type(policy) is SaveAll:
+        return n * sizes["tape_bytes"] < needed
+    held, bytes_of = 0, {"state": sizes["state_bytes"], "tape": sizes["tape_bytes"]}
+    for action in islice(policy.schedule(n, **sizes), ACTIONS):
+        if type(action) is Save and action.tier == MEMORY:
+            held += bytes_of[action.kind]
+        elif type(action) is Delete and action.tier == MEMORY:
+            held -= bytes_of[action.kind]
+        if held >= needed:
+            return False
+    return True
