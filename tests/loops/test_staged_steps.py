@@ -217,8 +217,9 @@ def test_two_loops_in_a_staged_step(sizes, staging):
 @pytest.mark.parametrize(
     ("policy", "n", "staged"),
     [
-        (pb.SaveAll(), 60, True), (pb.SaveAll(), 25, False), (pb.Binomial(50), 60, True), (pb.Binomial(5), 60, False),
-        (pb.Periodic(2), 120, True), (pb.Recompute(), 60, False), (pb.Budget("200 MB"), 60, False),
+        (pb.SaveAll(), 110, True), (pb.SaveAll(), 60, False), (pb.Binomial(104), 110, True),
+        (pb.Binomial(5), 60, False), (pb.Periodic(2), 220, True), (pb.Recompute(), 60, False),
+        (pb.Budget("200 MB"), 60, False),
     ],
     ids=str,
 )  # fmt: skip

@@ -31,7 +31,6 @@ from pullback.loops.loop_bytes import (
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.replay_check import trial, unrepeated
 from pullback.loops.staged_step import Pass
-from pullback.loops.staged_steps import is_felt
 from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, agreed_point, agreement_in_force, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
@@ -213,6 +212,8 @@ class LoopRecord:
         del step, after
         staging = chain.steps.staging
         if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
+            from pullback.choosing.large_steps import is_felt  # noqa: PLC0415 - for those who have large arrays
+
             staging.early = not is_felt(self.policy, self.n, self.sizes)
             chain.steps.staging = staging if staging.early else None
 

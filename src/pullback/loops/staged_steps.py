@@ -1,8 +1,6 @@
 """Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
 
-from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from math import inf
 from threading import get_ident
 from typing import Any
@@ -12,10 +10,8 @@ from attrs import define, field
 from pullback.bodies.proofs import Proof
 from pullback.loops.rerun import Steps, as_before, returned_by, separate
 from pullback.loops.staged_step import StagedStep, StepKind, StepTape
-from pullback.machine.actions import MEMORY, Delete, Save
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.sweep import Releasing
-from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
@@ -278,28 +274,5 @@ FEWEST = 24
 MOST_BYTES = 2 * 2**20
 """A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
 holds, if that is less."""
-COPIES = 20
-"""Steps that hold twice as much as making a stage of one takes, and ten times what its buffers do."""
 EARLY = 4
 """Steps of large arrays that are recorded in the sweep, before much is held, so that a stage is made then."""
-ACTIONS = 10_000
-"""Of a schedule that are looked at for its greatest bytes."""
-
-
-def is_felt(policy: Any, n: int | None, sizes: Mapping[str, int]) -> bool:
-    """Whether it would be felt that a stage of large arrays is made of the first steps, and has buffers: the policy
-    says a number of bytes, or never holds much more."""
-    needed = COPIES * sum(sizes.values())
-    if n is None or policy.counts_bytes:
-        return True
-    if type(policy) is SaveAll:
-        return n * sizes["tape_bytes"] < needed
-    held, bytes_of = 0, {"state": sizes["state_bytes"], "tape": sizes["tape_bytes"]}
-    for action in islice(policy.schedule(n, **sizes), ACTIONS):
-        if type(action) is Save and action.tier == MEMORY:
-            held += bytes_of[action.kind]
-        elif type(action) is Delete and action.tier == MEMORY:
-            held -= bytes_of[action.kind]
-        if held >= needed:
-            return False
-    return True
