@@ -1,5 +1,5 @@
-"""What adoption costs: a copy without a trace beside its original, and operations on buffers that depend on nothing
-beside plain NumPy's.
+"""What adoption costs: a copy without a trace beside its original, operations on buffers that depend on nothing beside
+plain NumPy's, and the gradient of a loop over items beside its forward: item by item, as a whole, compiled by numba.
 
     python benchmarks/bench_adopt.py [--quick] [--json PATH]
 
@@ -9,6 +9,7 @@ operation on such a buffer at most 1.5 us above the plain one.
 
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,25 @@ def forwards(rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def loops(rounds: int) -> list[dict[str, Any]]:
+    """The gradient of a loop over items beside the original's forward."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench_loops.py"
+        path.write_text(PROGRAM)
+        copy: Any = pb.adopt(path)
+        gradient = pb.grad(copy.sweeps)
+
+        def under(staging: str) -> Any:
+            with pb.using(staging=staging):
+                return gradient(0.3)
+
+        candidates: dict[str, Any] = {"forward": lambda: copy.sweeps(0.3), "item by item": lambda: under("off")}
+        candidates["as a whole"] = lambda: under("auto")
+        if find_spec("numba") is not None:
+            candidates["compiled"] = lambda: under("numba")
+        return compare(candidates, rounds=rounds, labels={"program": "sweeps"}).rows()
+
+
 def buffers(rounds: int) -> list[dict[str, Any]]:
     """Operations on plain arrays of ten elements and on buffers of a trace."""
     rows: list[dict[str, Any]] = []
@@ -103,12 +123,12 @@ def buffers(rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Both tables."""
+    """All tables."""
     options = arguments(__doc__ or "")
     one_thread()
     rounds = 3 if options.quick else 11
     rows = []
-    for part in (forwards, buffers):
+    for part in (forwards, buffers, loops):
         found = part(rounds)
         print_table(found)
         rows += found
