@@ -279,6 +279,24 @@ def f(c):
         pb.grad(adopted(text).f)(0.7)
 
 
+@pytest.mark.parametrize("line", ["s = s + c * t", "q = t"])
+def test_a_local_without_a_value_is_not_that_of_the_module(adopted, line):
+    text = f"""
+t = 5.0
+
+def f(c):
+    s, q = 0.0, 1.0
+    for i in range(3):
+        if i > 0:
+            {line}
+        if i > 1:
+            t = 0.5
+    return s * q + c * t
+"""
+    with pytest.raises(UnboundLocalError, match="'t'"):
+        pb.grad(adopted(text).f)(0.7)
+
+
 @pytest.mark.parametrize("name", ["bool", "reversed", "len", "loop", "locals"])
 def test_names_that_generated_code_calls(adopted, name):
     text = f"""

@@ -3,6 +3,7 @@ number, ``isinstance`` asks what a handle stands for. And whether a loop runs as
 
 from functools import partial
 from sys import _getframe
+from types import FrameType
 from typing import Any
 
 from pullback.adjoints.loop_code import LOOPS, UNBOUND
@@ -83,8 +84,14 @@ def whole_loop(number: int, names: dict[str, Any]) -> dict[str, Any] | None:
     if code.rests() or NOTEBOOK.get() is not None or not code.called.isdisjoint(names):
         return None
     frame = _getframe(1)
-    module = frame.f_globals
-    given = {name: names[name] if name in names else of_module(module.get(name, UNBOUND)) for name in code.names}
+    given = {name: names[name] if name in names else _elsewhere(name, frame) for name in code.names}
     out = run_loop(code, given, frame)
     code.has_run(out is not None)
     return out
+
+
+def _elsewhere(name: str, frame: FrameType) -> Any:
+    """The value in its module of a name that is no local of a function, or is one without a value."""
+    code = frame.f_code
+    own = name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
+    return UNBOUND if own else of_module(frame.f_globals.get(name, UNBOUND))
