@@ -27,6 +27,8 @@ from attrs import field, frozen
 _EXACT_CELLS: Final = 200_000
 _EXACT_WORK: Final = 200_000_000
 """Of a table: half a second."""
+_NEVER: Final = 1 << 29
+"""More than the steps of all of them, and twice as many with those are a number of 32 bits."""
 _HALVINGS: Final = 64
 """Of the interval in which the price lies: until its ends are neighbours."""
 
@@ -46,7 +48,7 @@ class Plan:
     above: Sizes = field(repr=False)
     """At the lowest at which they are not."""
     table: Any = field(eq=False, repr=False)
-    """M_i(k) at [k, i], int64, where it is small and needed; empty otherwise."""
+    """M_i(k) at [k, i], int32, where it is small and needed; empty otherwise."""
 
     @property
     def exact(self) -> bool:
@@ -89,6 +91,10 @@ def forward_steps(found: Plan, n: int | None = None, held: int = 0) -> int:
             counts.setdefault(part, n)
             open_parts.pop()
             continue
+        if held + 2 == len(found.leaves):
+            counts[part] = _from_one(n, *found.leaves[held:])
+            open_parts.pop()
+            continue
         m = found.split(n, held)
         parts = (n - m, held + 1), (m, held)
         missing = [each for each in parts if each not in counts]
@@ -96,6 +102,15 @@ def forward_steps(found: Plan, n: int | None = None, held: int = 0) -> int:
         if not missing:
             counts[part] = m + counts[parts[0]] + counts[parts[1]]
     return counts[whole]
+
+
+def _from_one(n: int, leaf: int, last: int) -> int:
+    """The same where one snapshot is left, from which the last steps are recorded whole as often as needed."""
+    count = 0
+    while n > leaf:
+        count += n
+        n -= min(last, n - 1)
+    return count + n
 
 
 @lru_cache(maxsize=8)
@@ -172,11 +187,13 @@ def _sizes(leaves: tuple[int, ...], price: float, most: int) -> Sizes:
 def _table(n: int, leaves: tuple[int, ...]) -> Any:
     """M_i(0 .. n) for each number i of snapshots held, all of them at once for each n."""
     levels = len(leaves)
-    table = np.full((n + 1, levels + 1), 2**60, np.int64)
+    table = np.full((n + 1, levels + 1), _NEVER, np.int32)
     table[:2] = [[0], [1]]
-    table[:, levels] = 2**60  # one more snapshot than there is room for
-    ends, steps = np.array(leaves), np.arange(n + 1)[:, None]
+    table[:, levels] = _NEVER  # one more snapshot than there is room for
+    ends, steps = np.array(leaves), np.arange(n + 1, dtype=np.int32)[:, None]
+    room = np.empty((n, levels), np.int32)
     for k in range(2, n + 1):
-        costs = (table[1:k, :levels] + table[k - 1 : 0 : -1, 1:] + steps[1:k]).min(axis=0)
-        table[k, :levels] = np.where(k <= ends, k, costs)
+        costs = np.add(table[1:k, :levels], table[k - 1 : 0 : -1, 1:], out=room[1:k])
+        costs += steps[1:k]
+        table[k, :levels] = np.where(k <= ends, k, costs.min(axis=0))
     return table
