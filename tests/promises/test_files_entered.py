@@ -18,7 +18,7 @@ PROGRAMS = {
     "a loop under binomial": (
         "pb.grad(lambda x: np.sum(pb.fori_loop(0, 10, lambda k, u: np.sin(u) * y, x)), policy=pb.Binomial(3))",
         39,
-        6_910,
+        6_940,
     ),
 }
 TRACED = """

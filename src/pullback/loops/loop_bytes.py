@@ -257,14 +257,49 @@ def bytes_besides(record: Any) -> int:
 
 def goes_again(record: Any) -> None:
     """Another reverse pass comes to a loop. What is held beside it is what such passes begin with, all of which is
-    known by now: of the loops after it, too, and of the code."""
-    if record.besides is not None and record.policy.counts_bytes:
-        from pullback.memory.lending import held_again  # noqa: PLC0415 - for those who pass a number of bytes
+    known by now: of the loops after it, too, and of the code. Whether there is room has been asked when the trace ended
+    (:func:`least_again`): nothing is refused now."""
+    if record.besides is None or record.policy.room is None:
+        return
+    from pullback.memory.lending import held_now  # noqa: PLC0415 - for those who pass a number of bytes
 
-        ledger, tape, before = record.chain.store.ledger, record.chain.steps.enclosing, record.besides - record.working
-        record.besides += held_again(ledger, tape, before, sizes_of(record)["state_bytes"])
-        if record.agreed is not None:
-            [record.besides] = agreed(record.agreement, told_of(record), (record.besides,))
+    held = held_now(record.chain.store.ledger, record.chain.steps.enclosing)
+    record.besides = min(_besides_again(record, held), record.policy.room - _least_beside(record))
+    if record.agreed is not None:
+        [record.besides] = agreed(record.agreement, told_of(record), (record.besides,))
+    if _shares_out(record):
+        record.chain.steps.nest.part = None  # loops in the steps get their shares of what is free now
+
+
+def least_again(record: Any, held: int) -> int:
+    """The bytes that another reverse pass through a loop can do with, where so many are held by all that such passes
+    begin with; 0 where ranks have to agree on them."""
+    if record.besides is None or record.policy.room is None or record.agreed is not None:
+        return 0
+    return _besides_again(record, held) + _least_beside(record)
+
+
+def _besides_again(record: Any, held: int) -> int:
+    from pullback.memory.lending import beyond_result  # noqa: PLC0415 - for those who pass a number of bytes
+
+    more = held - record.besides + record.working
+    besides: int = record.besides + beyond_result(more, sizes_of(record)["state_bytes"])
+    return besides
+
+
+def _least_beside(record: Any) -> int:
+    """The bytes that the snapshots and tapes of a loop can do with."""
+    sizes, nest = sizes_of(record), record.chain.steps.nest
+    if _shares_out(record):
+        least = sum(int(loop.least) for loop in nest.loops)
+        sizes = {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] - nest.held) + least}
+    return int(record.policy.reserving(0, start_held=bool(record.chain.start)).least(record.n, **sizes))
+
+
+def _shares_out(record: Any) -> bool:
+    """Whether loops in the steps of a loop have shares of its bytes, and it has none of those of a loop around it."""
+    nest = record.chain.steps.nest
+    return nest is not None and bool(nest.loops) and _places(record) is None
 
 
 def kept_items(record: Any) -> list[Item]:

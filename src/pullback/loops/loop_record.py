@@ -21,6 +21,7 @@ from pullback.loops.loop_bytes import (
     first_step,
     go_forward,
     goes_again,
+    least_again,
     may_lend,
     needed_by,
     scheduled_by,
@@ -129,6 +130,11 @@ class LoopRecord:
     def ids(self) -> list[int]:
         """The ids of what enters, in the order in which cotangents are sent there."""
         return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
+
+    def least_again(self, held: int) -> int:
+        """The bytes that another reverse pass can do with, where so many are held by all that such passes begin
+        with."""
+        return least_again(self, held)
 
     def forward(self) -> None:
         """The first pass; after an error, who asked for it releases. Step 0 runs on tracers and tells what is captured

@@ -187,10 +187,9 @@ def beyond_result(more: int, state_bytes: int) -> int:
     return max(min(0, more), more - state_bytes)
 
 
-def held_again(ledger: Any, tape: Any, before: int, state_bytes: int) -> int:
-    """So much more than ``before`` is held when another reverse pass comes to a loop of a tape."""
-    held = ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values())
-    return beyond_result(held - before, state_bytes)
+def held_now(ledger: Any, tape: Any) -> int:
+    """What is booked, and what the records of a tape hold."""
+    return int(ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values()))
 
 
 def gives(lender: Lender) -> bool:

@@ -152,10 +152,13 @@ def anew(chain: Any, *, again: bool = False) -> None:
         chain.schedule = chain.policy.measuring(chain.n, chain.gauge)
         return
     if again and chain.working is not None:
-        from pullback.memory.lending import held_again  # noqa: PLC0415 - for those who pass a number of bytes
+        from pullback.memory.lending import beyond_result, held_now  # noqa: PLC0415 - for those who pass such a number
 
-        besides = chain.governing.reserved
-        besides += held_again(chain.ledger, chain.tape, besides - chain.working, chain.sizes["state_bytes"])
+        policy, sizes = chain.governing, chain.sizes
+        more = held_now(chain.ledger, chain.tape) - policy.reserved + chain.working
+        besides = policy.reserved + beyond_result(more, sizes["state_bytes"])
+        least = policy.reserving(0, start_held=chain.repeatable).least(chain.n, **sizes)
+        besides = min(besides, policy.max_bytes - least)  # whether there is room was asked before
         if chain.agreed:
             [besides] = agreed(chain.tape.agreement, told_of(chain), (besides,))
         chain.governing = chain.governing.reserving(besides, start_held=chain.repeatable)

@@ -9,14 +9,14 @@ from pullback.exact.foreseen import WatchedRecords
 from pullback.machine.actions import MEMORY, EndForward, Save
 from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward
-from pullback.memory.ledger import mib
+from pullback.memory.ledger import mib, record_items, value_items
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.first_steps import anew
 from pullback.plain.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
 from pullback.replay.replayer import Replayer
-from pullback.rules.forms import is_collective
+from pullback.rules.forms import FORMS, is_collective
 from pullback.words.call_sites import site_text
 from pullback.words.errors import BudgetError, PullbackError
 
@@ -199,13 +199,27 @@ def require_held(governor: Any, watched: Lifetimes | None) -> None:
 def require_floor(governor: Any) -> None:
     """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
     lenders = governor.ledger.lenders if governor.repeatable else ()
-    floor = max([governor.floor, *(lender.least for lender in lenders)])
+    again = _again(governor) if governor.repeatable else 0
+    floor = max([governor.floor, again, *(lender.least for lender in lenders)])
     if floor > governor.policy.room:
         raise BudgetError(
             f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
             f"its cotangents, take {floor:,} bytes. Allow at least {floor:,} bytes.",
             floor,
         )
+
+
+def _again(governor: Any) -> int:
+    """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what records
+    hold."""
+    records = governor.tape.records
+    loops = [record[2] for record in records if record is not None and FORMS[record[0]].wide]
+    initial = [chain.snapshots.initial for chain in governor.chains if chain.replays]
+    begins = [item for loop in loops for item in loop.booked]
+    begins += [item for snapshot in initial if snapshot is not None for item in snapshot.items]
+    kept = {key: nbytes for key, nbytes, _ in (*begins, *value_items(governor.constants.values(), "constant"))}
+    held = sum(kept.values()) + sum(n for key, n, _ in record_items(records) if key not in kept)
+    return max((loop.least_again(held) for loop in loops), default=0)
 
 
 def _least(chain: Any) -> int:
