@@ -156,3 +156,39 @@ def test_left_by_break_in_a_followed_step():
 
     wanted = pb.grad(left)(X, N).tobytes()
     assert pb.grad(left, policy=pb.Binomial(3))(X, N).tobytes() == wanted
+
+
+BUFFERS = """
+import numpy as np
+
+def step(u, filled):
+    z = np.zeros(6)
+    z[0] = 0.5 if filled else 0.0
+    z[1:] = u[1:]
+    return np.sin(z) * (1.0 + z[0]) * 0.5 + u * 0.5
+
+def joined(u, others):
+    return np.sum(np.stack([u, *others]), 0) * 0.4
+"""
+
+
+@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(7)], ids=repr)
+def test_records_of_more_or_fewer_operands_are_others(policy, tmp_path):
+    """A buffer is blank when it is written first, or has contents; a call is given one array more."""
+    (tmp_path / "buffers.py").write_text(BUFFERS)
+    adopted = pb.adopt(tmp_path / "buffers.py")
+
+    def program(x, filled, several):
+        u = x
+        for k in pb.steps(N):
+            u = adopted.step(u, filled(k))
+            u = adopted.joined(u, [ROWS[0]] * several(k))
+        return np.sum(u * u)
+
+    late, early, never = (lambda k: k >= N // 2), (lambda k: k < N // 2), (lambda _: False)
+    for filled, several in ((late, early), (early, late), (late, never), (early, never), (never, late)):
+        given = X, filled, several
+        wanted = pb.grad(program)(*given)
+        for staging in ("off", "numpy"):
+            with pb.using(staging=staging):
+                assert pb.grad(program, policy=policy)(*given).tobytes() == wanted.tobytes()

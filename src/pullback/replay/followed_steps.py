@@ -88,6 +88,7 @@ class FollowedEntries(StepEntries):
         start = self.start
         if (
             record[0] != opcode
+            or len(operands) != len(entry.arguments)
             or len(self.tape.records) != start + self.at
             or (record[-1] != site if site is not None else not entry.says_the_rest(record))
             or (params and not (entry.rest_holds_params or same_content(entry.params, params)))
