@@ -237,3 +237,18 @@ def test_steps_of_large_arrays_are_staged_where_the_policy_holds_much_more(polic
     assert pull.report.peak_bytes == pb.plan(f, x, policy=policy).peak_bytes
     with pb.using(staging="off"):
         np.testing.assert_array_equal(pb.grad(f, policy=policy)(x), found)
+
+
+def test_short_loops_that_are_run_again_and_again_are_staged():
+    def body(k, u):
+        return u + 0.1 * np.sin(u) * u
+
+    gradient = pb.grad(lambda x: np.sum(pb.fori_loop(0, 10, body, x) ** 2))
+    x = np.linspace(0.1, 1.0, 30)
+    known = []
+    for k in range(4):
+        found = gradient(x + k)
+        known.append(len(pb.explain_stage(body).stages))
+        with pb.using(staging="off"):
+            np.testing.assert_array_equal(gradient(x + k), found)
+    assert known == [0, 0, 1, 1]

@@ -264,13 +264,15 @@ def staged_steps(
     shelf = shelf_of(body, "" if staging in STAGINGS else staging)
     new = staging == "auto" and shelf.new
     if new and n is not None and n < FEWEST:
-        return None
+        shelf.n_recorded += n
+        if shelf.n_recorded < FEWEST:
+            return None
     most_bytes = MOST_BYTES if staging == "auto" else inf
     return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
 
 
 FEWEST = 24
-"""Steps from which a stage of a body that is new pays."""
+"""Steps from which a stage of a body that is new pays: of one loop, or of short ones that are run again and again."""
 MOST_BYTES = 2 * 2**20
 """A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
 holds, if that is less."""

@@ -77,6 +77,8 @@ class Shelf:
 
     backend: Backend | None = None
     variants: list[Variants] = field(factory=list)
+    n_recorded: int = 0
+    """Steps of short loops so far, which were recorded since there were few."""
 
     @property
     def new(self) -> bool:
