@@ -9,6 +9,7 @@ import pytest
 import pullback as pb
 from pullback.called import called_derivatives
 from pullback.called.called_stages import PLAIN, PUSHED, RECORDED
+from pullback.recording.tape import RECORDING
 
 X, W = np.array([0.3, -0.7]), np.float64(0.8)
 SHIFT = np.array([0.5, 1.5])
@@ -17,7 +18,9 @@ SHIFT = np.array([0.5, 1.5])
 @pytest.fixture(autouse=True)
 def nothing_is_known():
     called_derivatives.forget()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(called_derivatives, "BEFORE", dict.fromkeys(called_derivatives.BEFORE, 3))
+        yield
     called_derivatives.forget()
 
 
@@ -319,6 +322,28 @@ def test_threads():
         for _ in range(3):
             found = list(pool.map(lambda k: bits(OUTER["gradient"](f, X + k, W)), range(4)))
             assert found == wanted
+
+
+def test_a_stage_is_made_when_it_pays(monkeypatch, handed):
+    monkeypatch.undo()
+    made, ordinary = [], called_derivatives.made
+    monkeypatch.setattr(called_derivatives, "made", lambda *given: made.append(1) or ordinary(*given))
+    monkeypatch.setattr(called_derivatives, "BEFORE", {**called_derivatives.BEFORE, RECORDING: 40})
+    OUTER["gradient"](path(INNER["gradient"], n=40), X, W)
+    assert not made
+    OUTER["gradient"](path(INNER["gradient"], n=20), X, W)
+    assert made
+
+
+def test_large_functions_go_the_ordinary_way(handed):
+    def large(x, w):
+        for _ in range(150):
+            x = np.sin(x) * w + x
+        return np.sum(x)
+
+    OUTER["gradient"](path(columns(large)), X, W)
+    OUTER["value"](path(columns(large)), X, W)
+    assert not handed
 
 
 def test_few_functions_are_remembered():

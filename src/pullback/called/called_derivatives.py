@@ -28,7 +28,7 @@ from pullback.memory.in_force import (
 )
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
 from pullback.recording.recorder import hold
-from pullback.recording.tape import Tape
+from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staging.generated import errors_are_ordinary
 from pullback.staging.shelf import Recent
@@ -36,8 +36,9 @@ from pullback.words.call_sites import site_here
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import quiet
 
-BEFORE = 3
-"""Calls in the ordinary way before a stage is made, and again where none fits."""
+BEFORE = {None: 300, FORWARD: 150, RECORDING: 40}
+"""Calls in the ordinary way before a stage is made, and again where none fits, by what the trace around does: about as
+many as take the time in which one is made."""
 COMPARED = 2
 """Calls of a stage that are computed in the ordinary way as well."""
 MOST_MADE, MOST_KEPT = 8, 4
@@ -81,12 +82,12 @@ class CalledDerivatives:
                 return called
         return None
 
-    def wants(self) -> bool:
-        """Whether a stage is to be made in this call, for which there is none."""
+    def wants(self, mode: Any) -> bool:
+        """Whether a stage is to be made in this call, for which there is none, in a trace that does this."""
         if self.n_made > MOST_MADE:
             return False
         self.n_before += 1
-        if self.n_before <= BEFORE:
+        if self.n_before <= BEFORE[mode]:
             return False
         self.n_before = 0
         self.n_made += 1
@@ -138,12 +139,13 @@ def called(
     if function is None or told is None:
         return None
     leaves, parts = told
-    known = known_of((what, None if around is None else around.mode), function, leaves[len(args) :])
+    mode = None if around is None else around.mode
+    known = known_of((what, mode), function, leaves[len(args) :])
     if known.busy or known.over:
         return None
     found = known.found(function, parts, leaves, around)
     if found is None:
-        if known.wants():
+        if known.wants(mode):
             _make(known, derivative, function, len(args), parts, leaves, around)
         return None
     return _given(known, found, leaves, around, ordinary)

@@ -33,6 +33,8 @@ from pullback.staging.recorded_steps import require_equal
 from pullback.tracing.tracer import KINDS
 from pullback.words.sniffs import quiet
 
+MOST_OPERATIONS = 1000
+"""Of the derivative: to make a stage takes as long as some hundred runs."""
 PLAIN, PUSHED, RECORDED = "plain", "pushed", "recorded"
 
 Derivative = Callable[[Any, list[Any]], list[Any]]
@@ -89,16 +91,18 @@ def made(
     active, still = [values[k] for k in called.active], [values[k] for k in called.still]
     with carried():
         if way is PLAIN:
-            exits, called.constants = exits_of(lambda xs: program(xs, []), active)
+            exits, called.constants = exits_of(lambda xs: program(xs, []), active, most=MOST_OPERATIONS)
         elif way is PUSHED:
             classes = type(leaves[called.active[0]]._id), type(around.tangents)
             tangents = [leaves[k]._id.value for k in called.active]
             whole = _pushing(program, called, classes)
-            exits, called.constants = exits_of(whole, [*active, *still, *tangents])
+            exits, called.constants = exits_of(whole, [*active, *still, *tangents], most=MOST_OPERATIONS)
         else:
             one = Ordinary.of(program, active, still)
             called.moves, n = one.moves, len(active)
-            exits, called.constants = exits_of(lambda xs: program(xs[:n], xs[n:]), [*active, *still], n, called.moves)
+            exits, called.constants = exits_of(
+                lambda xs: program(xs[:n], xs[n:]), [*active, *still], n, called.moves, MOST_OPERATIONS
+            )
     if exits.stage.record.reads:
         raise NotStageableError("it looks at values")
     if not called.reads.hold():

@@ -215,12 +215,17 @@ def exits_of(
     inputs: list[Any],
     n_active: int | None = None,
     moves: Sequence[bool] | None = None,
+    most: int | None = None,
 ) -> tuple[Exits, list[Any]]:
-    """The stage of a program, and its constants; raises where there is none. The first ``n_active`` inputs have
-    cotangents, and those of the values that ``moves`` names; all of both where none are given."""
+    """The stage of a program, and its constants; raises where there is none, and after ``most`` operations.
+
+    The first ``n_active`` inputs have cotangents, and those of the values that ``moves`` names; all of both where none
+    are given.
+    """
     with quiet():
         wanted = program([_copied(x) for x in inputs])
         run = nesting_of(inputs)
+        run.most = most
         with Tracing(run.tape):
             returned = program([run.enter(_copied(x)) for x in inputs])
         run.finish(returned, [])
@@ -294,6 +299,8 @@ class Nesting(ShadowRun):
     nests: ClassVar[bool] = True
     sweeps: bool = field(default=False, init=False)
     """Whether it is in a sweep, which warns of nothing."""
+    most: int | None = field(default=None, init=False)
+    """How many operations it may have."""
 
     @property
     def holds(self) -> bool:
@@ -318,6 +325,8 @@ class Nesting(ShadowRun):
 
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A plain value that comes of what depends on no input is none that was asked for."""
+        if self.most is not None and len(self.operations) >= self.most:
+            raise NotStageableError("too many operations")
         twins = [self.twin(operand) for operand in operands]
         before, records = self.why, self.eager.opened().records
         start = len(records)

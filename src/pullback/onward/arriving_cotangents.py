@@ -20,8 +20,8 @@ from pullback.staging.stages import Stage
 from pullback.staging.workspaces import Workspace
 from pullback.words.sniffs import quiet
 
-PAYS = 4
-"""How many sweeps over the records come before a function is made."""
+PAYS = 32
+"""How many sweeps over the records come before a function is made, which takes as long as some thirty."""
 COMPARED = 2
 """How many of its calls are compared with the sweep."""
 MOST_PATTERNS = 4
