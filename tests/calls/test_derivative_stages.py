@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.called import called_derivatives
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
@@ -16,8 +17,10 @@ T = np.array([1.0, -0.5, 0.25, 2.0])
 @pytest.fixture(autouse=True)
 def nothing_is_known():
     shelf.forget()
+    called_derivatives.forget()
     yield
     shelf.forget()
+    called_derivatives.forget()
 
 
 def twice(f, x, t):
