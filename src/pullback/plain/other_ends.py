@@ -143,7 +143,11 @@ def end_stretch(governor: Any) -> None:
         if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
             governor.end()  # some of its steps hold nothing
             return
-        governor.floor = max(governor.floor, _least(chain))
+        least = _least(chain)
+        if least > governor.policy.room:  # by its steps it may do with less
+            governor.end()
+            return
+        governor.floor = max(governor.floor, least)
     except Exception:
         chain.ended = True
         raise
@@ -210,9 +214,12 @@ def require_floor(governor: Any) -> None:
 
 
 def _again(governor: Any) -> int:
-    """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what records
-    hold."""
-    records = governor.tape.records
+    """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what the
+    records hold that are no steps."""
+    records = list(governor.tape.records)
+    for chain in reversed(governor.chains):
+        if chain.replays:
+            del records[chain.cuts[0] : chain.cuts[-1]]
     loops = [record[2] for record in records if record is not None and FORMS[record[0]].wide]
     initial = [chain.snapshots.initial for chain in governor.chains if chain.replays]
     begins = [item for loop in loops for item in loop.booked]
@@ -230,7 +237,9 @@ def _least(chain: Any) -> int:
     lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
     if lifetimes is None:
         return 0
+    watched, lies_in = dict(lifetimes.watched), dict(lifetimes.lies_in)
     needed = lifetimes.needed(records, chain.cuts[0]).back
+    lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
     make_room(ledger, chain.policy.room, records, needed)
     least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
     return least
