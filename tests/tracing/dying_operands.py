@@ -226,6 +226,24 @@ def by_functions(x):
     return u * v + np.positive(x + 1.0) - np.tan(u * 0.1) + by_a_name_of_its_own(x * 2.0) - np.negative(u * v)
 
 
+def by_views(x):
+    """Views are the other operands, and some look at what would die."""
+
+    def seen(t):
+        KEPT.append(t[2:])
+        return t
+
+    def twice(t):
+        return (t - t[::-1]) * t
+
+    u = x[2:] - 2.0 * x[1:-1] + x[:-2] - (x[2:] / (x[1:-1] + 1.0) - x[1:-1])
+    grid = x.reshape(8, -1)
+    cross = grid[2:, 1:-1] + grid[:-2, 1:-1] - (grid[1:-1, 2:] + grid[1:-1, :-2] - 4.0 * grid[1:-1, 1:-1])
+    t = x[1:] * 2.0
+    v = (t + x[:-1]) * t[::-1] - (x[1:] + t[...]) + (seen(x * 2.0) - x[::-1])[1:] + twice(x * 0.5)[:-1]
+    return np.concatenate([u * v[1:] + np.sum(cross.T * 0.5 + grid.T[1:-1, 1:-1]), x[:2]])
+
+
 def by_a_second_use(x):
     return np.tanh(x) + x
 

@@ -31,6 +31,9 @@ OTHERS = {
     "a narrow scalar": lambda x: np.float32(0.7),
     "an array": np.cos,
     "an array in rows": lambda x: np.ascontiguousarray(np.cos(x)),
+    "an array with its columns first": lambda x: np.asfortranarray(np.cos(x)),
+    "an array with gaps": lambda x: np.repeat(np.cos(x), 2, axis=-1)[..., ::2],
+    "an array that repeats": lambda x: np.broadcast_to(np.cos(x.ravel()[:1]), x.shape),
     "another dtype": lambda x: np.cos(x).astype(np.float32 if x.dtype == np.float64 else np.float64),
     "complex": lambda x: np.cos(x) + 1j,
     "integers": lambda x: np.arange(1, 1 + x.size).reshape(x.shape),
@@ -40,6 +43,11 @@ OTHERS = {
     "one axis more": lambda x: np.stack([np.cos(x), np.sin(x)]),
     "turned round": lambda x: np.cos(x)[::-1],
 }
+
+
+def seen(y):
+    """A view of an array."""
+    return y[...] if np.ndim(y) else y
 
 
 @pytest.mark.parametrize("traced", [False, True], ids=["constant", "traced"])
@@ -61,6 +69,7 @@ def test_the_operators_have_the_same_bits(monkeypatch, dtype, other, traced):
             lambda x, y: ((x + 0.5) * y, y * (x + 0.5)),
             lambda x, y: ((x + 0.5) / y, y / (x + 0.5)),
             lambda x, y: (-(x * 2.0), -(x * y), -(y - x)),
+            lambda x, y: ((x * 2.0) - seen(y), seen(y) / (x + 0.5), seen(x) * 2.0 + seen(y) - (seen(x) - y) * 0.5),
         )
         for f in fs:
 
@@ -116,6 +125,15 @@ def test_an_expression_is_one_array(taken):
     assert taken == ["+", "*", "-", "-", "+"]
 
 
+def test_operators_with_views_are_one_array(taken):
+    def f(u):
+        sides = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] - (u[1:-1, :-2] - 4.0 * u[1:-1, 1:-1])
+        return np.sum(u[1:-1, 1:-1] + 0.1 * sides)
+
+    pb.grad(f)(np.ones((40, 40)))
+    assert taken == ["+", "-", "-", "+"]
+
+
 def test_a_negative_goes_into_its_operand(monkeypatch):
     places = []
     negative = taking_over.np.negative
@@ -161,10 +179,12 @@ def test_small_arrays_are_left_alone(taken):
 
 
 def test_where_counts_do_not_tell_nothing_is_taken_over(monkeypatch, taken):
-    for limit in ("OPERAND", "WITHIN"):
+    for nothing in ((0, 99), (99, 0)):
         with monkeypatch.context() as patch:
-            patch.setattr(taking_over, limit, 0)
-            pb.grad(lambda x: np.sum(by_nobody(x)))(X)
+            for limits in ("NARROW", "WIDE"):
+                patch.setattr(taking_over, limits, (nothing, nothing))
+            patch.setattr(taking_over, "CALLED", nothing)
+            pb.grad(lambda x: np.sum(by_nobody(x) + np.exp(x * 2.0) - x[:]))(X)
         assert not taken
     with monkeypatch.context() as patch:
         patch.setattr(taking_over, "objects_held", lambda: sys.maxsize)

@@ -183,9 +183,9 @@ WATCHES = {
 }
 
 
-@pytest.mark.parametrize("by_name", [False, True], ids=["an operator", "a ufunc"])
+@pytest.mark.parametrize("way", ["an operator", "a ufunc", "a view on the right", "a view on the left"])
 @pytest.mark.parametrize("watch", WATCHES)
-def test_a_profiler_may_keep_what_functions_return(watch, by_name):
+def test_a_profiler_may_keep_what_functions_return(watch, way):
     """It gets the temporary itself, on its way to the stack."""
     seen = []
 
@@ -196,7 +196,12 @@ def test_a_profiler_may_keep_what_functions_return(watch, by_name):
 
     def f(x):
         sys.setprofile(look)
-        y = np.exp(x * 2.0) if by_name else x * 2.0 + 1.0
+        if way == "a ufunc":
+            y = np.exp(x * 2.0)
+        elif way == "an operator":
+            y = x * 2.0 + 1.0
+        else:
+            y = x * 2.0 + x[::-1] if "right" in way else x[::-1] + x * 2.0
         found = seen[0]() if isinstance(seen[0], weakref.ref) else seen[0]
         if found is not None:
             at_end.append(np.array(getattr(found, "_value", found)))
@@ -208,7 +213,8 @@ def test_a_profiler_may_keep_what_functions_return(watch, by_name):
         g = pb.grad(f)(X)
     finally:
         sys.setprofile(before)
-    np.testing.assert_allclose(g, 4.0 * np.exp(4.0 * X) if by_name else 4.0 * (2.0 * X + 1.0))
+    expected = 4.0 * np.exp(4.0 * X) if way == "a ufunc" else 4.0 * (2.0 * X + 1.0)
+    np.testing.assert_allclose(g, 10.0 * X + 8.0 * X[::-1] if "view" in way else expected)
     assert len(seen) == 1
     for kept in at_end:
         np.testing.assert_array_equal(kept, (2.0 * X)[-len(kept) :])

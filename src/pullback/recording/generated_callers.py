@@ -116,14 +116,14 @@ def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
 
 def _out_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: str = "") -> str:
     """The forward. A large array that the record does not need is taken over by the result, if it dies."""
-    prim = variant.prim
+    prim, wide = variant.prim, variant.wide
     plainly = _forward_text(prim, x, y)
     free = [h for h, name in zip("xy", prim.operands, strict=False) if h in active and name not in form.saved]
-    if variant.wide or not free or not _closed(prim):
+    if not free or not _closed(prim) or (wide and not (y and len(active) > 1)):
         return plainly
-    frame = f"getframe({_BY_OPERATOR})"
+    frame = f"getframe({_BY_VARIANT if wide else _BY_OPERATOR})"
     if y and prim.symbol in _TAKING:
-        taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame})"
+        taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame}, wide={wide})"
     elif not y and prim.symbol == "-":
         taken = f"negated(x, xv, tape, {frame})"
     elif not y and not prim.symbol and isinstance(prim.forward, np.ufunc):

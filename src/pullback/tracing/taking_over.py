@@ -46,17 +46,19 @@ _MADE: dict[int, tuple[str, int, int]] = {}
 _NO_OPERATOR: Final = ("", UNKNOWN, UNKNOWN)
 
 
-def taken_over(symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape: Tape, frame: FrameType) -> Any:
+def taken_over(
+    symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape: Tape, frame: FrameType, *, wide: bool
+) -> Any:
     """What an operator gives for two values, in the array of an operand that dies, else in a new one. ``x`` and ``y``
     are the operands, of which those at ``places`` are handles whose values the record does not need; ``frame`` called
-    the operator."""
+    the operator. The caller is called by another one if it is ``wide``, for views."""
     found, of_x, of_y = _asked(tape, frame)
     if found == symbol:
-        records = tape.records
-        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv, OPERAND) and _goes_into(yv, xv):
+        records, limits = tape.records, WIDE if wide else NARROW
+        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv, limits[0]) and _goes_into(yv, xv):
             del x._value
             return _UFUNCS[symbol](xv, yv, out=xv)
-        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv, OPERAND) and _goes_into(xv, yv):
+        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv, limits[1]) and _goes_into(xv, yv):
             spec_of_handle(y)  # is asked after this
             del y._value
             return _UFUNCS[symbol](xv, yv, out=yv)
@@ -66,7 +68,7 @@ def taken_over(symbol: str, places: str, x: Any, xv: Any, y: Any, yv: Any, tape:
 def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
     """What ``-x`` gives, as :func:`taken_over`."""
     found, of_x, _ = _asked(tape, frame)
-    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv, OPERAND):
+    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv, NARROW[0]):
         del x._value
         return np.negative(xv, out=xv)
     return -xv
@@ -75,7 +77,7 @@ def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
 def computed(ufunc: Any, x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
     """What a ufunc of one operand gives, as :func:`taken_over`, where the frame calls it by a global name."""
     found, of_x, _ = _asked(tape, frame)
-    dies = of_x != UNKNOWN and tape.records[x._id][-1] == of_x and _dies(x, xv, GIVEN)
+    dies = of_x != UNKNOWN and tape.records[x._id][-1] == of_x and _dies(x, xv, CALLED)
     if dies and _named(found, frame.f_globals) is ufunc:
         del x._value
         return ufunc(xv, out=xv)
@@ -115,11 +117,11 @@ def _made(site: int, code: CodeType, sites: Sequence[int]) -> tuple[str, int, in
     return _MADE.setdefault(site, _NO_OPERATOR)
 
 
-def _dies(x: Any, xv: Any, most: int) -> bool:
-    """Whether the stack alone holds a handle, to which there are then so many references at ``most``, and the handle
-    alone an array that can be written."""
+def _dies(x: Any, xv: Any, limits: tuple[int, int]) -> bool:
+    """Whether the stack alone holds a handle, and the handle alone an array that can be written: there are then at most
+    so many references to each."""
     return (
-        getrefcount(x) <= most and x._flag == FREE and type(xv) is np.ndarray and getrefcount(xv) <= WITHIN
+        getrefcount(x) <= limits[0] and x._flag == FREE and type(xv) is np.ndarray and getrefcount(xv) <= limits[1]
         and xv.dtype.char in _REAL and xv.flags.carray and xv.flags.owndata and not getweakrefcount(xv)
     )  # fmt: skip
 
@@ -128,8 +130,7 @@ def _goes_into(y: Any, xv: Any) -> bool:
     """Whether an operator of an array ``xv`` and ``y`` gives an array of the same shape, dtype and strides."""
     kind = type(y)
     if kind is np.ndarray:
-        fits = y.shape == xv.shape or (y.ndim < xv.ndim and y.shape == xv.shape[-y.ndim :])
-        return fits and y.dtype is xv.dtype and bool(y.flags.c_contiguous)
+        return y.dtype is xv.dtype and (y.shape == xv.shape or (y.ndim < xv.ndim and y.shape == xv.shape[-y.ndim :]))
     return kind in _NUMBERS or (kind is np.float64 and xv.dtype.char == "d")
 
 
@@ -225,8 +226,23 @@ class _Operand:
     def __add__(self, of_array: bool) -> int:
         return _operated(self, of_array)
 
+    def __sub__(self, of_array: bool) -> int:
+        return _left(self, of_array)
+
+    def __rsub__(self, of_array: bool) -> int:
+        return _right(of_array, self)
+
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = None, *more: Any, **kwargs: Any) -> int:
         return _operated(x, False)
+
+
+def _left(x: _Operand, y: bool) -> int:
+    xv = x.value
+    return _operated(x, y) if xv is not y else 0
+
+
+def _right(x: bool, y: _Operand) -> int:
+    return _operated(y, x)
 
 
 def _operated(x: _Operand, y: bool) -> int:
@@ -242,12 +258,24 @@ def _counts(x: _Operand, xv: Any) -> tuple[int, int]:
     return getrefcount(x), getrefcount(xv)
 
 
-OPERAND: Final = limit(lambda held: held.pop() + False, 6, lambda: _Operand(None))
-"""For an operand that the stack of a frame alone has, in a function that is called by one that an operator calls."""
-GIVEN: Final = limit(lambda held: np.negative(held.pop()), 10, lambda: _Operand(None))
-"""The same where it is the argument of a ufunc."""
-WITHIN: Final = limit(lambda held: _Operand(held.pop()) + True, 5)
-"""For the array that such an operand alone has."""
+_Seen = Callable[[list[Any]], int]
+
+
+def _limits(of_handle: _Seen, most: int, of_array: _Seen, within: int) -> tuple[int, int]:
+    """How many references there are to an operand that the stack of a frame alone has, and to the array that it alone
+    has, where that is asked."""
+    return limit(of_handle, most, lambda: _Operand(None)), limit(of_array, within)
+
+
+NARROW: Final = (_limits(lambda held: held.pop() + False, 6, lambda held: _Operand(held.pop()) + True, 5),) * 2
+"""For the left and the right operand of an operator that calls a generated caller."""
+WIDE: Final = (
+    _limits(lambda held: held.pop() - False, 7, lambda held: _Operand(held.pop()) - True, 6),
+    _limits(lambda held: False - held.pop(), 7, lambda held: True - _Operand(held.pop()), 5),
+)
+"""The same where this calls another one, as it does for views."""
+CALLED: Final = (limit(lambda held: np.negative(held.pop()), 10, lambda: _Operand(None)), NARROW[0][1])
+"""The same for the argument of a ufunc."""
 
 
 def counting(seen: Callable[[], int]) -> Callable[[], int]:
