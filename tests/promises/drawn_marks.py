@@ -94,6 +94,67 @@ def h_in_place(u, c):
     return u
 
 
+def k_filled(u, k):
+    z = np.zeros(5)
+    if k > 8:
+        z[0] = 0.5
+    z[1:] = u[1:]
+    return z * 0.9 + u * 0.1
+
+
+def k_made(u, k):
+    z = np.zeros(5) if k % 3 else np.ones(5)
+    z[k % 2] = u[0]
+    return z * 0.5 + u * 0.4
+
+
+def k_several(u, k):
+    return np.sum(np.stack([u, *[TABLE[3]] * (k % 3), *[u * 0.1] * int(k == 9)]), 0) * 0.4
+
+
+def k_types(u, k):
+    z = np.zeros(5, np.float32 if k in (7, 8) else float)
+    z[:] = u
+    return z.astype(float) * 0.9
+
+
+def k_shapes(u, k):
+    z = np.zeros((2 if k % 4 == 3 else 1, 5))
+    z[0] = u
+    return z.sum(axis=0) * 0.8
+
+
+def k_orders(u, k):
+    z = np.zeros((5, 3), order="F" if k > 7 else "C")
+    z[:, 0], z[:, 1] = u, u * 0.3
+    return z.sum(axis=1) * 0.7
+
+
+def k_until(u, k):
+    z, j = np.zeros(5), 0
+    while j < k % 3:
+        z[j] = u[j]
+        j += 1
+    return u * 0.5 + z * 0.4
+
+
+def k_kept(u, k):
+    if k % 4 == 0 or not KEPT:
+        KEPT.append(np.zeros(5))
+    if k == 9:
+        KEPT[-1][1] = 0.3
+    KEPT[-1][k % 5] = u[1]
+    return u * 0.5 + KEPT[-1] * 0.3
+
+
+def k_in_place(u, k):
+    z = np.full(5, 0.1 * (k > 5))
+    z += u * 0.5
+    if k % 5 == 4:
+        z[::2] *= 0.5
+    return z
+
+
 def h_branch(u, c):
     if u[0] > 0.4:
         return u * 0.5
@@ -126,6 +187,7 @@ NUMBERS = (
     "0.3", "s", "t", "u[0]", "v[-1]", "np.sum(u) * 0.1", "k * 0.01", "n * 0.1", "np.dot(u, v) * 0.2", "rng.random()",
     "plain[k % 5]", "TABLE[k, 1]", "np.mean(v)", "float(k % 3)", "holder.u[2]", "state.n * 0.1", "np.max(u)",
 )  # fmt: skip
+BY_STEP = ("filled", "made", "several", "types", "shapes", "orders", "until", "kept", "in_place")
 FORMS = (
     "np.where({0} > 0.3, {0}, {1})", "np.maximum({0}, {1})", "np.concatenate([({0})[2:], ({1})[:2]])",
     "np.roll({0}, 1)", "np.stack([{0}, {1}])[1]", "np.cumsum({0}) * 0.2", "({0})[ORDER]", "np.abs({0})",
@@ -161,7 +223,8 @@ SELDOM = (
     "u, v, r = v, r, u", "holder = Holder(u)", "state = State(u, u)", "plain = u", "r = kept[-1]", "x = u * 0.1",
     "w = x", "c = lambda: u", "c = (z * 0.5 for z in (u, v)); u = next(c)", "u = np.zeros_like(u)", "u = np.ones(5)",
     "t = 0.5", "u = pb.fori_loop(0, 3, lambda j, z: np.sin(z), u)", "u = pb.checkpoint(np.sin)(u)", "r = v[::-1]",
-    "u = h_branch(u, 0.1)", "c = copy.copy(u)", "state = copy.copy(state)", "c = u.copy()", "c = list(u)",
+    "u = h_branch(u, 0.1)", "u = k_filled(u, 9)", "c = copy.copy(u)", "state = copy.copy(state)", "c = u.copy()",
+    "c = list(u)",
     "like += u", "like[2] = t", "np.add(u, v, out=u)", "u[u > 0.8] = 0.2", "u = h_kept(u, t)",
     "kept[0] = h_in_place(kept[0], t)", "u = np.append(u, u[:1])[:5]",
 )  # fmt: skip
@@ -198,7 +261,9 @@ def program_text(seed: int, adopted: bool) -> str:
             return f"np.{draw.choice(('sin', 'cos', 'tanh'))}({one})"
         if kind < 0.45:
             return f"{draw.choice(MAKERS)}({one}, {number()})"
-        if kind < 0.6:
+        if kind < 0.52:
+            return f"k_{draw.choice(BY_STEP)}({one}, k)"
+        if kind < 0.65:
             return draw.choice(FORMS).format(one, other)
         return f"({one} {draw.choice('+-*')} {other if draw.random() < 0.6 else number()})"
 
@@ -209,7 +274,8 @@ def program_text(seed: int, adopted: bool) -> str:
     def loop() -> list[str]:
         length = draw.choice((14, 16, 18))
         pad = "        "
-        steps = [said(STEADY + ADOPTED * adopted, pad) for _ in range(draw.randint(2, 6))]
+        steady = STEADY + ADOPTED * adopted + tuple(f"u = k_{name}(u * 0.9 + 0.1 * v, k)" for name in BY_STEP)
+        steps = [said(steady, pad) for _ in range(draw.randint(2, 6))]
         for _ in range(draw.choice((0, 1, 1, 2))):
             seldom = [f"{pad}if {draw.choice(CONDITIONS)}:", *said(SELDOM + STEADY, pad + "    ")]
             steps.insert(draw.randint(0, len(steps)), seldom)

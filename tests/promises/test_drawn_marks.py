@@ -43,7 +43,7 @@ def program_of(text, path, adopted):
         return plain["program"], copy.program, (plain["KEPT"], copy.KEPT)
     own = {"__name__": "own"}
     exec(compile(text, f"{path}.own", "exec"), own)  # noqa: S102 - drawn by the test
-    own |= {name: getattr(copy, name) for name in own if name.startswith("h_") or name in ("Holder", "KEPT")}
+    own |= {name: getattr(copy, name) for name in own if name.startswith(("h_", "k_")) or name in ("Holder", "KEPT")}
     return plain["program"], own["program"], (plain["KEPT"], copy.KEPT)
 
 
