@@ -55,6 +55,8 @@ class DrawnNumbers:
         one, other = self.number(depth - 1), self.number(depth - 1)
         if choice < 0.75:
             return f"({one} {self.draw.choice('+-*')} {other})"
+        if choice < 0.76:
+            return f"(TABLE[{self.index(9)}] {self.draw.choice(('//', '%'))} 0.3)"  # which is not compiled
         return f"({one} / ({other} + 3.5))" if choice < 0.9 else f"-({one})"
 
     def statement(self, depth):
@@ -147,7 +149,7 @@ def require_same(f, *args):
     return expected
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_drawn_loops(adopted, seed):
     require_same(adopted(DrawnNumbers(seed).text()).program, 0.8, A.copy(), M.copy())
 
@@ -163,9 +165,9 @@ def test_many_drawn_loops(adopted, start):
 
 def test_most_drawn_loops_are_compiled(adopted, ran):
     with pb.using(staging="numba"):
-        for seed in range(8):
+        for seed in range(12):
             pb.grad(adopted(DrawnNumbers(seed).text()).program)(0.8, A.copy(), M.copy())
-    assert ran["run"] >= 5
+    assert ran["run"] >= 6
     assert ran["pull"] >= 4
 
 

@@ -189,12 +189,16 @@ def _bits(node: ast.AST, numbers: Numbers) -> int:
             kind = numbers.known.get(name)
             unknown = LONG if name in numbers.assigned else GIVEN
             return numbers.bits.get(name, unknown if kind is not None and kind.level == WHOLE else 0)
+        case ast.Call(func=ast.Name(id="len")):
+            return GIVEN
         case ast.Subscript():
             parts = [_bits(part, numbers) for part in ast.iter_child_nodes(node)]
             return GIVEN if ".shape" in ast.unparse(node) else LONG if parts[0] else 0
         case ast.BinOp(left=left, op=op, right=right):
             one, other = _bits(left, numbers), _bits(right, numbers)
             if not one or not other:
+                if isinstance(op, ast.FloorDiv | ast.Mod):
+                    raise RefusedError(f"{ast.unparse(node)} is not of integers")
                 return 0
             if isinstance(op, ast.Div):
                 if max(one, other) > EXACT:
