@@ -141,6 +141,30 @@ def test_what_is_read_from_outside_may_change(monkeypatch):
     assert_right(OUTER["gradient"], outer)
 
 
+def test_an_array_that_is_read_from_outside_may_be_given_as_well(handed):
+    def reading(z, w):
+        return np.sum(np.sin(z) * SHIFT) * w
+
+    def within(z):
+        return np.sum(z * SHIFT)
+
+    def outer(x, w):
+        total, SHIFT[:] = 0.0, (0.5, 1.5)
+        for k in range(24):
+            if k in (12, 18):
+                SHIFT[k % 5 % 2] += 0.5 * k
+            given, function = SHIFT, within
+            total = total + pb.jvp(lambda z: reading(z, w), (x,), (SHIFT,))[1]
+            total = total + pb.jvp(lambda z: np.sum(z * given) * function(z), (x,), (x,))[1]  # noqa: B023 - at once
+            total = total + np.sum(pb.grad(reading)(SHIFT, w) * x)
+        SHIFT[:] = 0.5, 1.5
+        return total
+
+    for each in OUTER.values():
+        assert_right(each, outer)
+    assert {RECORDED, PUSHED, PLAIN} <= set(handed)
+
+
 def test_arrays_may_be_written_to_after_the_call(handed):
     def outer(x, w):
         total, t = 0.0, np.array([1.0, 0.5])

@@ -6,6 +6,7 @@ around knows, whether arrays are written to afterwards, and what is asked for.
 """
 
 import linecache
+import re
 from itertools import count
 
 import numpy as np
@@ -38,14 +39,16 @@ GRADIENTS = (
 )  # fmt: skip
 CHANGES = (
     "x = x + 0.1 * s", "y = y * 0.9 + 0.01 * x", "t[k % 3] = t[k % 3] + 0.25", "c = c * 1.01", "d = d * 1.1",
-    "x = np.copy(x); x[0] = x[0] * 0.5", "z = z + 0.1", "n = 2 + k % 2", "WEIGHTS[k % 3] += 0.5", "total = total * 0.5",
+    "x = np.copy(x); x[0] = x[0] * 0.5", "z = z + 0.1", "n = 2 + k % 2", "WEIGHTS[k % 3] += 0.5",
+    "WEIGHTS[k % 3] += 0.5 * (k == 8)", "c = c + 0.1 * (k == 9)",
+    "t[0] = t[0] + (k == 7)", "total = total * 0.5",
     "y = y[::-1]", "q = np.zeros_like(x); q[1:] = x[1:] * 2.0; x = x + 0.01 * q", "d = np.float64(0.5 + 0.1 * k)",
 )  # fmt: skip
 VALUES = {
-    "X": ("x", "x", "z", "y"),
-    "Y": ("y", "t", "z", "x * 2.0"),
+    "X": ("x", "x", "z", "y", "WEIGHTS"),
+    "Y": ("y", "t", "z", "x * 2.0", "WEIGHTS"),
     "C": ("c", "d", "1.5", "x[0]"),
-    "T": ("t", "y", "x", "z"),
+    "T": ("t", "y", "x", "z", "WEIGHTS"),
 }
 
 
@@ -59,11 +62,11 @@ def program_of(draw):
         "def loss(x, y, c):",
         "    t, z, d, n, total = np.array([1.0, -0.5, 0.25]), np.ones(3), D, 2, 0.0",
     ]
-    lines += [f"    for k in {draw(st.sampled_from(('range', 'pb.steps')))}(9):"]
+    lines += [f"    for k in {draw(st.sampled_from(('range', 'pb.steps')))}(12):"]
     for _ in range(draw(st.integers(1, 2))):
         text = draw(st.sampled_from(GRADIENTS))
         for name, choices in VALUES.items():
-            text = text.replace(name, f"({draw(st.sampled_from(choices))})")
+            text = re.sub(rf"\b{name}\b", f"({draw(st.sampled_from(choices))})", text)
         chosen = [draw(st.sampled_from(VALUES[name])) for name in "YC"]
         lines += [f"        others = rest = ({chosen[0]}, {chosen[1]}, n)", "        rest = others[1:]"]
         lines += [f"        s = {text}", "        total = total + np.sum(s * s) + np.sum(s) * c"]

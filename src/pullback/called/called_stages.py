@@ -118,11 +118,12 @@ def made(
 
 def _reads(f: FunctionType, n_args: int, parts: tuple[int, ...], leaves: list[Any]) -> Reads:
     """What the function reads from outside besides what is in its cells, where nothing but functions is compared."""
-    values = [_plain(x) for x in leaves]
+    # Copies, so that an array in a cell is told from one that is read elsewhere as well.
+    values = [_copied(_plain(x)) for x in leaves]
     function, _ = filled(f, n_args, parts, values)
     reads = reads_of(function, behind)
     own = {id(cell) for cell in function.__closure__ or ()}
-    entering = {id(x) for x in values}
+    entering = {id(x) for x in values if type(x) is np.ndarray}
     reads.cells = [(cell, held) for cell, held in reads.cells if id(cell) not in own]
     reads.arrays = [(array, copy) for array, copy in reads.arrays if id(array) not in entering]
     reads.functions = [one for one in reads.functions if one[0] is not function]
