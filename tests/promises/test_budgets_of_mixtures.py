@@ -16,6 +16,7 @@ FOUND = (  # each held more than its bytes, or was refused, before it was mended
     Mixture((("fori", 25, (11, 8, 4)), ("while", 3, (0, 10)), ("plain", 16, (1, 12, 5))), "grad", True, False, 1.4),
     Mixture((("nest", 2, (3,)), ("plain", 16, (11,))), "interleaved", True, False, 1.0),  # exact, and loops
     Mixture((("kept", 2, (13, 10, 11)),), "twice", False, False, 1.0),  # what is computed again of a checkpoint
+    drawn(964),  # steps that grew by a little more than there was room for: an IndexError
 )
 
 
@@ -30,6 +31,6 @@ def test_drawn_mixtures(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(500))
+@pytest.mark.parametrize("seed", range(1000))
 def test_many_drawn_mixtures(seed):
     assert fault_of(drawn(seed)) == ""

@@ -211,6 +211,8 @@ def freed_and_taken(loop: Any, ledger: Any) -> tuple[int, int]:
     for lender in ledger.lenders:
         if lender.run is loop:
             return lender.own, working + lender.takes
+    if not loop.fresh:  # it runs again, within what is free then
+        return 0, working + loop.least_beside
     own = max(0, loop.kept_bytes - state * bool(loop.chain.start and loop.chain.store.holds("state", 0)))
     policy = getattr(loop.schedule, "policy", None)
     if policy is None or policy.room is None or own >= loop.n * tape:

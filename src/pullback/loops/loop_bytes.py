@@ -264,7 +264,7 @@ def goes_again(record: Any) -> None:
     from pullback.memory.lending import held_now  # noqa: PLC0415 - for those who pass a number of bytes
 
     held = held_now(record.chain.store.ledger, record.chain.steps.enclosing)
-    record.besides = min(_besides_again(record, held), record.policy.room - _least_beside(record))
+    record.besides = min(_besides_again(record, held), record.policy.room - least_beside(record))
     if record.agreed is not None:
         [record.besides] = agreed(record.agreement, told_of(record), (record.besides,))
     if _shares_out(record):
@@ -276,7 +276,7 @@ def least_again(record: Any, held: int) -> int:
     begin with; 0 where ranks have to agree on them."""
     if record.besides is None or record.policy.room is None or record.agreed is not None:
         return 0
-    return _besides_again(record, held) + _least_beside(record)
+    return _besides_again(record, held) + least_beside(record)
 
 
 def _besides_again(record: Any, held: int) -> int:
@@ -287,7 +287,7 @@ def _besides_again(record: Any, held: int) -> int:
     return besides
 
 
-def _least_beside(record: Any) -> int:
+def least_beside(record: Any) -> int:
     """The bytes that the snapshots and tapes of a loop can do with."""
     sizes, nest = sizes_of(record), record.chain.steps.nest
     if _shares_out(record):

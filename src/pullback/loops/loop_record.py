@@ -22,6 +22,7 @@ from pullback.loops.loop_bytes import (
     go_forward,
     goes_again,
     least_again,
+    least_beside,
     may_lend,
     needed_by,
     scheduled_by,
@@ -130,6 +131,12 @@ class LoopRecord:
     def ids(self) -> list[int]:
         """The ids of what enters, in the order in which cotangents are sent there."""
         return [i for i in (*self.entering, *self.x_entering, *self.known) if i is not None]
+
+    @property
+    def least_beside(self) -> int:
+        """The bytes that its snapshots and tapes can do with in another reverse pass; of a policy that goes by no bytes
+        all its tapes."""
+        return self.sizes["tape_bytes"] * (self.n or 0) if self.policy.room is None else least_beside(self)
 
     def least_again(self, held: int) -> int:
         """The bytes that another reverse pass can do with, where so many are held by all that such passes begin

@@ -83,6 +83,8 @@ class Lender:
         while count > 1:
             count = min(count // 2, most)
             wanted.append((n, count))
+        if not self.splits.feasible:  # later steps were larger by a little than there is room for
+            wanted = wanted[:1]
         self.levels = []
         for stop, count in wanted:
             nbytes = (n - stop) * self.sizes["tape_bytes"] + count * self.sizes["state_bytes"]
@@ -93,6 +95,8 @@ class Lender:
 
     def _steps(self, stop: int, count: int) -> int:
         """What is run where ``count`` snapshots and the tapes from ``stop`` on are left."""
+        if not self.splits.feasible:
+            return int(self.run.machine.n)
         ends = [*self.snapshots[1:count], stop]
         gaps = [end - start for start, end in zip(self.snapshots[:count], ends, strict=True)]
         return sum(forward_steps(self.splits, gap, held) for held, gap in enumerate(gaps) if gap)
@@ -169,7 +173,7 @@ class Lender:
         while reserved > before.reserved and not self._fits(policy, most) and gives(self):
             self.give(self.level + 1)
         now = self.now
-        if policy.max_bytes < policy.least(machine.n, **self.sizes) or now.n_snapshots > most:
+        if policy.max_bytes < policy.least(machine.n, **self.sizes) or now.n_snapshots > most or not splits.feasible:
             return
         self.run.schedule = policy.rest(
             machine.n, now.first, self.snapshots[: now.n_snapshots], splits, in_work=machine.tape is not None
