@@ -146,7 +146,12 @@ class Drawn:
             lines += [f"for i in range({ends}):", *self.block(2)]
             if self.draw.random() < 0.5:
                 lines.append(
-                    self.draw.choice(("u = u * c", "s = s + u[1] * v[2]", "w[1] = w[2] * r", "r = r * 0.5 + i"))
+                    self.draw.choice((
+                        "u = u * c",
+                        "s = s + u[1] * v[2]",
+                        "w[1] = w[2] * r",
+                        "r = r * 0.5 + i" if bound else "pass",
+                    ))
                 )
         extra = self.draw.choice((
             "",

@@ -2,6 +2,7 @@
 way."""
 
 import warnings
+from contextlib import suppress
 from itertools import count
 
 import numpy as np
@@ -70,7 +71,10 @@ def require_drawn(adopted, text, n=6):
     plain = {}
     exec(text, plain)  # noqa: S102 - drawn by the test
     args = 0.8, A[:n].copy(), M[:n, : min(5, n)].copy()
-    expected = plain["program"](*args)
+    try:
+        expected = plain["program"](*args)
+    except OverflowError:  # of Python's numbers
+        return
     np.testing.assert_array_equal(require_same(program, *args)[0], expected)
 
 
@@ -96,7 +100,8 @@ def test_many_drawn_loops(adopted, start):
     for seed in range(start, start + 100):
         require_drawn(adopted, Drawn(seed).text())
         require_drawn(adopted, whole_arrays(seed), 4)
-        require_same(adopted(with_what_depends(seed)).program, 0.8, A.copy(), M.copy())
+        with suppress(OverflowError):  # of Python's numbers
+            require_same(adopted(with_what_depends(seed)).program, 0.8, A.copy(), M.copy())
 
 
 def test_most_drawn_loops_run_as_a_whole(adopted, ran):
