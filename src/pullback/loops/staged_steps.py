@@ -263,16 +263,19 @@ def staged_steps(
         return None
     shelf = shelf_of(body, "" if staging in STAGINGS else staging)
     new = staging == "auto" and shelf.new
+    most_bytes = MOST_BYTES if staging == "auto" else inf
     if new and n is not None and n < FEWEST:
         shelf.n_recorded += n
         if shelf.n_recorded < FEWEST:
             return None
-    most_bytes = MOST_BYTES if staging == "auto" else inf
+        most_bytes = SHORT_BYTES
     return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
 
 
 FEWEST = 24
 """Steps from which a stage of a body that is new pays: of one loop, or of short ones that are run again and again."""
+SHORT_BYTES = 2**16
+"""Of a step of a short loop: what its stage works in is much of what so few steps hold."""
 MOST_BYTES = 2 * 2**20
 """A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
 holds, if that is less."""
