@@ -55,8 +55,8 @@ def present(x: Any, tape: Tape | None) -> Any:
 
 
 def in_step(tape: Tape, func: Any, *operands: Any) -> tuple[Any] | None:
-    """What a ufunc gives in a step on handles without values, around which ``tape`` is: these meet what stands there
-    for the operands. None where there is no such step, or no such handle."""
+    """What a ufunc, or the operator of a name, gives in a step on handles without values, around which ``tape`` is:
+    these meet what stands there for the operands. None where there is no such step, or no such handle."""
     inner: Any = tape.inner
     if inner.mode != DEFERRED:
         return None

@@ -22,7 +22,8 @@ from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, MOST, READ, TAKE, WRITE, Constant, Operation
 from pullback.shadow.very_handles import element, of_two
-from pullback.tracing.tracer import Tracer, View
+from pullback.tracing.tracer import Tracer, View, caller
+from pullback.tracing.ufuncs import SCALARS, meant
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import by_assignment, error_state
 
@@ -353,7 +354,11 @@ _IN_PLACE: Final = {
 
 
 def array_ufunc(self: Any, func: Any, how: str, *inputs: Any, **kwargs: Any) -> Any:
-    """A ufunc that meets a handle."""
+    """A ufunc that meets a handle; or the operator of that name, which was meant."""
+    if how == "__call__" and not kwargs and len(inputs) == 2 and type(inputs[0]) in SCALARS:
+        func = meant(func, *inputs, _getframe(1))
+        if type(func) is str:
+            return caller(func)(*inputs)
     run = self._tape.shadow
     at = run.at
     entry = run.quick[at]

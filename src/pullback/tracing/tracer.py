@@ -67,9 +67,9 @@ class Tracer(Unconverted):
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = ABSENT, *more: Any, **kwargs: Any) -> Any:
         if how == "__call__" and not kwargs and not more:
+            func = func if y is ABSENT or type(x) not in SCALARS else meant(func, x, y, _getframe(1))
             if self._tape.mode == CAPTURED and (given := in_step(self._tape, func, x, *(() if y is ABSENT else (y,)))):
                 return given[0]
-            func = func if y is ABSENT or type(x) not in SCALARS else meant(func, x, y)
             fast = CALLERS.get(func) or caller(func)
             return fast(x) if y is ABSENT else fast(x, y)
         return ufunc(func, how, (x,) if y is ABSENT else (x, y, *more), kwargs)

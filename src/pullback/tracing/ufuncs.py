@@ -7,14 +7,15 @@ What NumPy computes is split into what has rules: operands cast to the dtypes of
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from sys import _getframe, modules
+from sys import modules
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.reshaping import laid_as
-from pullback.recording.handles import Handle, plain_value
+from pullback.recording.handles import Handle, is_array, plain_value
 from pullback.recording.keys import kept_key
 from pullback.recording.outputs import require_traced_target, write_out
 from pullback.recording.tape import PAUSED
@@ -46,18 +47,18 @@ def found(function: Callable[..., Any]) -> Any:
         raise UnknownFunctionError(f"{error.args[0]} {where}") from None
 
 
-def meant(ufunc: Any, x: Any, y: Any) -> Any:
+def meant(ufunc: Any, x: Any, y: Any, frame: FrameType) -> Any:
     """What is to be called where the NumPy scalar ``x`` meets the handle ``y`` in a ufunc: the operator, where the user
-    wrote that.
+    wrote that in the ``frame``.
 
     NumPy computes the operators between two scalars without the ufunc, with other last bits for complex ones and for
     powers; those with a handle it hands to the ufunc. A step of a loop that runs plainly would then differ from the
     same step recorded.
     """
     name = OPERATORS_APART.get(ufunc)
-    if name is None or (ufunc is not np.power and x.dtype.kind != "c") or isinstance(plain_value(y), np.ndarray):
+    if name is None or (ufunc is not np.power and x.dtype.kind != "c") or is_array(y):
         return ufunc
-    return name if by_operator(_getframe(2)) else ufunc
+    return name if by_operator(frame) else ufunc
 
 
 def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -54,20 +54,22 @@ def test_a_float_takes_the_dtype_of_what_it_meets(name):
 
 @pytest.mark.parametrize("operator", ["*", "/", "**"])
 @pytest.mark.parametrize("captured", [False, True])
-def test_a_scalar_before_a_traced_scalar_has_the_bits_of_two_scalars_in_every_run_of_a_step(operator, captured):
+@pytest.mark.parametrize("n", [3, 40])
+def test_a_scalar_before_a_traced_scalar_has_the_bits_of_two_scalars_in_every_run_of_a_step(operator, captured, n):
+    """Recorded, computed plainly and staged."""
     rng = np.random.default_rng(4)
     factor = np.complex128(0.3 + 0.77j)
     step = {"*": lambda u: factor * u, "/": lambda u: factor / u, "**": lambda u: factor**u}[operator]
 
     def f(z):
-        body = (lambda _, u: step(u) + step(z)) if captured else (lambda _, u: step(u) + 0.5)
-        return pb.fori_loop(0, 3, body, z).real
+        body = (lambda _, u: 0.1 * (step(u) + step(z))) if captured else (lambda _, u: step(u) + 0.5)
+        return pb.fori_loop(0, n, body, z).real
 
     for _ in range(10):
         z = np.complex128(complex(*rng.normal(size=2)))
         u = z
-        for _ in range(3):
-            u = step(u) + (step(z) if captured else 0.5)
+        for _ in range(n):
+            u = 0.1 * (step(u) + step(z)) if captured else step(u) + 0.5
         value, gradient = pb.value_and_grad(f)(z)
         assert value == u.real
         assert pb.grad(f, policy=pb.Binomial(1))(z).tobytes() == gradient.tobytes()
