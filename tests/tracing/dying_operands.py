@@ -34,14 +34,6 @@ def in_new_arrays(monkeypatch, run):
         return run()
 
 
-def same(found, expected):
-    for a, b in zip(found, expected, strict=True):
-        assert type(a) is type(b)
-        assert a.dtype == b.dtype
-        assert a.strides == b.strides
-        assert a.tobytes() == b.tobytes()
-
-
 KEPT = []
 
 

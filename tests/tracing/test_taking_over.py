@@ -6,7 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tests.tracing.dying_operands import LARGE, RNG, N, X, by_nobody, in_new_arrays, same
+from tests.rules.new_arrays import same
+from tests.tracing.dying_operands import LARGE, RNG, N, X, by_nobody, in_new_arrays
 
 import pullback as pb
 from pullback.tracing import taking_over

@@ -7,17 +7,8 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.tracing.dying_operands import (
-    HOLDERS,
-    KEPT,
-    N,
-    X,
-    by_a_partial,
-    by_a_variable,
-    by_nobody,
-    in_new_arrays,
-    same,
-)
+from tests.rules.new_arrays import same
+from tests.tracing.dying_operands import HOLDERS, KEPT, N, X, by_a_partial, by_a_variable, by_nobody, in_new_arrays
 
 import pullback as pb
 
