@@ -102,9 +102,9 @@ class ShadowRun(Reading):
 
     @property
     def n_values(self) -> int:
-        """How many values there are."""
-        done = self.operations if self.following is None else self.following.operations[: self.at]
-        return len(self.inputs) + sum(len(op.makes) for op in done)
+        """How many values there are, where operations are carried out at once; they are numbered as they come."""
+        newest = next((op.makes for op in reversed(self.operations) if op.makes), None)
+        return newest[-1] + 1 if newest else len(self.inputs)
 
     # What enters.
     def entered(self, leaves: list[Any], results: Sequence[Result | None]) -> list[Any]:

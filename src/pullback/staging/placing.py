@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from pullback.staging.forward_statements import read_out
 from pullback.statements.rewrites import rewritten
-from pullback.statements.symbols import Program, Statement
+from pullback.statements.symbols import Program, Statement, looked_at
 from pullback.statements.ufuncs import elementwise_ufunc_of, into_of
 from pullback.words.ordered_calls import has_effect
 
@@ -119,6 +119,8 @@ class _Planner:
     """Values whose memory is known not to leave."""
     roots: dict[int, frozenset[int]] = field(factory=dict)
     """For each value the values whose memory it may look at."""
+    lookers: dict[int, list[int]] = field(factory=dict)
+    """For each root the values that have looked at it since a write to it last went in place."""
     fresh_of: dict[int, int] = field(factory=dict)
     """Root to the value for which its memory was made anew."""
     whole: dict[int, int] = field(factory=dict)
@@ -127,6 +129,8 @@ class _Planner:
     """When a value is read last; of one that leaves, never."""
     until: dict[int, int] = field(factory=dict)
     """When the memory of a value is read last."""
+    becoming: dict[int, int | None] = field(factory=dict)
+    """For each value the result that leaves whose memory its own can become."""
     had: frozenset[int] = frozenset()
     """The values whose memory somebody else may look at."""
     buffer_of: dict[int, int] = field(factory=dict)
@@ -151,7 +155,7 @@ class _Planner:
             if statement.writes:
                 self._write(at, line)
             elif statement.aliases:
-                self.roots[statement.makes] = frozenset().union(*map(self._roots_of, statement.aliases))
+                self._look(statement.makes, frozenset().union(*map(self._roots_of, statement.aliases)))
             else:
                 self._compute(at, line)
             self.made.lines.append(line)
@@ -166,18 +170,26 @@ class _Planner:
     def _roots_of(self, number: int) -> frozenset[int]:
         return self.roots.get(number, frozenset((number,)))
 
+    def _look(self, number: int, roots: frozenset[int]) -> None:
+        self.roots[number] = roots
+        for root in roots:
+            self.lookers.setdefault(root, []).append(number)
+
     def _look_ahead(self) -> None:
         """Until when the memory of each value is in use, whether a write goes in place or not."""
-        roots: dict[int, frozenset[int]] = {}
-        for statement in self.statements:
-            sources = (statement.reads[0],) if statement.writes else statement.aliases
-            own = frozenset(() if statement.aliases else (statement.makes,))
-            roots[statement.makes] = own.union(*(roots.get(n, frozenset((n,))) for n in sources))
-        leave = self.kept - self.slots
-        self.had = frozenset().union(*(roots.get(number, frozenset((number,))) for number in leave))
-        for number in {*self.last, *roots}:
-            for root in roots.get(number, frozenset((number,))):
-                self.until[root] = max(self.until.get(root, -1), self.last.get(number, -1))
+        until, had = dict(self.last), set(self.kept - self.slots)
+        for statement in reversed(self.statements):
+            makes, then = statement.makes, until.get(statement.makes, -1)
+            for source in looked_at(statement):
+                until[source] = max(until.get(source, -1), then)
+                if makes in had:
+                    had.add(source)
+            if statement.aliases:  # which has no memory of its own
+                until.pop(makes, None)
+                had.discard(makes)
+        self.until, self.had = until, frozenset(had)
+        for statement in reversed(self.statements):
+            self.becoming[statement.makes] = self._becomes(statement.makes)
 
     def _sample(self, number: int) -> Any:
         return self.program.samples[number]
@@ -187,21 +199,23 @@ class _Planner:
         target, makes = statement.reads[0], statement.makes
         roots = self._roots_of(target)
         if len(roots) == 1 and roots <= self.ours and self._sample(target).flags.writeable:
+            (root,) = roots
             others = [
-                n for n, found in [*self.roots.items(), *((r, frozenset((r,))) for r in roots)]
-                if found & roots and self.last.get(n, -1) > at
+                n for n in dict.fromkeys((*self.lookers.get(root, ()), root))
+                if self.last.get(n, -1) > at and root in self._roots_of(n)
             ]  # fmt: skip
             whole = self._sample(target)
             if all(2 * self._sample(n).nbytes <= whole.nbytes for n in others):
+                self.lookers[root] = []
                 for number in others:
-                    self.roots[number] = frozenset((number,))
+                    self._look(number, frozenset((number,)))
                     self.ours.add(number)
                 line.in_place, line.detached = True, tuple(others)
-                self.roots[makes] = roots
+                self._look(makes, roots)
                 if target in self.whole or target in roots:
                     self.whole[makes] = self.whole.get(target, target)
                 return
-        self.roots[makes] = frozenset((makes,))
+        self._look(makes, frozenset((makes,)))
         self.ours.add(makes)
         sample = self._sample(makes)
         if sample.flags.c_contiguous and sample.nbytes >= LARGE:
@@ -209,7 +223,7 @@ class _Planner:
 
     def _compute(self, at: int, line: Line) -> None:
         statement, makes = line.statement, line.statement.makes
-        self.roots[makes] = frozenset((makes,))
+        self._look(makes, frozenset((makes,)))
         if makes not in self.logged:
             self.ours.add(makes)
         sample = self._sample(makes)
@@ -220,7 +234,7 @@ class _Planner:
             return
         over = None if elementwise_ufunc_of(statement) is None else self._dying(at, statement, sample)
         if sample.nbytes < LARGE and (over is None or not (sample.nbytes >= SMALL or self._is_given(over))):
-            if sample.nbytes >= SLOT and self._becomes(makes, sample) in self.slots - self.had:
+            if sample.nbytes >= SLOT and self.becoming[makes] in self.slots - self.had:
                 line.into = self._fresh(makes, sample)
             return
         if over is not None:
@@ -258,30 +272,31 @@ class _Planner:
             self.given.add(makes)
         self.ours.discard(root)
 
-    def _becomes(self, number: int, sample: Any) -> int | None:
-        """The result that leaves whose memory that of a value can become; None where there is none."""
-        until = self.until.get(number, -1)
-        if number in self.stays:
+    def _becomes(self, number: int) -> int | None:
+        """The result that leaves whose memory that of a value can become, as known for those made later; None where
+        there is none."""
+        until, sample = self.until.get(number, -1), self._sample(number)
+        if number in self.stays or until < 0 or not isinstance(sample, np.ndarray):
             return None
-        if until >= len(self.statements) or until < 0:
-            return number if until >= 0 else None
+        if until >= len(self.statements):
+            return number
         reader = self.statements[until]
         made = self._sample(reader.makes)
         if number not in reader.reads or elementwise_ufunc_of(reader) is None or not isinstance(made, np.ndarray):
             return None
         if made.shape != sample.shape or made.dtype != sample.dtype or made.strides != sample.strides:
             return None
-        return self._becomes(reader.makes, made)
+        return self.becoming[reader.makes]
 
     def _fresh(self, makes: int, sample: Any) -> str:
         self.fresh_of[makes] = makes
         self.made.fresh.append((sample.shape, sample.dtype))
-        self.made.slots.append(self._becomes(makes, sample) in self.slots - self.had)
+        self.made.slots.append(self.becoming[makes] in self.slots - self.had)
         return f"fresh {len(self.made.fresh) - 1}"
 
     def _buffer(self, makes: int, sample: Any) -> str:
         kind = sample.shape, sample.dtype
-        if self._becomes(makes, sample) is not None:
+        if self.becoming[makes] is not None:
             return self._fresh(makes, sample)
         for place in self.idle:
             if self.made.buffers[place] == kind:

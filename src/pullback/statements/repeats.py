@@ -1,6 +1,6 @@
 """What would be computed twice: the same function on the same values."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from attrs import evolve
 
 from pullback.backends.plans import Ref
-from pullback.statements.symbols import Program, Statement, mapped, renamed
+from pullback.statements.symbols import Program, Statement, looked_at, mapped, renamed
 from pullback.statements.ufuncs import ufunc_of
 
 _MAKES_ANOTHER = ".copy()"
@@ -40,17 +40,19 @@ def without_repeats(
     return found
 
 
-def changed(statements: Iterable[Statement]) -> set[int]:
+def changed(statements: Sequence[Statement]) -> set[int]:
     """The values that look at memory which is written to."""
-    roots: dict[int, frozenset[int]] = {}
     written: set[int] = set()
+    for statement in reversed(statements):
+        if statement.writes or statement.makes in written:
+            written.update(looked_at(statement))
+    touched: set[int] = set()
     for statement in statements:
-        sources = statement.reads[:1] if statement.writes else statement.aliases
-        seen = frozenset[int]().union(*(roots.get(n, frozenset((n,))) for n in sources))
-        if statement.writes:
-            written |= seen
-        roots[statement.makes] = seen | {statement.makes} if statement.writes else seen or frozenset((statement.makes,))
-    return {n for n, seen in roots.items() if seen & written}
+        sources, makes = looked_at(statement), statement.makes
+        own = makes in written and (statement.writes or not sources)
+        if own or any(n in touched or n in written for n in sources):
+            touched.add(makes)
+    return touched
 
 
 def _reading(source: dict[int, int], statement: Statement) -> Statement:

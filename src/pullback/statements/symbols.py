@@ -45,11 +45,16 @@ class Statement:
 
     elementwise: bool = False
     """Whether a function that is no ufunc computes element by element, from operands that are broadcast."""
+    reads: tuple[int, ...] = field(init=False, repr=False)
+    """The numbers of the values that are read."""
 
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """The numbers of the values that are read."""
-        return tuple(numbers_in((self.args, self.kwargs)))
+    def __attrs_post_init__(self) -> None:
+        self.reads = (*numbers_in(self.args), *numbers_in(self.kwargs))
+
+
+def looked_at(statement: Statement) -> tuple[int, ...]:
+    """The values whose memory that of what a statement makes may be."""
+    return statement.reads[:1] if statement.writes else statement.aliases
 
 
 def numbers_in(tree: Any) -> list[int]:
