@@ -165,7 +165,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
-    stage.at_once, stage.leaf, quietly = _at_once(step, forward, n_forward, reverse, given)
+    stage.at_once, stage.leaf, quietly = _at_once(step, forward, n_forward, reverse, given, by=backend)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -274,10 +274,10 @@ def _drafts(
 
 
 def _at_once(
-    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol]
+    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol], *, by: Backend | None
 ) -> tuple[Generated | None, Generated | None, Sequence[Draft]]:
-    """The functions ``at_once`` and ``leaf``, of a step whose values are small; and from what they are generated where
-    nobody hears of what NumPy warns of."""
+    """The functions ``at_once`` and ``leaf``, of a step whose values are small; and from what a backend makes them,
+    where nobody hears of what NumPy warns of."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
     if nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
@@ -303,10 +303,12 @@ def _at_once(
     untold = frozenset(s.makes for s in after)
     plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
     both = Draft(program, "at_once", plan, arguments, parts, untold).generated()
-    quiet_plan = plan_of(program, [*before, *after], chain(*parts), (*own, *whole))
     plan = plan_of(program, [*before, *after], chain(*parts[1:]), (*own, *whole))
     leaf = Draft(program, "leaf", plan, arguments, parts[1:], untold)
-    return both, leaf.generated(), (Draft(program, "at_once", quiet_plan, arguments, parts, untold), leaf)
+    if by is None:
+        return both, leaf.generated(), ()
+    plan = plan_of(program, [*before, *after], chain(*parts), (*own, *whole))
+    return both, leaf.generated(), (Draft(program, "at_once", plan, arguments, parts, untold), leaf)
 
 
 def _at_once_by(
