@@ -27,7 +27,7 @@ def main() -> None:
     mpiexec = shutil.which("mpiexec", path=path)
     if mpiexec is None:
         sys.exit("MPI is missing: python -m pip install mpi4py mpich")
-    sizes = ("64", "20", "2") if options.quick else ("512", "100", "9")
+    sizes = ("64", "20", "2") if options.quick else ("512", "100", "5")
     command = [mpiexec, "-n", "2", sys.executable, str(HERE / "ranks_of_wave.py"), *sizes]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own script
     rows = json.loads(done.stdout.strip().splitlines()[-1])

@@ -51,8 +51,8 @@ def wave_rows(n: int, n_steps: int, rounds: int, policies: list[pb.MemoryPolicy]
     """The gradient of the wave undivided, by the divided program on one rank, and on all."""
     c, problem = problem_of(n, n_steps)
     comm, alone = Communicator(WORLD, axes=(-2,)), Communicator(MPI.COMM_SELF, axes=(-2,))
-    rows = comm.slices(c.shape)
-    whole, part = part_of(problem, slice(0, n)), part_of(problem, rows[0])
+    held = comm.slices(c.shape, 1)
+    whole, part = part_of(problem, slice(0, n), slice(0, n)), part_of(problem, comm.slices(c.shape)[0], held[0])
     found: list[Row] = []
     for policy in policies:
         undivided = pb.value_and_grad(lambda c: misfit_by_loop(c, problem, pb.fori_loop), policy=policy)
@@ -68,7 +68,7 @@ def wave_rows(n: int, n_steps: int, rounds: int, policies: list[pb.MemoryPolicy]
             {
                 "undivided": lambda f=undivided: f(c) if WORLD.rank == 0 else None,  # type: ignore[misc]
                 "one rank": lambda f=on_one: agreed(alone, f, c) if WORLD.rank == 0 else None,  # type: ignore[misc]
-                "all ranks": lambda f=on_all: agreed(comm, f, c[rows]),  # type: ignore[misc]
+                "all ranks": lambda f=on_all: agreed(comm, f, c[held]),  # type: ignore[misc]
             },
             rounds,
         )

@@ -31,6 +31,22 @@ def test_inputs_of_other_shapes_dtypes_and_strides_have_stages_of_their_own(x):
     assert len(stages()) >= 2 - (x.strides == X.strides)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [slice(0, 0), (slice(0, 0), slice(0, 0)), (slice(None), np.zeros(0, int)), (slice(1, 1), slice(None, None, 2))],
+)
+def test_writes_and_reads_of_no_element_are_staged(key):
+    def body(k, u, x):
+        v = u * 1.01
+        v[key] += 0.3 * k
+        v[key] = 2.0 * v[key]
+        return v + np.sum(v[key] * x[key]) * x
+
+    x = np.arange(6.0).reshape(2, 3) * 0.1
+    require_same(loop_over(body), x, x + 1.0)
+    assert the_stage()
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_numbers(dtype):
     x = (X + 1j * X[::-1]).astype(dtype)

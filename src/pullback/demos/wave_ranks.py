@@ -1,13 +1,12 @@
-"""The wave demo divided over MPI ranks: each has some rows of the section, and exchanges one row with its neighbours in
-every step.
+"""The wave demo divided over MPI ranks: each has some rows of the section, and one row more of each neighbour, which is
+exchanged in every step.
 
-The program of one rank is that of :mod:`pullback.demos.wave_model` on its rows, with the rows of its neighbours around
-them; so every number that belongs to one node has the bits of the undivided program.
+The program of one rank is the step of :mod:`pullback.demos.wave_model` on these rows, with a call that fills those of
+the neighbours; so every number that belongs to one node has the bits of the undivided program.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
-from pullback.demos.wave_model import Body, State, WaveProblem, misfit_by_loop
+from pullback.demos.wave_model import State, WaveProblem, advance, initial_state, misfit_by_loop, scaled_speed
 from pullback.inspect.tables import Column, Table
 from pullback.loops.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
@@ -30,21 +29,19 @@ DIVIDED = evolve(DEFAULT, shape=(512, 512), n_steps=100, n_shots=1, border=24)
 DIVIDED_POLICIES: tuple[MemoryPolicy, ...] = (SaveAll(), Binomial(10))
 
 
-def part_of(problem: WaveProblem, rows: slice) -> WaveProblem:
-    """The problem of the rank that has these rows: its sources, receivers and recordings, and ``gain`` for each of its
-    rows, zero in the outermost of the section, which the Laplacian never touches."""
-    first, last = rows.start, rows.stop
+def part_of(problem: WaveProblem, own: slice, held: slice) -> WaveProblem:
+    """The problem of the rank that has its ``own`` rows, and holds some of its neighbours, too: the sources in what it
+    holds, the receivers and recordings of its own rows."""
+    first, last = held.start, held.stop
     every, rz, rx = problem.receiver_index
-    heard = (rz >= first) & (rz < last)
-    gain = np.zeros((problem.damp.shape[0], problem.damp.shape[1] - 2), problem.dtype)
-    gain[1:-1] = problem.gain
+    heard = (rz >= own.start) & (rz < own.stop)
     return evolve(
         problem,
         field_shape=(*problem.field_shape[:-2], last - first, problem.field_shape[-1]),
         source_index=_sources(problem.source_index, first, last),
         receiver_index=(every, rz[heard] - first, rx[heard]),
-        damp=problem.damp[rows],
-        gain=gain[rows],
+        damp=problem.damp[held],
+        gain=problem.gain[first : last - 2],
         data=problem.data[..., heard],
     )
 
@@ -60,35 +57,18 @@ def _sources(index: tuple[Any, ...], first: int, last: int) -> tuple[Any, ...]:
     return (*(places[here] for places in shots), sz[here] - first, sx[here])
 
 
-def make_part_body(c: Any, part: WaveProblem, around: Callable[[Any], Any]) -> Body:
-    """The step of :func:`pullback.demos.wave_model.make_body` on the rows of one rank; ``around`` gives rows with one
-    more of each neighbour."""
-    courant = (part.dt / part.dx) * c[:, 1:-1]
-    c2 = part.gain * (courant * courant)
+def misfit_of_part(c: Any, part: WaveProblem, comm: Any, **options: Any) -> Any:
+    """The misfit of the whole section, on every rank, of the velocities of the rows that this rank holds; ``options``
+    are those of the loop function."""
+    c2 = scaled_speed(c, part)
 
     def body(k: int, state: State) -> State:
         u_prev, u, loss = state
-        p = around(u)
-        u_next = u - u_prev
-        u_next *= part.damp
-        u_next += u
-        inner = u[..., 1:-1]
-        laplacian = p[..., 2:, 1:-1] + p[..., :-2, 1:-1] + u[..., 2:] + u[..., :-2] - 4.0 * inner
-        u_next[..., 1:-1] += c2 * laplacian
-        u_next[part.source_index] += part.wavelet[k]
+        u_next = comm.fill(advance(c2, u_prev, u, part, k), 1, axis=-2)
         residual = u_next[part.receiver_index] - part.data[k]
         return u, u_next, loss + np.sum(residual * residual)
 
-    return body
-
-
-def misfit_of_part(c: Any, part: WaveProblem, comm: Any, **options: Any) -> Any:
-    """The misfit of the whole section, on every rank, of the velocities of this rank's rows; ``options`` are those of
-    the loop function."""
-    at_rest = np.zeros(part.field_shape, part.dtype)
-    state = at_rest, at_rest.copy(), part.dtype.type(0)
-    body = make_part_body(c, part, partial(comm.halo, widths=1, axis=-2))
-    _, _, loss = fori_loop(0, part.n_steps, body, state, **options)
+    _, _, loss = fori_loop(0, part.n_steps, body, initial_state(part), **options)
     return part.scale * comm.total(loss)
 
 
@@ -182,14 +162,15 @@ def run_on_ranks(
 def _measured(comm: Any, survey: WaveSurvey, policy: MemoryPolicy, repeat: int) -> tuple[RanksRow, NDArray[Any]]:
     """The row of one policy, and this rank's part of the gradient."""
     problem, c = survey.problem, survey.initial_velocity
-    rows = comm.slices(c.shape)
-    part = part_of(problem, rows[0])
+    rows, held = comm.slices(c.shape), comm.slices(c.shape, 1)
+    part = part_of(problem, rows[0], held[0])
     undivided = value_and_grad(lambda c: misfit_by_loop(c, problem, fori_loop), policy=policy)
     divided = value_and_grad(lambda c: misfit_of_part(c, part, comm), policy=policy)
     whole = _timed(comm, lambda: undivided(c) if comm.rank == 0 else (0.0, c), repeat)
     with comm.agree(policy):
-        ours = _timed(comm, lambda: divided(c[rows]), repeat)
-    gradient, expected, value = comm.gather(ours.gradient), comm.bcast(whole.gradient), comm.bcast(whole.value)
+        ours = _timed(comm, lambda: divided(c[held]), repeat)
+    own = ours.gradient[rows[0].start - held[0].start :][: rows[0].stop - rows[0].start]
+    gradient, expected, value = comm.gather(own), comm.bcast(whole.gradient), comm.bcast(whole.value)
     row = RanksRow(
         policy,
         seconds_alone=whole.seconds,

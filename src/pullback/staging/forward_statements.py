@@ -152,11 +152,12 @@ def _owned(program: Program, operands: tuple[Symbol, ...], out: Symbol) -> Symbo
 
 
 def _require_alike(program: Program, op: Operation, part: Any, number: int) -> None:
-    """A statement must give what the operation gave: the same spec and strides."""
+    """A statement must give what the operation gave: the same spec and strides, of which an array without elements has
+    any."""
     result = op.results[op.makes.index(number)]
     if type(part) is not Symbol:
         raise NotStageableError(f"{getattr(op.what, 'name', op.what)} gives a value that is no array")
     sample = program.samples[part.number]
     strides = sample.strides if isinstance(sample, np.ndarray) else None
-    if type(sample) is not result.type or strides != result.strides:
+    if type(sample) is not result.type or (strides != result.strides and sample.size):
         raise NotStageableError(f"{getattr(op.what, 'name', op.what)} gives another kind of value when it is run again")

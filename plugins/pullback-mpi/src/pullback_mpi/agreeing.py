@@ -9,7 +9,6 @@ import xxhash
 
 import pullback as pb
 from pullback_mpi import collectives
-from pullback_mpi.channel import Channel
 from pullback_mpi.errors import MismatchError, PartError
 from pullback_mpi.heads import new_head
 from pullback_mpi.primitives import Division
@@ -18,8 +17,8 @@ from pullback_mpi.primitives import Division
 class Agreeing:
     """Blocks in which ranks agree, see :class:`pullback.Agreement`."""
 
-    def __init__(self, channel: Channel, division: Division) -> None:
-        self._channel, self._division = channel, division
+    def __init__(self, division: Division) -> None:
+        self._channel, self._grid, self._division = division.channel, division.grid, division
         self._agreed = 0
         """How many blocks of :meth:`agree` are open."""
 

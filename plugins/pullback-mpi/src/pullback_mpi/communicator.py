@@ -4,29 +4,17 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from attrs import field, frozen
-
 from pullback_mpi import primitives
 from pullback_mpi.adjoint_check import dot_products, require_equal
-from pullback_mpi.agreeing import Agreeing
 from pullback_mpi.channel import Channel
-from pullback_mpi.edges_of_parts import new_edges
 from pullback_mpi.errors import PartError
-from pullback_mpi.exchanges import Edges, UnderWay
+from pullback_mpi.exchanges import UnderWay
+from pullback_mpi.exchanging import Exchanging
 from pullback_mpi.grid import Grid, Slices
 from pullback_mpi.primitives import Division
 
 
-@frozen(eq=False)
-class Started:
-    """An exchange on its way, from :meth:`Communicator.start` to :meth:`Communicator.finish`."""
-
-    x: Any = field(repr=False)
-    token: Any = field(repr=False)
-    edges: Edges = field(repr=False)
-
-
-class Communicator(Agreeing):
+class Communicator(Exchanging):
     """The communications of a program that is divided over the ranks of an MPI communicator, as differentiable
     functions.
 
@@ -40,6 +28,7 @@ class Communicator(Agreeing):
     function      takes                       gives                          adjoint
     ============  ==========================  =============================  ====================================
     ``halo``      a part                      it with its neighbours' edges  edges go back and are added
+    ``fill``      a part with room for edges  it, with the edges in it       edges go back and are added
     ``total``     divided                     the sum, replicated            the cotangent; nothing but a check sent
     ``shared``    replicated                  a copy for each rank, divided  the sum over the ranks
     ``scatter``   a whole                     parts                          ``gather``
@@ -103,12 +92,8 @@ class Communicator(Agreeing):
                 )
             )
         if not 1 <= len(numbers) <= 3 or len(set(divided)) != len(numbers) or len(divided) != len(numbers):
-            channel.refuse(
-                PartError(f"parts={numbers} along axes={divided}: divide one, two or three axes, each once")
-            )
-        self._grid = Grid(channel.rank, numbers, divided)
-        super().__init__(channel, Division(channel, self._grid, UnderWay(channel)))
-        self._edges: dict[Any, Edges] = {}
+            channel.refuse(PartError(f"parts={numbers} along axes={divided}: divide one, two or three axes, each once"))
+        super().__init__(Division(channel, Grid(channel.rank, numbers, divided), UnderWay(channel)))
 
     # ---------------------------------------------------------------------------------------------------- who and where
     @property
@@ -136,13 +121,16 @@ class Communicator(Agreeing):
         """What this rank has sent until now, heads included."""
         return self._channel.sent_bytes
 
-    def slices(self, shape: Sequence[int]) -> Slices:
+    def slices(self, shape: Sequence[int], widths: int | tuple[int, int] = 0) -> Slices:
         """The key of this rank's part of a whole, as :meth:`scatter` divides it: ``whole[key]``.
 
         Parameters
         ----------
         shape
             Of the whole.
+        widths
+            How many rows of each neighbour are in it, too, along every divided axis: what :meth:`fill` writes. None
+            where the domain ends.
 
         Returns
         -------
@@ -154,7 +142,7 @@ class Communicator(Agreeing):
             Where an axis is divided that the shape does not have.
         """
         try:
-            return self._grid.slices(shape)
+            return self._grid.slices(shape, widths if isinstance(widths, tuple) else (widths, widths))
         except PartError as error:
             self._channel.refuse(error)
 
@@ -165,61 +153,6 @@ class Communicator(Agreeing):
 
     def __repr__(self) -> str:
         return f"Communicator(rank {self.rank} of {self.size}, parts={self.parts}, axes={self._grid.axes})"
-
-    # ---------------------------------------------------------------------------------------------------------- edges
-    def halo(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Any:
-        """``x`` with the edges of the neighbouring parts before and after it along ``axis``.
-
-        Corners come by a second exchange, of the result: ``comm.halo(comm.halo(x, 1, 0), 1, 1)``.
-
-        Parameters
-        ----------
-        x
-            The part of this rank.
-        widths
-            How many rows of each neighbour: one number, or two, ``(before, after)``.
-        axis
-            Along which; one that is not divided has its own ends as neighbours.
-        periodic
-            Whether the last part is the neighbour of the first. Else zeros stand where the domain ends.
-
-        Returns
-        -------
-        An array that is ``before + after`` longer along ``axis``; its middle is ``x``.
-
-        Raises
-        ------
-        PartError
-            Where a part is shorter than a width.
-        MismatchError
-            Where another rank communicates something else.
-        RankError
-            Where another rank has failed. Both may come from every communication.
-        """
-        return primitives.halo(x, via=self._edges_of(x, widths, axis, periodic, "halo"))
-
-    def start(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Started:
-        """The exchange of :meth:`halo`, on its way: compute what needs no edges, then :meth:`finish` it.
-
-        So does the reverse pass: what was computed between the two is pulled back while the edges go back.
-        """
-        edges = self._edges_of(x, widths, axis, periodic, "start")
-        return Started(x, primitives.start(x, via=edges, division=self._division), edges)
-
-    def finish(self, started: Started) -> Any:
-        """What :meth:`halo` gives, of an exchange that was started in the same step. Once for each."""
-        return primitives.finish(started.x, started.token, via=started.edges, division=self._division)
-
-    def _edges_of(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool, what: str) -> Edges:
-        self._take(x, what)
-        key = (x.shape, x.dtype, widths, axis, periodic) if hasattr(x, "dtype") else None
-        found = self._edges.get(key)
-        if found is None:
-            try:
-                found = self._edges[key] = new_edges(self._channel, self._grid, x, widths, axis, periodic, what)
-            except PartError as error:
-                self._channel.refuse(error)
-        return found
 
     # ----------------------------------------------------------------------------------------------------- all together
     def total(self, x: Any) -> Any:

@@ -54,8 +54,9 @@ class Grid:
             after = self.rank - (n - 1) * stride if periodic else None
         return before, after
 
-    def slices(self, shape: Sequence[int]) -> Slices:
-        """The part of the rank of a whole of this shape: as even as can be, larger parts first."""
+    def slices(self, shape: Sequence[int], widths: tuple[int, int] = (0, 0)) -> Slices:
+        """The part of the rank of a whole of this shape: as even as can be, larger parts first; with so many rows of
+        the part before and of the one after along each divided axis."""
         cuts = [slice(0, n) for n in shape]
         for axis, n, k in zip(self.axes, self.parts, self.place, strict=True):
             length = shape[_counted(axis, len(shape))]
@@ -66,7 +67,8 @@ class Grid:
                 )
             each, more = divmod(length, n)
             first = k * each + min(k, more)
-            cuts[_counted(axis, len(shape))] = slice(first, first + each + (k < more))
+            last = first + each + (k < more)
+            cuts[_counted(axis, len(shape))] = slice(max(first - widths[0], 0), min(last + widths[1], length))
         return tuple(cuts)
 
     def tiled(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], list[Slices]]:

@@ -1,7 +1,7 @@
 """The communications as primitives: each has the adjoint of another one as its rule, so that derivatives of any order
 communicate on every rank alike.
 
-``via`` is what a primitive communicates over: the edges of an exchange, or the channel and the division.
+``via`` is what a primitive communicates over: the route of rows, or the channel and the division.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from attrs import frozen
 import pullback as pb
 from pullback_mpi import collectives
 from pullback_mpi.channel import Channel
-from pullback_mpi.exchanges import UnderWay
+from pullback_mpi.exchanges import ADJOINTS, UnderWay
 from pullback_mpi.grid import Grid
 
 
@@ -26,94 +26,44 @@ class Division:
 
 
 def communication(forward: Any) -> pb.Primitive:
-    """A primitive of one operand or two, in which it is linear; its name is that of the function."""
+    """A primitive of one operand, in which it is linear; its name is that of the function."""
     name = f"mpi_{forward.__name__}"
-    operands = ("x", "token") if forward.__name__ == "finish" else ("x",)
-    made: pb.Primitive = pb.primitive(forward, name=name, collective=True, guarded=False, linear=operands)
+    made: pb.Primitive = pb.primitive(forward, name=name, collective=True, guarded=False, linear=("x",))
     return made
 
 
 # ------------------------------------------------------------------------------------------------------------ exchanges
 @communication
-def halo(x: Any, *, via: Any) -> Any:
-    """The part with the edges of its neighbours around it."""
-    return via.begun("halo", x).around(x)
+def swap(x: Any, *, via: Any, kind: Any) -> Any:
+    """Rows of the neighbours, for rows of this rank."""
+    return via.begun(kind, x).arrived()
 
 
 @communication
-def fold(x: Any, *, via: Any) -> Any:
-    """The part in the middle, to which is added what its neighbours have around theirs."""
-    return via.begun("the adjoint of halo", x).added(x[via.core].copy())
+def start(x: Any, *, via: Any, kind: Any, division: Any) -> Any:
+    """Rows are on their way to the neighbours; the token stands for those that are to come."""
+    return division.under_way.put(via.begun(kind, x))
 
 
 @communication
-def start(x: Any, *, via: Any, division: Any) -> Any:
-    """Edges are on their way to the neighbours; the token stands for those that are to come."""
-    return division.under_way.put(via.begun("start", x))
+def finish(x: Any, *, via: Any, kind: Any, division: Any) -> Any:
+    """The rows that a token stands for."""
+    return division.under_way.take(x).arrived()
 
 
-@communication
-def finish(x: Any, token: Any, *, via: Any, division: Any) -> Any:
-    """The part with the edges around it that a token stands for."""
-    return division.under_way.take(token).around(x)
-
-
-@communication
-def finish_zeros(x: Any, *, via: Any, division: Any) -> Any:
-    """Zeros with the edges around them that a token stands for."""
-    return division.under_way.take(x).around(None)
-
-
-@communication
-def fold_start(x: Any, *, via: Any, division: Any) -> Any:
-    """What stands around the part in the middle is on its way to the neighbours."""
-    return division.under_way.put(via.begun("the adjoint of finish", x))
-
-
-@communication
-def fold_finish(x: Any, *, via: Any, division: Any) -> Any:
-    """Zeros, to which is added what the neighbours have sent back."""
-    return division.under_way.take(x).added(np.zeros(via.shape, via.dtype))
-
-
-@halo.vjp("x")
-def _(ct: Any, via: Any) -> Any:
-    return fold(ct, via=via)
-
-
-@fold.vjp("x")
-def _(ct: Any, via: Any) -> Any:
-    return halo(ct, via=via)
+@swap.vjp("x")
+def _(ct: Any, via: Any, kind: Any) -> Any:
+    return swap(ct, via=via, kind=ADJOINTS[kind])
 
 
 @start.vjp("x")
-def _(ct: Any, via: Any, division: Any) -> Any:
-    return fold_finish(ct, via=via, division=division)
+def _(ct: Any, via: Any, kind: Any, division: Any) -> Any:
+    return finish(ct, via=via, kind=ADJOINTS[kind], division=division)
 
 
 @finish.vjp("x")
-def _(ct: Any, via: Any) -> Any:
-    return ct[via.core]
-
-
-@finish.vjp("token")
-def _(ct: Any, via: Any, division: Any) -> Any:
-    return fold_start(ct, via=via, division=division)
-
-
-@finish_zeros.vjp("x")
-def _(ct: Any, via: Any, division: Any) -> Any:
-    return fold_start(ct, via=via, division=division)
-
-
-@fold_start.vjp("x")
-def _(ct: Any, via: Any, division: Any) -> Any:
-    return finish_zeros(ct, via=via, division=division)
-
-
-@fold_finish.vjp("x")
-def _(ct: Any, via: Any, division: Any) -> Any:
-    return start(ct, via=via, division=division)
+def _(ct: Any, via: Any, kind: Any, division: Any) -> Any:
+    return start(ct, via=via, kind=ADJOINTS[kind], division=division)
 
 
 # ---------------------------------------------------------------------------------------------------------- collectives
@@ -185,6 +135,4 @@ def _(ct: Any, via: Any, root: Any, like: Any) -> Any:
     return spread(ct, via=via, root=root)
 
 
-PRIMITIVES = (
-    halo, fold, start, finish, finish_zeros, fold_start, fold_finish, total, shared, gather, scatter, spread, collect
-)  # fmt: skip
+PRIMITIVES = (swap, start, finish, total, shared, gather, scatter, spread, collect)

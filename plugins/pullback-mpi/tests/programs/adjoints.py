@@ -51,6 +51,90 @@ def halo_of_other_dtypes_and_strides():
     assert COMM.halo(np.arange(6), 1, 0).dtype == np.arange(6).dtype
 
 
+def with_room(part, widths, periodic, axis=0):
+    """A part with room for its edges, in which numbers stand that nobody is to see."""
+    first, last = (n > 0 for n in widths)
+    if not periodic and axis == 0:
+        first, last = first and WORLD.rank > 0, last and WORLD.rank < LAST
+    pads = [(0, 0)] * part.ndim
+    pads[axis] = widths[0] * first, widths[1] * last
+    return np.pad(part, pads, constant_values=np.nan), pads[axis]
+
+
+@case
+def fill_gives_the_rows_of_the_whole():
+    whole = np.concatenate(everywhere(PART))
+    first = sum(len(p) for p in everywhere(PART)[: WORLD.rank])
+    for widths in ((1, 1), (2, 1), (1, 0), (0, 3), (2, 2)):
+        for periodic in (False, True):
+            x, (before, after) = with_room(PART, widths, periodic)
+            assert COMM.fill(x, widths, 0, periodic) is x
+            np.testing.assert_array_equal(x, whole[np.arange(first - before, first + len(PART) + after) % len(whole)])
+
+
+@case
+def fill():
+    for widths in ((1, 1), (2, 1), (1, 0), (0, 3), (2, 2)):
+        for periodic in (False, True):
+            x, _ = with_room(PART, widths, periodic)
+
+            def filled(x, w=widths, p=periodic):
+                return 3.0 * COMM.fill(2.0 * x, w, 0, p)
+
+            COMM.check_adjoint(filled, np.nan_to_num(x))
+
+
+@case
+def fill_reads_nothing_from_its_room():
+    x, (before, after) = with_room(PART, (2, 1), periodic=False)
+    own = slice(before, len(x) - after)
+    with COMM.agree():
+        gradient = pb.grad(lambda x: COMM.total(np.sum(COMM.fill(x * 1.0, (2, 1), 0)[own] ** 2)))(x)
+    np.testing.assert_array_equal(gradient[own], 2.0 * PART)
+    assert not np.any(gradient[:before]) and not np.any(gradient[len(x) - after :])
+
+
+@case
+def fill_along_an_axis_that_is_not_divided():
+    x, _ = with_room(PART, (1, 1), periodic=True, axis=1)
+    np.testing.assert_array_equal(COMM.fill(x, 1, 1, periodic=True), np.pad(PART, ((0, 0), (1, 1)), "wrap"))
+    COMM.check_adjoint(lambda x: COMM.fill(2.0 * x, 1, 1, periodic=True), np.nan_to_num(x))
+    assert np.array_equal(COMM.fill(PART.copy(), 1, 1), PART)
+
+
+@case
+def fill_of_one_row_and_of_other_dtypes():
+    for x in (PART[:1], PART.astype(np.float32), PART + 1j * PART[::-1], np.asfortranarray(PART), PART[:, ::-1]):
+        padded, _ = with_room(x, (1, 1), periodic=True)
+        np.testing.assert_array_equal(COMM.fill(padded, 1, 0, periodic=True), COMM.halo(x, 1, 0, periodic=True))
+        COMM.check_adjoint(lambda x: COMM.fill(x * 2, 1, 0, periodic=True), np.round(np.nan_to_num(padded), 1))
+
+
+@case
+def a_fill_that_overlaps_sends_what_the_part_was():
+    def overlapped(x, axis=0):
+        u = 2.0 * x
+        started = COMM.start(u, 1, axis, periodic=True, room=True)
+        u[1:-1, 1:-1] *= 5.0
+        assert COMM.finish(started) is u
+        return u
+
+    def at_once(x, axis=0):
+        u = 2.0 * x
+        edges = COMM.fill(u.copy(), 1, axis, periodic=True)
+        u[1:-1, 1:-1] *= 5.0
+        keys = [(slice(None),) * axis + (k,) for k in (0, -1)]
+        for key in keys:
+            u[key] = edges[key]
+        return u
+
+    for axis in (0, 1):
+        x, _ = with_room(PART, (1, 1), periodic=True, axis=axis)
+        x = np.nan_to_num(x)
+        np.testing.assert_array_equal(overlapped(x, axis), at_once(x, axis))
+        COMM.check_adjoint(lambda x, a=axis: overlapped(x, a), x)
+
+
 @case
 def start_and_finish():
     def overlapped(x):
@@ -127,6 +211,11 @@ def planes():
     whole = np.random.default_rng(1).standard_normal((2, 6, 8))
     part = comm.scatter(whole)
     padded = comm.halo(comm.halo(part, 1, -2, periodic=True), 2, -1, periodic=True)
+    room = np.pad(part, ((0, 0), (1, 1), (2, 2)))
+    np.testing.assert_array_equal(comm.fill(comm.fill(room, 1, -2, periodic=True), 2, -1, periodic=True), padded)
+    held = whole[comm.slices(whole.shape, 1)]
+    again = np.where(held == held, held, 0.0)
+    np.testing.assert_array_equal(comm.fill(comm.fill(again, 1, -2), 1, -1), held)
     rows, columns = comm.slices(whole.shape)[1:]
     around = np.pad(whole, ((0, 0), (1, 1), (2, 2)), "wrap")
     np.testing.assert_array_equal(padded, around[:, rows.start : rows.stop + 2, columns.start : columns.stop + 4])
@@ -141,6 +230,7 @@ def planes():
 def second_order():
     def loss(u):
         p = COMM.finish(COMM.start(np.sin(COMM.halo(u, 1, 0, periodic=True)), 1, 0))
+        p = p + COMM.fill(p * p[2], 2, 0, periodic=True)
         return COMM.total(np.sum(p * p * COMM.bcast(p[1], LAST) * COMM.shared(COMM.total(np.sum(u)))))
 
     v, h = RNG.standard_normal(PART.shape), 1e-5

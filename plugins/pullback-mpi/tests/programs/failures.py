@@ -36,6 +36,26 @@ def a_halo_wider_than_a_part():
 
 
 @case
+def room_that_leaves_too_few_rows():
+    raises_on_all(PartError, r"edges included", lambda comm: comm.fill(X[:3], (2, 1), 0))
+    raises_on_all(PartError, "take fewer ranks", lambda comm: comm.start(X[:2], 1, 0, periodic=True, room=True))
+
+
+@case
+def a_plain_array_that_is_to_hold_what_is_traced():
+    def filled(make):
+        def loss(comm, c):
+            u = make(c)
+            comm.fill(u, 1, 0)
+            return comm.total(np.sum(u * c))
+
+        return lambda comm: pb.grad(lambda c: loss(comm, c))(X)
+
+    raises((pb.ConversionError, RankError), "zeros_like", filled(lambda c: np.zeros(X.shape)))
+    assert error_of(filled(np.zeros_like)) is None
+
+
+@case
 def parts_that_do_not_fit_beside_each_other():
     raises((MismatchError, RankError), "ommunication", lambda comm: comm.halo(X, 1 + ODD, 0, periodic=True))
     raises((MismatchError, RankError), "", lambda comm: comm.halo(X[:, : 3 - ODD], 1, 0, periodic=True))

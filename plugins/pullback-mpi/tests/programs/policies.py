@@ -79,6 +79,33 @@ def divided(policy=None, **options):
         return pb.value_and_grad(loss)(SPEED[ROWS])
 
 
+HELD = COMM.slices(SHAPE, (1, 1))
+OWN = slice(ROWS[0].start - HELD[0].start, ROWS[0].stop - HELD[0].start)
+
+
+def filled(policy=None, **options):
+    """The same by the undivided step on rows with those of the neighbours, which are exchanged after it."""
+    first, last = HELD[0].start, HELD[0].stop
+    source = (slice(2 - first, 3 - first) if first <= 2 < last else slice(0, 0), 4)
+
+    def loss(c):
+        def step(k, state):
+            u_prev, u, loss = state
+            u_next = advance(k, np.concatenate([edge, u, edge]), u, u_prev, c, source)
+            u_next = COMM.fill(u_next, 1, 0)
+            return u, u_next, loss + np.sum((u_next[OWN, 2] - 0.1) ** 2)
+
+        edge = np.zeros((1, SHAPE[1]))
+        return COMM.total(looped(options.get("form", "fori_loop"), step, start(c), options.get("staging", "auto"))[2])
+
+    def start(c):
+        return np.zeros_like(c), np.zeros_like(c), 0.0
+
+    with COMM.agree(policy):
+        value, gradient = pb.value_and_grad(loss)(SPEED[HELD])
+    return value, gradient[OWN]
+
+
 def same_everywhere(found, expected, what):
     """Whether the bits are the same on every rank, told on every rank."""
     differs = not all(map(np.array_equal, found, expected))
@@ -92,6 +119,19 @@ def the_serial_program_is_met():
     assert abs(got - value) <= 1e-14 * abs(value)
     assert np.max(np.abs(COMM.gather(part) - gradient)) <= 1e-15 * np.max(np.abs(gradient)) * 4
     assert np.max(np.abs(gradient)) > 1e-3
+
+
+@case
+def fill_meets_the_serial_program_under_every_policy_and_form():
+    value, gradient = serial()
+    expected = filled(staging="off")
+    assert abs(expected[0] - value) <= 1e-14 * abs(value)
+    assert np.max(np.abs(COMM.gather(expected[1]) - gradient)) <= 1e-15 * np.max(np.abs(gradient)) * 4
+    for policy in SOME:
+        for form in ("fori_loop", "steps", "plain"):
+            for staging in ("off", "auto")[: 1 + (form != "plain")]:
+                if form != "plain" or isinstance(policy, pb.SaveAll | pb.Binomial | pb.Recompute):
+                    same_everywhere(filled(policy, form=form, staging=staging), expected, (form, staging, policy))
 
 
 @case
