@@ -1,10 +1,12 @@
 """What nobody promises: each entry of words/sniffs.py is looked at here, and broken, to see what happens then."""
 
+import io
 import operator
 import pickle
 import subprocess
 import sys
 import weakref
+from contextvars import copy_context
 from importlib import import_module
 from textwrap import dedent
 
@@ -532,6 +534,18 @@ def test_a_context_has_an_error_state_of_its_own():
     assert [kind for kind, _ in told] == ["divide by zero"] * 2
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         sniffs.context_of_errors(told.append).run(np.log, np.zeros(2))
+
+
+def test_warnings_are_told_in_a_context():
+    def told(log):
+        sniffs.set_error_state(sniffs.make_error_state(call=log, invalid="log"))
+        np.sqrt(np.full(2, -1.0))
+
+    before, log = np.geterr(), io.StringIO()
+    with np.errstate(divide="raise"):
+        copy_context().run(told, log)
+    assert log.getvalue() == "Warning: invalid value encountered in sqrt\n"
+    assert np.geterr() == before
 
 
 def test_quiet_goes_by_numpy_where_its_private_names_are_gone():

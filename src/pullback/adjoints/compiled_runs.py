@@ -25,6 +25,7 @@ from pullback.adjoints.compiled_text import (
 )
 from pullback.adjoints.kinds import WHOLE, RefusedError
 from pullback.adjoints.loop_code import UNBOUND
+from pullback.words.call_sites import errors_in_force
 from pullback.words.errors import PluginError
 from pullback.words.plugins import loop_compiler
 from pullback.words.sameness import same_content
@@ -67,7 +68,7 @@ class Compiled:
         """What the ordinary forward would give of the names that the loop assigns, with its flags, and what it has
         pushed; None where that has to run, and arrays may have been written to."""
         code = self.written.code
-        state = np.geterr()
+        state = errors_in_force()
         if self.n_failed >= FAILURES or state not in ERRORS or any(values[name] is UNBOUND for name in self.needed):
             return None
         if not all(map(_fits, values.values())):

@@ -23,7 +23,7 @@ from pullback.memory.sweep import given_out
 from pullback.recording.traps import TRAPPED
 from pullback.rules.generated_code import compile_function
 from pullback.staging.generated import Generated, errors_are_ordinary
-from pullback.words.call_sites import MISSED
+from pullback.words.call_sites import MISSED, states_meant
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import context_of_errors, error_state
 
@@ -52,7 +52,7 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
     """The caller of an entry, whose results have a ``form``: an expression of ``values`` and ``cts``. None where an
     argument is a structure, where the functions are divided among threads, or have kernels, and where NumPy's error
     state cannot be set in a context that is made before."""
-    stage, state = entry.ready.exits.stage, error_state()
+    stage = entry.ready.exits.stage
     functions = [stage.record, stage.reverse] if entry.inputs else [stage.record]
     told: list[Any] = []
     telling, silent = context_of_errors(lambda *_: told.append(None)), context_of_errors(None)
@@ -62,8 +62,9 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
         return None
     text = _Text(Ready(entry.ready.exits))
     text.missed_if(f"len(args) != {len(entry.kinds)}")
-    for ask, answer in (*_NOTHING, (error_state, state)):
+    for ask, answer in _NOTHING:
         text.missed_if(f"{text.name(ask)}() is not {text.name(answer)}")
+    text.missed_if(f"{text.name(error_state)}() not in {text.name(states_meant())}")
     text.compare_arguments(entry.kinds)
     text.compare_reads(entry.reads)
     entering = "".join(f"a{k}, " for k in entry.places)

@@ -2,7 +2,6 @@
 errors it runs, and how it warns and fails at the user's lines."""
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,14 +12,13 @@ from attrs import define, field
 from pullback.backends.plans import Kernel
 from pullback.recording.copies import faithful_copy
 from pullback.staging.placing import Plan
-from pullback.words.call_sites import site_line, site_text
+from pullback.words.call_sites import errors_in_force, site_text, warn_at_site
 from pullback.words.errors import say_where
 from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 
 _ALLOWED: dict[Any, bool] = {}
 _DEFAULTS: dict[Any, bool] = {}
 _DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-_REGISTRIES: dict[str, dict[Any, Any]] = {}
 
 
 @define(eq=False)
@@ -73,7 +71,7 @@ def errors_are_ordinary() -> bool:
     if found is None:
         if len(_ALLOWED) > 100:
             _ALLOWED.clear()
-        found = _ALLOWED[state] = set(np.geterr().values()) <= {"warn", "ignore"}
+        found = _ALLOWED[state] = set(errors_in_force().values()) <= {"warn", "ignore"}
     return found
 
 
@@ -85,7 +83,7 @@ def kernels_may_run() -> bool:
     if found is None:
         if len(_DEFAULTS) > 100:
             _DEFAULTS.clear()
-        found = _DEFAULTS[state] = is_quiet(state) or np.geterr() == _DEFAULT
+        found = _DEFAULTS[state] = is_quiet(state) or errors_in_force() == _DEFAULT
     return found
 
 
@@ -163,6 +161,4 @@ def _warn_of(kind: str, generated: Generated | None, line: int) -> None:
     site, name = (0, "a function") if generated is None else generated.sites.get(line, (0, "a function"))
     if not name:  # computed for a sweep, which tells nothing
         return
-    file, number = site_line(site)
-    registry = _REGISTRIES.setdefault(file, {})
-    warnings.warn_explicit(f"{kind} encountered in {name}", RuntimeWarning, file, number, registry=registry)
+    warn_at_site(site, f"{kind} encountered in {name}")

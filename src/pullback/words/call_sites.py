@@ -1,5 +1,5 @@
 """Call sites: the file and line of the user's program at which an operation was called, as errors and reports name it;
-and what tracebacks show.
+what NumPy's warnings name, and what tracebacks show.
 
 A record holds an integer, which stands for a code object and the offset of an instruction in it. The line is looked up
 when somebody asks. Frames of pullback, of its plugins, of NumPy, of the standard library and of the libraries in
@@ -15,14 +15,14 @@ from os import environ, sep
 from threading import Lock, local
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
-from warnings import warn
+from warnings import warn, warn_explicit
 from weakref import finalize
 
 import numpy as np
 
 from pullback.words.other_libraries import LIBRARIES
 from pullback.words.plugins import is_of_plugin
-from pullback.words.sniffs import is_of, is_standard, own_offsets
+from pullback.words.sniffs import error_state, is_of, is_standard, make_error_state, own_offsets, set_error_state
 
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""
@@ -183,6 +183,81 @@ def site_text(site: int) -> str:
     return "{}:{}".format(*site_line(site))
 
 
+# ---------------------------------------------------------------------------------------------------- NumPy's warnings
+# By itself NumPy names the line of the innermost frame, which is ours. So what runs for the user runs in an error state
+# in which NumPy tells us what it would warn of, as it would write it to the file of a log: in its own words.
+
+
+_NAMESPACES: dict[str, dict[str, Any]] = {}
+"""By the name of a file, the names of its module."""
+
+
+class _Log:
+    """What NumPy takes for a file."""
+
+    def write(self, text: str) -> None:
+        """Warn as NumPy would, were there no frames of libraries between the user's line and what NumPy computes. Of
+        what is computed in a reverse pass, the line is that of the operation."""
+        message = text.removeprefix("Warning: ").rstrip()
+        frame: Any = sys._getframe(1)
+        while frame.f_back is not None and not _sites_of(code := frame.f_code):
+            if code.co_filename.startswith("<pullback pull_") and "record" in code.co_varnames:
+                warn_at_site(frame.f_locals["record"][-1], message)
+                return
+            frame = frame.f_back
+        _warn_in(frame.f_globals, frame.f_code.co_filename, frame.f_lineno, message)
+
+
+class _Telling(dict[Any, Any]):
+    """By an error state, that in which NumPy tells us of what it would warn of; where it warns of nothing, tells
+    somebody else, or its state cannot be made so, the state itself."""
+
+    def __missing__(self, state: Any) -> Any:
+        hows = np.geterr()
+        if len(self) > 200:
+            self.clear()
+            _MEANT.clear()
+        found = state
+        if make_error_state and "warn" in hows.values() and not {"call", "log"}.intersection(hows.values()):
+            asked = {name: "log" if how == "warn" else how for name, how in hows.items()}
+            found = make_error_state(call=_Log(), **asked)
+            self[found], _MEANT[found] = found, state
+        self[state] = found
+        return found
+
+
+TELLING = _Telling()
+_MEANT: dict[Any, Any] = {}
+"""By a state in which NumPy tells us, that in whose place it stands."""
+
+
+def states_meant() -> frozenset[Any]:
+    """The error state in force, and that of the user's in whose place it stands."""
+    state = error_state()
+    return frozenset((state, _MEANT.get(state, state)))
+
+
+def errors_in_force() -> dict[str, Any]:
+    """``np.geterr()`` as the user has it: what is told us are warnings."""
+    hows, ours = np.geterr(), type(np.geterrcall()) is _Log
+    return {name: "warn" if how == "log" and ours else how for name, how in hows.items()}
+
+
+def warn_at_site(site: int, message: str) -> None:
+    """Warn as NumPy would of the line of a call site."""
+    file, line = site_line(site)
+    names = _NAMESPACES.get(file)
+    if names is None:
+        modules = [vars(one) for one in list(sys.modules.values()) if getattr(one, "__file__", None) == file]
+        names = _NAMESPACES[file] = modules[0] if modules else {"__name__": file.removesuffix(".py")}
+    _warn_in(names, file, line, message)
+
+
+def _warn_in(names: dict[str, Any], file: str, line: int, message: str) -> None:
+    seen = names.setdefault("__warningregistry__", {})
+    warn_explicit(message, RuntimeWarning, file, line, names.get("__name__"), seen)
+
+
 # ----------------------------------------------------------------------------------------------------------- tracebacks
 MISSED: Any = object()  # what a way that serves some calls alone gives for any other
 
@@ -194,8 +269,9 @@ def public(
     program and of the libraries that it calls, and of pullback this one.
 
     It runs in a copy of the context, which is gone when it ends: no policy and no trace stays in force, wherever an
-    interrupt comes. ``first`` may have a function that is asked before, with the arguments in a tuple; unless it gives
-    ``MISSED`` this is the result. It raises nothing and sets nothing in the context.
+    interrupt comes. What NumPy warns of there names the user's line. ``first`` may have a function that is asked
+    before, with the arguments in a tuple; unless it gives ``MISSED`` this is the result. It raises nothing and sets
+    nothing in the context.
     """
     named: Callable[..., Any] = f if like is None else like
 
@@ -205,9 +281,9 @@ def public(
         if found is not MISSED:
             return found  # type: ignore[no-any-return]
         try:
-            return copy_context().run(
-                f, *args, **kwargs
-            )  # PULLBACK_TRACEBACK=full in the environment shows what was called here
+            context = copy_context()
+            context.run(set_error_state, TELLING[error_state()])
+            return context.run(f, *args, **kwargs)  # PULLBACK_TRACEBACK=full in the environment shows what was called
         except BaseException as error:
             _shorten_all(error)
             raise

@@ -311,9 +311,8 @@ def _apart(pattern: Any, groups: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ the error state of NumPy
-# ``np.errstate`` makes its state anew each time that it is entered, which costs more than a small operation. The state
-# that ignores everything is made once. Where NumPy's private names are not there, np.errstate is used.
-# Test: test_quiet_is_errstate_that_ignores.
+# ``np.errstate`` makes its state anew each time that it is entered, which costs more than a small operation. That which
+# ignores everything is made once; without NumPy's private names, np.errstate. Test: test_quiet_is_errstate_that_ignores
 
 
 class _Quiet:
@@ -351,7 +350,7 @@ class _Told:
 
 
 def _calling() -> dict[str, Any]:
-    return {name: "call" if how == "warn" else how for name, how in np.geterr().items()}
+    return {name: "call" if how in ("warn", "log") else how for name, how in np.geterr().items()}  # log: TELLING's
 
 
 def _quiet_by_numpy() -> Any:
@@ -367,17 +366,17 @@ def _state_by_numpy() -> Any:
 
 
 def context_of_errors(tell: Any) -> Context | None:
-    """A context in which nothing is set but NumPy's error state: ``tell`` hears of what NumPy would warn of in the
-    state in force now; where it is None, nobody does. None where the state cannot be set so. Test:
-    test_a_context_has_an_error_state_of_its_own."""
+    """A context with an error state alone: ``tell`` hears of what NumPy would warn of in that in force; of None, nobody
+    does. None where it cannot be set. Test: test_a_context_has_an_error_state_of_its_own."""
     found = None if _STATE is None else Context()
     if found is not None:
         found.run(_STATE.set, _IGNORING if tell is None else _make_extobj(call=tell, **_calling()))
     return found
 
 
-error_state: Any = _state_by_numpy
-"""NumPy's error state: the same object until somebody changes it."""
+error_state: Any = _state_by_numpy  # the same object until somebody changes it
+set_error_state: Any = id  # or nothing, where it cannot be done. Test: test_warnings_are_told_in_a_context
+make_error_state: Any = None  # of what ``np.errstate`` takes
 
 
 def is_quiet(state: Any) -> bool:
@@ -395,5 +394,6 @@ try:
 
     _STATE, _IGNORING = _extobj_contextvar, _make_extobj(all="ignore")
     quiet, under_error_state, error_state = _Quiet, _Told, _STATE.get
+    set_error_state, make_error_state = _STATE.set, _make_extobj
 except ImportError:
     pass
