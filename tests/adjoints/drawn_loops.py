@@ -10,15 +10,21 @@ TABLE = np.linspace(0.2, 1.3, 9)
 SCALE = 0.7
 
 
+class P:
+    k, most = 0.4, np.inf
+
+
 def program(c, a, m):
     s, r, q = 0.5, 1.0, c * 0.3
+    inf, nan, P.k = c * 0.2, 0.3, 0.4
     u, v, w = np.zeros(6), np.ones(6) * 0.4, np.zeros((6, 5))
     w[0, :] = a[:5]
     q2 = q
     b, c2 = {others}
     held = {held}
 """
-TAIL = """    return s + r * q + np.sum(u * u) + np.sum(v) + np.sum(w ** 2) + np.sum(m * 0.1){extra}
+TAIL = """    P.k = 0.9
+    return s + r * q + np.sum(u * u) + np.sum(v) + np.sum(w ** 2) + np.sum(m * 0.1){extra}
 """
 INDICES = ("i", "i - 1", "5 - i", "i // 2", "0", "-1", "2")
 
@@ -58,6 +64,8 @@ class Drawn:
                 "r",
                 "q",
                 "SCALE",
+                "P.k",
+                "inf",
                 "0.3",
                 "2",
                 self.draw.choice(self.loops),
@@ -66,7 +74,7 @@ class Drawn:
         if choice < 0.65:
             return f"({one} {self.draw.choice('+-*')} {other})"
         if choice < 0.73:
-            return f"({one} / ({other} + 3.5))"
+            return f"({one} / ({other} + 3.5))" if self.draw.random() < 0.8 else f"({one} / P.most + nan)"
         if choice < 0.78:
             return f"({one}) ** 2"
         if choice < 0.9:
@@ -151,6 +159,7 @@ class Drawn:
                         "s = s + u[1] * v[2]",
                         "w[1] = w[2] * r",
                         "r = r * 0.5 + i" if bound else "pass",
+                        "P.k = P.k * 1.5",
                     ))
                 )
         extra = self.draw.choice((

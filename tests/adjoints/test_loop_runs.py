@@ -3,67 +3,17 @@ way."""
 
 import warnings
 from contextlib import suppress
-from itertools import count
 
 import numpy as np
 import pytest
 from tests.adjoints.drawn_loops import Drawn, whole_arrays, with_what_depends
+from tests.adjoints.loop_gradients import require_same
 
 import pullback as pb
-from pullback.adjoints import loop_runs
-from pullback.adopting import asking
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-FILES = count()
 A = np.random.default_rng(3).uniform(0.2, 1, 6)
 M = np.random.default_rng(4).uniform(0.2, 1, (6, 5))
-
-
-@pytest.fixture
-def ran(monkeypatch):
-    """The lines of the loops that were asked, each with whether it ran as a whole."""
-    seen = []
-
-    def run(code, given, frame):
-        out = loop_runs.run_loop(code, given, frame)
-        seen.append((code.node.lineno, out is not None))
-        return out
-
-    monkeypatch.setattr(asking, "run_loop", run)
-    return seen
-
-
-@pytest.fixture
-def adopted(tmp_path):
-    """What adopts a text as a module of its own."""
-
-    def adopt(text):
-        path = tmp_path / f"loops_{next(FILES)}.py"
-        path.write_text(text)
-        return pb.adopt(path)
-
-    return adopt
-
-
-def bits(values):
-    return [np.asarray(value).tobytes() for value in values]
-
-
-def both(f, args, **options):
-    """Value and gradients, by the arguments that are no integers."""
-    where = tuple(k for k, arg in enumerate(args) if not isinstance(arg, int))
-    value, gradients = pb.value_and_grad(f, where, **options)(*args)
-    return [value, *gradients]
-
-
-def require_same(f, *args):
-    """The same bits as one by one, and under a policy; they are returned."""
-    whole = both(f, args)
-    with pb.using(staging="off"):
-        one_by_one = both(f, args)
-    assert type(whole[0]) is type(one_by_one[0])
-    assert bits(whole) == bits(one_by_one) == bits(both(f, args, policy=pb.Binomial(3)))
-    return whole
 
 
 def require_drawn(adopted, text, n=6):

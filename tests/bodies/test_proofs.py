@@ -2,6 +2,7 @@
 
 import sys
 
+import attrs
 import numpy as np
 import pytest
 
@@ -121,6 +122,78 @@ def of_other_steps(c):
 def test_a_body_that_is_not_proved_runs_in_each_step(rested, make):
     assert gradients(make, pb.SaveAll()) == gradients(make, pb.SaveAll(), "off")
     assert not rested
+
+
+@attrs.frozen
+class Computing:
+    """What it answers depends on how often it was asked."""
+
+    w: float
+
+    def changing(self):
+        CALLS.append(self)
+        return self.w * (1 + len(CALLS) // 60)
+
+    half = property(changing)
+    size = property(changing)
+
+    def __call__(self, u):
+        return u * self.changing()
+
+
+OPERATED = ("__getitem__", "__mul__", "__rmul__", "__neg__", "__len__", "__float__", "__iter__", "__bool__", "__eq__")
+
+
+def computing(name):
+    """An object of a class that has this method."""
+    answers = {"__iter__": lambda self: iter([self.changing()]), "__len__": lambda self: int(self.changing() * 1e3),
+               "__bool__": lambda self: self.changing() > 1.5e-3, "__eq__": lambda self, _: self.changing() > 1.5e-3,
+               "__hash__": None}  # fmt: skip
+    method = answers.get(name, lambda self, *_: self.changing())
+    return attrs.frozen(type("Computing", (Computing,), {name: method, "__slots__": ()}), eq=False)(1e-3)
+
+
+@attrs.frozen
+class Members:
+    half: float
+
+
+CALLS = []
+OTHER = Members(0.5)
+BODIES = {
+    "half": lambda p: lambda _, u: u + p.half * u * OTHER.half,
+    "size": lambda p: lambda _, u: u + p.size * u * OTHER.half,
+    "__call__": lambda p: lambda _, u: u + p(u),
+    "__getitem__": lambda p: lambda _, u: u + p[0] * u,
+    "__mul__": lambda p: lambda _, u: u + u * (p * 1.0),
+    "__rmul__": lambda p: lambda _, u: u + u * (1.0 * p),
+    "__neg__": lambda p: lambda _, u: u + u * -p,
+    "__len__": lambda p: lambda _, u: u + u * (len(p) * 1e-3),
+    "__float__": lambda p: lambda _, u: u + u * float(p),
+    "__iter__": lambda p: lambda _, u: u + u * sum([*p]),
+    "__bool__": lambda p: lambda _, u: u * 1.001 if p else u * 0.999,
+    "__eq__": lambda p: lambda _, u: u + u * (p == 3) * 1e-3,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_that_reads_an_object_which_computes_runs_in_each_step(rested, name):
+    """A property, and what an operator, a call or a function asks for, is code of the user's."""
+    found = []
+    for staging in ("off", "numpy"):
+        CALLS.clear()
+        p = computing(name) if name in OPERATED else Computing(1e-3)
+        body = BODIES[name](p)
+        with pb.using(staging=staging):
+            g = pb.grad(lambda u, body=body: np.sum(pb.fori_loop(0, N, body, u) ** 2))(U)
+        found.append((g.tobytes(), len(CALLS)))
+    assert found[0] == found[1]
+    assert not rested
+
+
+def test_a_body_that_reads_members_alone_rests(rested):
+    pb.grad(lambda u: np.sum(pb.fori_loop(0, N, lambda _, u: u + OTHER.half * u, u, staging="numpy")))(U)
+    assert rested
 
 
 def test_an_array_that_the_body_changes_is_found_under_a_policy():

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.adjoints.kinds import ACTIVE, FLAG, NOTHING, PLAIN, WHOLE, Kind, RefusedError
-from pullback.adjoints.values import ALWAYS, Val, flag_of, rule_lines
+from pullback.adjoints.values import ALWAYS, Val, constant, flag_of, rule_lines
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.words.errors import PullbackError
@@ -109,7 +109,7 @@ class Expressions:
         """What an expression gives."""
         match node:
             case ast.Constant(value=int() | float() as number) if type(number) in (int, float):
-                return Val(repr(number), Kind(WHOLE if type(number) is int else PLAIN, 0), steady=True)
+                return constant(number)
             case ast.Name(id=name):
                 return self._name(name)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right):
@@ -127,7 +127,7 @@ class Expressions:
                 if self.index(place):
                     return Val(ast.unparse(node), Kind(WHOLE, 0), steady=True)
             case ast.Attribute() if type(number := self.callees(node)) is float:
-                return Val(repr(number), Kind(PLAIN, 0), steady=True)
+                return constant(number)
             case ast.Call(func=function, args=args):
                 return self._call(function, args)
         raise RefusedError(f"{ast.unparse(node)} is not followed")

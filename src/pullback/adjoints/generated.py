@@ -28,16 +28,18 @@ def unwrapped(function: Any) -> Any:
 
 @define(eq=False, slots=False)
 class Callees:
-    """The functions that a loop calls, as its module knows them."""
+    """The functions and the numbers of its module that a loop reads, as they were when it was first written: its
+    reverse is written later, when they may be others."""
 
     module: dict[str, Any]
     found: dict[str, tuple[ast.expr, Any]] = field(factory=dict)
 
     def __call__(self, node: ast.expr) -> Any:
-        """The function that an expression stands for; None for anything else."""
-        meant = _meant(node, self.module)
-        self.found[ast.unparse(node)] = node, meant
-        return meant
+        """The function or number that an expression stands for; None for anything else."""
+        text = ast.unparse(node)
+        if text not in self.found:
+            self.found[text] = node, _meant(node, self.module)
+        return self.found[text][1]
 
     def unchanged(self, module: Mapping[str, Any]) -> bool:
         """Whether the module still means the same by them."""

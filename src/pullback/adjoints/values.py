@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.adjoints.kinds import ACTIVE, Kind, RefusedError
+from pullback.adjoints.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
 from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.rules.declaration import Primitive
 from pullback.rules.nan_masking import without_nan
@@ -65,6 +65,14 @@ class Val:
         own = f"_pb_b_{self.name}"
         first = [] if text == "_pb_g" else [f"_pb_g = {text}"]
         return [*first, f"{own} = _pb_g if {own} is None else {own} + _pb_g"]
+
+
+def constant(number: float) -> Val:
+    """A number whose text is one wherever it stands: of an infinity, ``inf``, it would be a name."""
+    text = repr(number).replace("inf", "1e999")
+    if text == "nan":
+        raise RefusedError("NaN has no text")
+    return Val(text, Kind(WHOLE if type(number) is int else PLAIN, 0), steady=True)
 
 
 def flag_of(operands: Iterable[Val]) -> str:

@@ -70,9 +70,9 @@ def formatted(text: str, values: Any) -> str:
 
 def fresh_attribute(owner: Any, name: str) -> None:
     """As :func:`owning.fresh`, of an attribute that was set just now."""
-    held: dict[str, Any] = getattr(owner, "__dict__", {})
-    if name in held:
-        made = held.pop(name)
+    held = getattr(owner, "__dict__", None)
+    if type(held) is dict and name in held:  # that of a class cannot be written
+        made, held[name] = held[name], None  # what is in its place keeps the order of the attributes
         made = fresh(made)
         held[name] = made
 

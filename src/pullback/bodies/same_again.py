@@ -83,6 +83,11 @@ _BUILTINS: frozenset[Any] = frozenset((
 _NUMBERS = frozenset((int, float, complex, bool, str, type(None), type(...), np.bool))
 _KINDS_OF_NUMPY = frozenset((np.ufunc, type(np.dot), type(np.array), FunctionType))
 """Types of functions of NumPy: ``ones`` and ``full`` are plain functions of Python's."""
+_OPERATED = frozenset(
+    name for kind in (np.ndarray, dict, float) for name in (*dir(kind), "__call__") if name.startswith("__")
+) - {*dir(object), "__setstate__", "__class_getitem__"}
+"""Methods of a class that run where an object of it is called, or meets an operator or a function."""
+_COMPARED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
 _TYPES = (np.float64, np.float32, np.complex128, np.complex64, np.int64, np.int32)
 
 
@@ -110,7 +115,7 @@ class Reads:
     members: list[tuple[Any, str, Any]] = field(factory=list)
     """Of objects that only have members: each with its name, and what it is."""
     asked: set[str] = field(factory=set)
-    """The names of members that are asked for of what is handed on; there must be such members."""
+    """The names of members that are asked for."""
 
     def hold(self) -> bool:
         """Whether all is as it was."""
@@ -150,10 +155,21 @@ def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
     """
     reads = Reads(steps)
     _function(f, reads, behind)
-    strange = reads.asked - {name for _, name, _ in reads.members if name == "data" or not hasattr(np.ndarray, name)}
+    _require_members(reads)
+    return reads
+
+
+def _require_members(reads: Reads) -> None:
+    """Every member that is asked for has to be known, whatever it is asked of."""
+    of_each: dict[type, set[str]] = {}
+    for owner, name, _ in reads.members:
+        of_each.setdefault(type(owner), set()).add(name)
+    known = {name for names in of_each.values() for name in names if name == "data" or not hasattr(np.ndarray, name)}
+    strange = reads.asked - _ATTRIBUTES - known
+    for kind, names in of_each.items():  # a property computes, and a method is what its class says now
+        strange |= {name for name in reads.asked - names if hasattr(kind, name)}
     if strange:
         raise NotTheSameError(f"it asks for .{min(strange)}")
-    return reads
 
 
 def uses_argument(code: CodeType, name: str) -> bool:
@@ -245,9 +261,7 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
 
 
 def _member(name: str, reads: Reads) -> None:
-    if name in _ATTRIBUTES:
-        return
-    if not reads.steps:
+    if not reads.steps and name not in _ATTRIBUTES:
         raise NotTheSameError(f"it asks for .{name}")
     reads.asked.add(name)
 
@@ -314,6 +328,8 @@ def _members(owner: Any, reads: Reads) -> None:
     kind: Any = type(owner)
     if kind.__getattribute__ is not object.__getattribute__ or hasattr(kind, "__getattr__"):
         raise NotTheSameError(f"it reads a {kind.__name__}, which answers for its members")
+    if not _only_has_members(kind):
+        raise NotTheSameError(f"it reads a {kind.__name__}, which computes")
     if any(known is owner for known, _, _ in reads.members):
         return
     for one in fields(kind):
@@ -322,3 +338,15 @@ def _members(owner: Any, reads: Reads) -> None:
         value = getattr(owner, one.name)
         reads.members.append((owner, one.name, value))
         _data(value, reads)
+
+
+def _only_has_members(kind: Any) -> bool:
+    """Whether no code of the user's runs where an object of an attrs class is used as an operand."""
+    if any(not _OPERATED.isdisjoint(vars(each)) for each in kind.__mro__[:-1]):
+        return False
+    methods = (getattr(kind, name) for name in _COMPARED)
+    return all(_is_of_attrs(one) for one in methods if type(one) is FunctionType)
+
+
+def _is_of_attrs(method: FunctionType) -> bool:
+    return method.__code__.co_filename.startswith(("<attrs generated", fields.__code__.co_filename))

@@ -1,0 +1,35 @@
+from itertools import count
+
+import pytest
+
+import pullback as pb
+from pullback.adjoints import loop_runs
+from pullback.adopting import asking
+
+FILES = count()
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The lines of the loops that were asked, each with whether it ran as a whole."""
+    seen = []
+
+    def run(code, given, frame):
+        out = loop_runs.run_loop(code, given, frame)
+        seen.append((code.node.lineno, out is not None))
+        return out
+
+    monkeypatch.setattr(asking, "run_loop", run)
+    return seen
+
+
+@pytest.fixture
+def adopted(tmp_path):
+    """What adopts a text as a module of its own."""
+
+    def adopt(text):
+        path = tmp_path / f"loops_{next(FILES)}.py"
+        path.write_text(text)
+        return pb.adopt(path)
+
+    return adopt
