@@ -10,6 +10,7 @@ from tests.staging.both_ways import loop_over, measured, require_same
 
 import pullback as pb
 from pullback.loops import straight_steps
+from pullback.loops.staged_step import StagedStep
 from pullback.loops.staged_steps import StagedSteps
 from pullback.machine.actions import EndForward, Load, Record, Reverse, Save
 from pullback.staging import shelf
@@ -51,6 +52,29 @@ def test_steps_that_are_alike_are_not_looked_at_one_by_one(single, policy):
         found = measured(f, X, policy, "numpy")
     assert len(single) <= 2
     assert found[1].tobytes() == measured(f, X, policy, "off")[1].tobytes()
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)])
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_rows_that_nobody_differentiates_by_go_back_straight(monkeypatch, policy, differentiated):
+    """As steps without rows do; rows with cotangents go back one by one."""
+    rows, seen, pulled = np.linspace(0.1, 1.0, 160).reshape(40, 4), [], StagedStep.reverse
+
+    def counted(self, seeds, *, own=False):
+        seen.append(self.k)
+        return pulled(self, seeds, own=own)
+
+    def f(x, rows):
+        return np.sum(pb.scan(lambda u, row: (u * row + np.cos(x * u), None), x, rows, staging=staging)[0] ** 2)
+
+    monkeypatch.setattr(StagedStep, "reverse", counted)
+    found = {}
+    for staging in ("numpy", "numpy", "off"):
+        seen.clear()
+        found[staging] = pb.grad(f, (0, 1) if differentiated else (0,), policy=policy)(X, rows), len(seen)
+    for a, b in zip(found["numpy"][0], found["off"][0], strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert found["numpy"][1] >= 30 if differentiated else found["numpy"][1] <= 4
 
 
 @pytest.mark.share(2)

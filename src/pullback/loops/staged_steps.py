@@ -240,7 +240,8 @@ class StagedSteps:
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))
             recorded = Recorded(
-                tape, run.operations, run.ranges, run.inputs, captured, run.constants, results, (entered, x_entered),
+                tape, run.operations, run.ranges, run.inputs, captured, run.constants, results,
+                (entered, x_entered if any(self.steps.x_active) else []),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
                 run.read, run.logged,
             )  # fmt: skip
