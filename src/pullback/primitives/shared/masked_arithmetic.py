@@ -18,6 +18,7 @@ import numpy as np
 
 from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
+from pullback.rules.generated_code import compile_function
 from pullback.words.sniffs import error_state, is_quiet, quiet
 
 silent = np.errstate(all="ignore")
@@ -114,29 +115,45 @@ def chained(divides: tuple[bool | None, ...]) -> tuple[Callable[..., Any], Calla
     all of one shape and dtype of real numbers; and one that does so into an array in which no operand lies. What was
     NaN once is NaN at the end, so the last result alone is asked. None in ``divides`` is a change of sign: two of them
     are none in whatever is not NaN, since products and quotients are rounded alike on both sides of 0."""
-    first, *others = [np.divide if divided else np.multiply for divided in divides if divided is not None]
-    changes_sign = divides.count(None) % 2 == 1
-
-    def computed(ct: Any, slopes: Sequence[Any], out: Any) -> Any:
-        out = first(ct, slopes[0], out)
-        for ufunc, slope in zip(others, slopes[1:], strict=True):
-            ufunc(out, slope, out)
-        if not _free_of_nan(out):
-            out[...] = _one_after_the_other(ct, slopes, divides)
-        elif changes_sign:
-            np.negative(out, out)
-        return out
-
-    def masked_chain(ct: Any, *slopes: Any, out: Any = None) -> Any:
-        if is_quiet(error_state()):  # as in a sweep
-            return computed(ct, slopes, out)
-        with quiet():
-            return computed(ct, slopes, out)
+    ufuncs = ["divide" if divided else "multiply" for divided in divides if divided is not None]
+    slopes = [f"s{k}" for k in range(len(ufuncs))]
+    source = _CHAIN.format(
+        slopes=", ".join(slopes),
+        first=ufuncs[0],
+        others="".join(
+            f"    {ufunc}(out, {slope}, out)\n" for ufunc, slope in list(zip(ufuncs, slopes, strict=True))[1:]
+        ),
+        signed="negative(out, out)" if divides.count(None) % 2 else "out",
+    )
+    masked_chain = compile_function("masked_chain", source, {**_OF_CHAINS, "divides": divides})
 
     def masked_chain_into(ct: Any, *operands: Any) -> Any:
-        return masked_chain(ct, *operands[:-1], out=operands[-1])
+        return masked_chain(ct, *operands)  # the last is ``out``
 
     return masked_chain, masked_chain_into
+
+
+_CHAIN = """def masked_chain(ct, {slopes}, out=None):
+    if not is_quiet(error_state()):  # as it is in a sweep
+        with quiet():
+            return masked_chain(ct, {slopes}, out)
+    out = {first}(ct, s0, out)
+{others}    if out.size <= small:
+        flat = out.ravel("K")
+        nan = flat.dot(flat)
+        free = nan == nan
+    else:
+        free = free_of_nan(out)
+    if free:
+        return {signed}
+    out[...] = one_after_the_other(ct, ({slopes},), divides)
+    return out
+"""
+_OF_CHAINS = {
+    "multiply": np.multiply, "divide": np.divide, "negative": np.negative, "is_quiet": is_quiet, "quiet": quiet,
+    "error_state": error_state, "small": SMALL, "free_of_nan": _free_of_nan,
+    "one_after_the_other": _one_after_the_other,
+}  # fmt: skip
 
 
 def where_true(ct: Any, condition: Any) -> Any:
