@@ -112,11 +112,18 @@ class Proof:
             made[place] = value
         return made
 
-    def kept(self, constants: list[Any]) -> list[Any]:
-        """The same for who keeps them: what lies in the user's arrays is copied."""
-        for place, _ in self.told or ():
-            if type(constants[place]) is np.ndarray:
-                constants[place] = faithful_copy(constants[place])
+    @property
+    def fixed(self) -> list[Any] | None:
+        """The plain operands of every step; None where they differ."""
+        return None if self.told else self.met
+
+    def kept(self, number: int) -> list[Any] | None:
+        """Those of a step for who keeps them: what lies in the user's arrays is copied."""
+        constants = self.constants(number)
+        if constants is not None:
+            for place, _ in self.told or ():
+                if type(constants[place]) is np.ndarray:
+                    constants[place] = faithful_copy(constants[place])
         return constants
 
     def _read(self) -> None:

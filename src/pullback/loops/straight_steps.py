@@ -270,20 +270,20 @@ def recorded_on(
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads: Any = proof.reads
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
-    (buffers, makers), plan, left, before = places, stage.record.plan, 0, state
+    (buffers, makers), plan, left, before, fixed = places, stage.record.plan, 0, state, proof.fixed
     try:
         while k < stop and reads.hold():
             if not left:
                 left = n_in_slab(plan, stop - k)
-                places = buffers, in_slab(plan, makers, left) if left else makers
+                fresh = in_slab(plan, makers, left) if left else makers
             end = min(k + CHECKED, stop, k + left if left else stop)
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
-                    constants = proof.constants(step + lower)
+                    constants = proof.kept(step + lower) if fixed is None else fixed
                     if constants is None:
                         return step, list(state)
-                    returned, slots = function(state, values, proof.kept(constants), *places)
+                    returned, slots = function(state, values, constants, buffers, fresh)
                     state = returned if closed else as_before(state, returned)
                     before.clear()  # of what nobody else has, nothing stays
                     if compares and (step < verifier.n_seen or not (step + 1) % verifier.stride):

@@ -194,9 +194,10 @@ class Store:
     def put_tapes(self, first: int, tier: str, tapes: Sequence[Entry]) -> None:
         """Store the tapes of steps one after the other, from ``first`` on."""
         place, entries = self.tier(tier), self.entries
+        as_it_is = type(place) is ByReference
         for step, tape in enumerate(tapes, first):
             key = "tape", step, tier
-            entries[key] = tape if type(place) is ByReference else place.take(tape, "")
+            entries[key] = tape if as_it_is else place.take(tape, "")
             if tape.items and place.in_memory:
                 self.booked[key] = tape.items
                 self.ledger.hold(tape.items)
