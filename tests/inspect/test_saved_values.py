@@ -336,7 +336,7 @@ def until(x):
 
 POLICIES = [
     pb.SaveAll(), pb.Binomial(3), pb.Recompute(), pb.Periodic(4), pb.Keep(np.sin), pb.Budget("1 MB"),
-    pb.Budget("1 MB", exact=True), "auto",
+    pb.Budget("1 MB", exact=True), pb.Keep(np.multiply, outer=pb.Recompute()), "auto",
 ]  # fmt: skip
 
 
@@ -405,7 +405,7 @@ def nested(c):
 WEIGHTS = np.linspace(0.5, 1.0, 50)
 POLICIES = (
     pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Budget("40 kB"), pb.Keep("sin.x"),
-    pb.Tiered(1, 2, directory=".", write_cost=1, read_cost=1),
+    pb.Tiered(1, 2, directory=".", write_cost=1, read_cost=1), pb.Keep("sin.x", outer=pb.Mixed(3)),
 )  # fmt: skip
 
 

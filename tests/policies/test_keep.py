@@ -307,17 +307,9 @@ def test_what_decides_within_the_run_between_such_steps():
     assert keep.outer.held_bytes == 0
 
 
-def test_marked_steps_and_checkpoints_take_no_policy_between_steps():
+def test_a_checkpoint_is_one_step_and_takes_no_policy_between_steps():
     keep = pb.Keep("potential", outer=pb.Binomial(3))
-
-    def marked(x):
-        for _ in pb.steps(4):
-            x = layer(x)
-        return np.sum(x)
-
-    with pytest.raises(pb.PolicyError, match=r"steps takes no policy between steps; use pullback\.fori_loop"):
-        pb.grad(marked, policy=keep)(X)
-    with pytest.raises(pb.PolicyError, match="checkpoint takes no policy between steps"):
+    with pytest.raises(pb.PolicyError, match="a checkpoint is one step, and takes no policy between steps"):
         pb.grad(lambda x: np.sum(pb.checkpoint(layer, policy=keep)(x)))(X)
 
 

@@ -107,14 +107,28 @@ def test_within_the_steps_of_loops(program, keep):
 OUTERS = (
     *(pb.Binomial(1), pb.Binomial(3), pb.Mixed(2), pb.Mixed(5)),
     *(pb.Recompute(), pb.Periodic(2), pb.Periodic(3, tier="disk")),
+    *(pb.Budget("1 MB"), pb.BudgetPool("1 MB"), pb.Tiered(1, None)),
 )
 
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=20, deadline=None)
-@given(stages.programs(["fori_loop", "scan", "while_loop", "plain"]), keeps(), st.sampled_from(OUTERS))
+@given(stages.programs(["fori_loop", "scan", "while_loop", "steps", "plain"]), keeps(), st.sampled_from(OUTERS))
 def test_between_the_steps_of_loops(program, keep, outer):
+    require_between(program, keep, outer)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@settings(max_examples=2_000, deadline=None)
+@given(stages.programs(["steps", "fori_loop", "steps", "plain"]), keeps(), st.sampled_from(OUTERS))
+def test_between_the_steps_of_many_loops(program, keep, outer):
+    require_between(program, keep, outer)
+
+
+def require_between(program, keep, outer):
     keep = pb.Keep(*({rule.what: rule.how} for rule in keep.rules), others=keep.others, outer=outer)
     for x in (np.linspace(0.3, 1.1, program.size), np.linspace(-0.4, 0.7, program.size)):
         x = x.astype(program.dtype)  # noqa: PLW2901 - as the program wants it
@@ -123,8 +137,12 @@ def test_between_the_steps_of_loops(program, keep, outer):
             out, pull = pb.vjp(program, x, policy=keep)
         except pb.PolicyError:
             return  # a loop whose own policy must know its length, or to which this one must be told
-        (first,), (second,) = pull(np.ones_like(out)), pull(np.ones_like(out))
+        (first,), report, (second,) = pull(np.ones_like(out)), pull.report, pull(np.ones_like(out))
         assert first.tobytes() == second.tobytes() == expected.tobytes(), keep
         assert pb.grad(program, policy=keep)(x).tobytes() == expected.tobytes(), keep
         pull.close()
         assert pull.report.live_bytes == 0
+        plan = pb.plan(program, x, policy=keep)
+        assert plan.n_forward == report.n_forward
+        if not report.stores:  # what is in the queue of a disk depends on its speed
+            assert (plan.peak_bytes, plan.bytes_by_reason) == (report.peak_bytes, report.bytes_by_reason)

@@ -7,7 +7,7 @@ import pullback as pb
 MARKED = (
     pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
     pb.Periodic(3), pb.Periodic(4, snapshots=1),
-    pb.Keep(), pb.Keep(np.sin, lambda value: value.nbytes < 24),
+    pb.Keep(), pb.Keep(np.sin, lambda value: value.nbytes < 24), pb.Keep(np.sin, outer=pb.Binomial(2)),
 )  # fmt: skip
 """For marked steps and plain code."""
 UNTOLD = "ignore:Keep:pullback.PolicyWarning"

@@ -82,8 +82,6 @@ def test_uneven_ranks_take_one_schedule_under_policies_that_read_bytes(kind):
     wanted, _ = on_ranks(2, partial(gradient, kind, pb.SaveAll()), agrees=True)
     done = 0
     for policy in POLICIES:
-        if kind in ("steps", "within steps") and isinstance(policy, pb.Keep):
-            continue  # refused
         found, errors, world = outcomes(2, partial(gradient, kind, policy), agrees=True)
         assert not any(isinstance(error, LostError) for error in errors), (policy, errors)
         assert world.sent[0] == world.sent[1]

@@ -121,8 +121,6 @@ def test_gradients_are_those_of_one_process_under_every_policy(kind, activity):
         for policy in POLICIES.values():
             if kind in ("while_loop", "plain") and isinstance(policy, pb.Mixed):
                 continue  # it must know the length
-            if kind == "steps" and policy == POLICIES["keep and binomial"]:
-                continue  # refused, there and in marked steps
             found, world = gradients(kind, x, policy, **how)
             first = first or found
             assert same_bits(found, first), policy

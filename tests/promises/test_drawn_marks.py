@@ -22,7 +22,8 @@ ALONG = np.random.default_rng(12).normal(size=(2, 5))
 POLICIES = [
     pb.Recompute(), pb.Binomial(3), pb.Periodic(4), pb.Tiered(2, 2), Stored(pb.Binomial(4), memory=Disk()),
     Stored(pb.SaveAll(), memory=Disk()), pb.Budget("1 MB"), pb.Keep(np.sin), pb.Periodic(5, snapshots=1),
-    Stored(pb.Recompute(), memory=InMemory(Zlib())),
+    Stored(pb.Recompute(), memory=InMemory(Zlib())), pb.Keep(np.sin, np.multiply, outer=pb.Binomial(2)),
+    pb.Keep({np.multiply: Zlib()}, outer=Stored(pb.Recompute(), memory=Disk())),
 ]  # fmt: skip
 
 

@@ -82,6 +82,7 @@ class GraphChain:
     """Whether no way back from what was held at the end of the first run computes less again."""
     counts: bool = False
     replays: ClassVar[bool] = False
+    collects: ClassVar[bool] = True
     gauge: ClassVar[None] = None
     reads_from: ClassVar[int] = 1 << 62
 

@@ -10,14 +10,13 @@ import numpy as np
 from attrs import define, evolve, field
 
 from pullback.memory.entry_parts import Taken, put_in
-from pullback.memory.ledger import Item, record_items, tape_holdings, value_items
+from pullback.memory.ledger import Item, lasting_buffers, record_items, value_items
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle, make, plain_value
 from pullback.recording.recorder import form_of
 from pullback.recording.tape import Tape
 from pullback.rules.cotangent_sums import send
-from pullback.rules.forms import FORMS
 from pullback.rules.unbroadcast import settle
 from pullback.staging.generated import Generated, say_line
 from pullback.staging.stages import Stage, slot_items
@@ -283,18 +282,12 @@ def _shared(values: Iterable[Any], items: Iterable[Item]) -> frozenset[Any]:
 def pull_back(work: Any, sweeps: Sequence[Sweep]) -> None:
     """Pull the cotangents of each sweep back through the tape of a step."""
     governor = getattr(work, "governor", None)
-    # What is booked for the step stays so until it is reversed. An array that went before would give its address, and
-    # so the name that it is booked by, to one that a loop within the step makes.
-    held = [each.buffer for each in tape_holdings(work.tape.records)] if work.items and _has_loops(work) else []
+    held = lasting_buffers(work.tape.records) if work.items else []
     if governor is None:
         sweep(work.tape, work.tape.n_inputs, len(work.tape.records), sweeps)
     else:
         governor.reverse(sweeps)
     held.clear()
-
-
-def _has_loops(work: Any) -> bool:
-    return any(record is not None and FORMS[record[0]].wide for record in work.tape.records)
 
 
 def record_of(work: Any, ident: int) -> Any:

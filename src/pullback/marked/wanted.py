@@ -36,7 +36,7 @@ def followed(tape: Tape, chain: Any, n: int | None, staging: str, frame: FrameTy
     """What is told of the ``n`` steps of the loop in that frame, which may follow them."""
     if staging == "off" or n is None or n < FEWEST or not LISTED or tape.outer is not None:
         return RECORDED
-    if chain is not None and not chain.replays:
+    if chain is not None and chain.collects:
         return RECORDED
     # As with all that generates functions: few programs have such loops.
     from pullback.marked.following import FEW_MISSES, FollowedMarks  # noqa: PLC0415

@@ -288,6 +288,16 @@ def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator
         yield Held(buffer, nbytes, reason, FORMS[record[0]], name, record[-1], ident)
 
 
+def lasting_buffers(records: Sequence[Any], values: Iterable[Any] = ()) -> list[Any]:
+    """What records hold, and these values, where loops are among the records: to be held until it is booked no more.
+
+    An array that went before would give its address, and so the name that it is booked by, to one that a loop makes.
+    """
+    if not any(record is not None and FORMS[record[0]].wide for record in records):
+        return []
+    return [*(held[0] for held in _holdings(records, ())), *values]
+
+
 def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
     """What records hold beyond the buffers in ``known``, for booking."""
     return [(id(buffer), nbytes, reason) for buffer, nbytes, reason, _, _, _ in _holdings(records, known)]

@@ -188,12 +188,13 @@ class Needed:
         besides = RECORD_BYTES * self.n_records // n_steps + self.of_tape
         return {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] + besides)}
 
-    def computing_again(self, sizes: Iterable[int], records: Iterable[Any]) -> "Needed":
+    def computing_again(self, sizes: Iterable[int], records: Iterable[Any], made: int | None = None) -> "Needed":
         """The same where what the pullbacks of the ``records`` read is computed again, all of it at worst, beside
-        cotangents of all: the values' ``sizes`` say what these take."""
+        cotangents of all: the values' ``sizes`` say what these take; ``made`` where it is not all that was."""
         known = list(sizes)
         temporaries = max((on_the_way(record)[1] for record in records if record is not None), default=0)
-        return evolve(self, back=self.made + sum(known) + int(temporaries * max(known, default=0)))
+        computed = self.made if made is None else made
+        return evolve(self, back=computed + sum(known) + int(temporaries * max(known, default=0)))
 
     def beside(self, state_bytes: int) -> int:
         """With the running state, the cotangents of the state, and its result after the loop, which somebody may

@@ -237,7 +237,7 @@ def draw(chain: Any) -> None:
     besides = ledger.total + sum(ledger.plain_bytes(records[:first]).values())
     seen = besides + sum(nbytes for _, nbytes, _ in record_items(records[first:]))
     besides += sum(nbytes for key, nbytes, _ in shared if key not in ledger.held)
-    needed = lifetimes.needed(records, first)
+    needed = chain.needed_by(lifetimes.needed(records, first), lifetimes)
     working = needed.beside(chain.sizes["state_bytes"])
     ledger.works(working - chain.sizes["state_bytes"])
     working += sum(nbytes for _, nbytes, _ in shared) + _books_to_come(chain, newest)

@@ -11,8 +11,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.kept_rules import OPERATOR, Decisions, Value, decisions_of
-from pullback.memory.ledger import Item, Ledger, record_items, value_items
-from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.memory.ledger import Item, Ledger, value_items
+from pullback.memory.sweep import Sweep, release_records
 from pullback.policies.keep import KEEP, RECOMPUTE, Keep
 from pullback.recording.handles import (
     BORROWED,
@@ -30,7 +30,7 @@ from pullback.recording.handles import (
 from pullback.recording.recorder import form_of
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
-from pullback.replay.kept_replayer import KeptReplayer, Order, bits_of
+from pullback.replay.kept_replayer import Order, bits_of, pull_kept, put_whole
 from pullback.replay.step_entries import Calls, StepEntries
 from pullback.rules.rule_names import positions
 from pullback.words.specs import buffer_of
@@ -77,7 +77,12 @@ class KeptChain:
     counts: bool = True
     """Whether these are steps to be counted: not where nobody has marked any."""
     ended: bool = False
+    stores: bool = True
+    """Whether what is to be elsewhere goes there at once: not where it may not outlive the step."""
+    hows: dict[Any, str] = field(factory=dict)
+    """Then: in which tier it is to be."""
     replays: ClassVar[bool] = False
+    collects: ClassVar[bool] = True
     gauge: ClassVar[None] = None
     reads_from: ClassVar[int] = 1 << 62
     """Values below this are told to :meth:`read`: all."""
@@ -122,7 +127,7 @@ class KeptChain:
         step = len(self.entries.patterns)
         self.entries.cut(len(self.tape.records))
         self.ledger.n_forward += self.counts
-        self._settle(step)
+        self.settle(step)
 
     def finish(self) -> None:
         """The program, or its steps, have ended."""
@@ -144,15 +149,19 @@ class KeptChain:
 
     def _runs_again(self, ident: int) -> bool:
         """Whether a value is of this step, and what made it can be executed again: no rule decides of others."""
+        entry = self._entry(ident)
+        return entry is not None and not (entry.skeleton[0] == COMPONENT.opcode and self._has_no_entry(entry))
+
+    def _entry(self, ident: int) -> Any:
+        """What executes a record of the step under way again; None of one that holds what it needs."""
         place, opened = ident - self.entries.start, self.entries.open
         entry = opened[place] if 0 <= place < len(opened) else None
-        return entry is not None and not (entry.skeleton[0] == COMPONENT.opcode and self._has_no_entry(entry))
+        return None if entry is None or entry.whole else entry
 
     def _has_no_entry(self, entry: Any) -> bool:
         """Whether what this is a component of cannot be executed again."""
         [parent] = entry.ids()
-        place = self.entries.ident(parent, self.entries.start) - self.entries.start
-        return place < 0 or self.entries.open[place] is None
+        return self._entry(self.entries.ident(parent, self.entries.start)) is None
 
     def _known(self, ident: int, value: Any) -> Value:
         """What is known of a value of this step, which is one with its views."""
@@ -178,9 +187,11 @@ class KeptChain:
     def met(self, ident: int, record: tuple[Any, ...], operands: Any, values: Any) -> None:
         """A record is about to be appended, whose entry is there: the one before it lets go of what it holds."""
         self._strip()
-        self.last = ident
         form, entry = form_of(record), self.entries.open[-1]
         assert entry is not None  # it has just been made
+        if entry.whole:
+            return
+        self.last = ident
         ids = self._ids(entry)
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = self.base.get(ids[0], ids[0])
@@ -256,13 +267,15 @@ class KeptChain:
             root = self._root(ident)
             for key in [k for k in self.fresh if type(k) is int and k in self.kept and self._root(k) == root]:
                 if self._runs_again(key):
-                    self._let_go(key)
+                    self.let_go(key)
         if how != RECOMPUTE and ident not in self.kept:
             self._keep(ident, value, operand, how)
 
     def _keep(self, ident: int, value: Any, operand: Any, how: str) -> None:
-        if how == KEEP or not isinstance(value, np.ndarray):
+        if how == KEEP or not isinstance(value, np.ndarray) or not self.stores:
             self._hold(ident, value, operand, "saved")
+            if how != KEEP and isinstance(value, np.ndarray):
+                self.hows[ident] = how
             return
         if type(self.kept.get(self._root(ident))) is Far:
             return  # it is a view of what is there already
@@ -280,12 +293,34 @@ class KeptChain:
         items = self.items[key] = value_items((plain_value(value),), reason)
         self.ledger.hold(items)
 
-    def _let_go(self, key: Any) -> None:
+    def let_go(self, key: Any) -> None:
         """A kept value is needed no more."""
         value = self.kept.pop(key)
         self.ledger.release(self.items.pop(key, ()))
+        self.hows.pop(key, None)
         if type(value) is Far:
             self.decisions.drop(*value)
+
+    def let_all_go(self) -> None:
+        """Nothing is needed any more."""
+        for key in list(self.kept):
+            self.let_go(key)
+
+    def taken(self) -> tuple[dict[Any, Any], dict[int, int], dict[Any, str]]:
+        """What is kept, the digests, and what is to go elsewhere: somebody else holds and books it from now on."""
+        found = self.kept, self.digests, self.hows
+        for items in self.items.values():
+            self.ledger.release(items)
+        self.kept, self.digests, self.hows, self.items = {}, {}, {}, {}
+        return found
+
+    def takes(self, kept: dict[Any, Any], digests: dict[int, int], start: int) -> None:
+        """What is kept of the step from record ``start`` on is held here, and booked."""
+        self.kept, self.digests = kept, digests
+        for key, value in kept.items():
+            reason = "residual" if type(key) is tuple else "saved" if key >= start else "snapshot"
+            self.items[key] = value_items((plain_value(value),), reason)
+            self.ledger.hold(self.items[key])
 
     def _strip(self) -> None:
         """The newest record lets go of what it holds."""
@@ -293,13 +328,14 @@ class KeptChain:
             self.tape.records[self.last] = None
         self.last = None
 
-    def _settle(self, step: int) -> None:
+    def settle(self, step: int) -> None:
         """A step is over: what is kept of it and not needed goes, and it is told what the rules have done."""
+        self._strip()
         told, order = self.decisions, Order(self.entries, step, self.kept)
         held: dict[int, int] = {}
         for key in self.fresh:
             if key in self.kept and key not in order.read:
-                self._let_go(key)
+                self.let_go(key)
         for key in order.read:
             value = plain_value(self.kept[key])
             if isinstance(value, np.ndarray):
@@ -320,43 +356,16 @@ class KeptChain:
         """Reverse all steps for each seed."""
         self.finish()
         for step in range(len(self.cuts) - 2, -1, -1):
-            self._pull_step(step, sweeps)
+            pull_kept(self, step, sweeps)
             if not self.repeatable:
-                for key in [key for key in self.kept if self._first(key) >= self.cuts[step]]:
-                    self._let_go(key)
+                for key in [key for key in self.kept if self.first_of(key) >= self.cuts[step]]:
+                    self.let_go(key)
 
-    def _pull_step(self, step: int, sweeps: Sequence[Sweep]) -> None:
-        records, start = self.tape.records, self.cuts[step]
-        order = Order(self.entries, step, self.kept)
-        replayer = KeptReplayer(self.entries, order=order, value=self._value, wanted=self.digests)
-        passing = (
-            []
-            if self.repeatable
-            else sorted(
-                ((order.last[key], key) for key in order.read if self._first(key) >= start),
-                key=lambda pair: pair[0],
-                reverse=True,
-            )
-        )
-        for at, low in order.stretches(start, self.cuts[step + 1]):
-            replayer.execute(at)
-            made = [ident for ident in range(low, at + 1) if replayer.record(ident, records)]
-            replayer.forget(low)
-            while passing and passing[-1][0] <= (-low, 1, 0):
-                self._let_go(passing.pop()[1])
-            items = []
-            if self.ledger.books:
-                items = record_items(records[ident] for ident in made) + value_items(replayer.env.values(), "saved")
-            with self.ledger.holding(items):
-                sweep(self.tape, low, at + 1, sweeps)
-            for ident in made:
-                records[ident] = None
-
-    def _first(self, key: Any) -> int:
+    def first_of(self, key: Any) -> int:
         """The record of what is kept."""
         return int(key if type(key) is int else key[0])
 
-    def _value(self, key: Any) -> Any:
+    def value_of(self, key: Any) -> Any:
         """A kept value, wherever it is."""
         value = self.kept[key]
         return self.decisions.get(*value) if type(value) is Far else value
@@ -369,17 +378,12 @@ class KeptChain:
         """Put every record back with the values it holds: the stretch becomes save-all."""
         self.finish()
         for step in range(len(self.cuts) - 1):
-            order = Order(self.entries, step, self.kept, at_once=True)
-            replayer = KeptReplayer(self.entries, order=order, value=self._value, wanted={})
-            replayer.execute(self.cuts[step + 1] - 1)
-            for ident in range(self.cuts[step], self.cuts[step + 1]):
-                replayer.record(ident, self.tape.records)
+            put_whole(self, step)
         self.close()
 
     def close(self) -> None:
         """Release what is kept; records keep what they hold."""
-        for key in list(self.kept):
-            self._let_go(key)
+        self.let_all_go()
         if self.cuts:
             release_records(self.tape.records[self.cuts[0] : self.cuts[-1]])
 

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from pullback.exact.foreseen import WatchedRecords
-from pullback.machine.actions import MEMORY, EndForward, Save
+from pullback.machine.actions import MEMORY, Advance, EndForward, Record, Save
 from pullback.machine.machine import Machine
-from pullback.memory.executor import run_forward
+from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import mib, record_items, value_items
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.first_steps import anew
@@ -43,6 +43,28 @@ def hold_whole(chain: Any) -> None:
         chain.ledger.stretch_is_plain()
 
 
+def tell_length(chain: Any, n: int) -> None:
+    """The user's loop has ended after ``n`` steps: what its schedule has under way ends, and hears it."""
+    pending, chain.pending = chain.pending, None
+    if type(pending) is Advance and n > chain.machine.cursor:
+        chain.machine.apply(Advance(chain.machine.cursor, min(n, pending.stop)))
+    elif type(pending) is Record and n > chain.machine.cursor:
+        chain.machine.apply(pending)
+    if chain.n is None or n < chain.n:
+        chain.schedule.finalize(n)
+        chain.machine.finalize(n)
+
+
+def late(chain: Any, action: Any, last: int | None) -> None:
+    """An action between the end of the user's loop and EndForward; the last step's records still hold their
+    values."""
+    if type(action) is Record and action.step == last and last in chain.work_items:
+        chain.machine.apply(action)
+        chain.work = last
+        return
+    carry_out(action, chain.machine, chain)
+
+
 def planned_again(chain: Any, n: int) -> bool:
     """Whether the ``n`` steps of a chain can be reversed after all: all of them are kept, or the policy plans for
     ``n`` steps, which are executed again from the initial state."""
@@ -59,7 +81,7 @@ def planned_again(chain: Any, n: int) -> bool:
     for step in list(chain.work_items):
         chain.drop(step)
     chain.work, chain.machine = None, Machine(n)
-    chain.replayer = Replayer(chain.entries, chain.needs, values, 0, chain.staged)
+    chain.replayer = chain.replaying(values, 0)
     anew(chain)
     run_forward(chain.schedule, chain.machine, chain)
     return True

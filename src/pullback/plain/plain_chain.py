@@ -9,12 +9,12 @@ from attrs import define, field
 from pullback.machine.actions import Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.machine.machine import Machine
 from pullback.memory.executor import carry_out, run_forward
-from pullback.memory.ledger import Item, Ledger, record_items
+from pullback.memory.ledger import Item, Ledger, lasting_buffers, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
 from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, waits, will_draw
 from pullback.plain.functions_of_steps import functions_of, run_back
-from pullback.plain.other_ends import hold_whole, planned_again, proceed
+from pullback.plain.other_ends import hold_whole, late, planned_again, proceed, tell_length
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
 from pullback.recording.tape import Tape
@@ -65,6 +65,8 @@ class PlainChain:
     agreed: bool = False  # whether the sizes are those that ranks have agreed on, which run the steps together
     replays: ClassVar[bool] = True
     """Whether whole steps are executed again, loop functions in them too."""
+    collects: ClassVar[bool] = False
+    """Whether it is told of each record, of which it keeps some values."""
 
     @property
     def ledger(self) -> Ledger:
@@ -190,13 +192,13 @@ class PlainChain:
         self.staged = functions_of(self)
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         try:
-            self._tell_length(n)
+            tell_length(self, n)
         except PolicyError:
             if planned_again(self, n):
                 return
             raise
         for action in self.schedule:
-            self._late(action, last)
+            late(self, action, last)
             if type(action) is EndForward:
                 break
         if last is not None and self.machine.tape == last:
@@ -207,25 +209,6 @@ class PlainChain:
         self.n = n
         self.ledger.books_of[id(self)] = self.entries.nbytes
         lend(self)
-
-    def _tell_length(self, n: int) -> None:
-        pending, self.pending = self.pending, None
-        if type(pending) is Advance and n > self.machine.cursor:
-            self.machine.apply(Advance(self.machine.cursor, min(n, pending.stop)))
-        elif type(pending) is Record and n > self.machine.cursor:
-            self.machine.apply(pending)
-        if self.n is None or n < self.n:
-            self.schedule.finalize(n)
-            self.machine.finalize(n)
-
-    def _late(self, action: Any, last: int | None) -> None:
-        """An action between the end of the user's loop and EndForward; the last step's records still hold their
-        values."""
-        if type(action) is Record and action.step == last and last in self.work_items:
-            self.machine.apply(action)
-            self.work = last
-            return
-        carry_out(action, self.machine, self)
 
     # The actions, on recorded steps.
     def goes_on(self, _: int) -> bool:
@@ -261,7 +244,10 @@ class PlainChain:
         staged, alone = self.staged, self.sweeps[0] if len(self.sweeps) == 1 else None
         if staged is None or alone is None or not staged.reverse(step, alone):
             self.put_back(step)
-            sweep(self.tape, self.cuts[step], self.cuts[step + 1], self.sweeps)
+            start, stop = self.cuts[step], self.cuts[step + 1]
+            held = lasting_buffers(self.tape.records[start:stop]) if self.work_items[step] else []
+            sweep(self.tape, start, stop, self.sweeps)
+            held.clear()
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
         self.ledger.reversed_one(self.work_items.pop(step))
@@ -295,7 +281,7 @@ class PlainChain:
         else:
             entry = self.store.get(kind, step, tier)
             self.snapshots.stands(step, entry.values, tier)
-            self.replayer = Replayer(self.entries, self.needs, dict(entry.values), step, self.staged)
+            self.replayer = self.replaying(dict(entry.values), step)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
         """Copy a snapshot from one tier to another."""
@@ -310,6 +296,14 @@ class PlainChain:
             self.snapshots.drop(step, tier)
             return
         drop_tape(self, step, tier)
+
+    def replaying(self, values: dict[int, Any], step: int) -> Replayer:
+        """What executes the steps from ``step`` on again."""
+        return Replayer(self.entries, self.needs, values, step, self.staged)
+
+    def needed_by(self, needed: Any, lifetimes: Any) -> Any:  # noqa: ARG002 - for those who keep some values
+        """What the steps need while they run, as their handles have told."""
+        return needed
 
     def _replay(self, step: int) -> Replayer:
         self.snapshots.runs(step, self)
@@ -378,7 +372,7 @@ class PlainChain:
         assert initial is not None and self.n is not None  # a repeatable chain keeps its initial state
         self.machine = Machine(self.n)
         anew(self, again=True)
-        self.replayer = Replayer(self.entries, self.needs, dict(initial.values), 0, self.staged)
+        self.replayer = self.replaying(dict(initial.values), 0)
         run_forward(self.schedule, self.machine, self)
 
     def hold_all(self) -> None:

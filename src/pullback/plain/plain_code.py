@@ -12,13 +12,12 @@ import numpy as np
 from attrs import define, field
 
 from pullback.exact.foreseen import Seen, seen
-from pullback.memory.in_force import recorded, staging_in_force, threads_in_force, verify_in_force
+from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, nbytes_of, value_items
-from pullback.memory.store import Store, is_lossy
 from pullback.memory.sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes
+from pullback.plain.chains import PROGRAM, chain_for
 from pullback.plain.cutter import Cutter
-from pullback.plain.gauges import gauge_of
 from pullback.plain.other_ends import (
     end_stretch,
     held_whole,
@@ -27,15 +26,12 @@ from pullback.plain.other_ends import (
     require_floor,
     stands_between,
 )
-from pullback.plain.plain_chain import PlainChain
-from pullback.plain.plain_snapshots import PlainSnapshots
-from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import FollowedEntries
-from pullback.replay.step_entries import Calls, StepEntries
+from pullback.replay.step_entries import Calls
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
@@ -158,7 +154,7 @@ class PlainCode(Governor):
                 snapshots.read(known, value, operand if type(operand) is not Ident else None)
             arguments.append(known - start if known >= near else entries.coded(known))
         entries.add(ident, record, tuple(arguments), params, rerun)
-        if not chain.replays:
+        if chain.collects:
             chain.met(ident, record, operands, values)
 
     def watch(self, handle: Any) -> None:
@@ -189,7 +185,7 @@ class PlainCode(Governor):
 
     def returned(self, name: str, handle: Any) -> None:
         """A NumPy function has returned what the handle stands for."""
-        if self.active is not None and not self.active.replays:
+        if self.active is not None and self.active.collects:
             self.active.returned(name, handle)
 
     def constant(self, value: Any, site: int) -> Any:
@@ -213,14 +209,14 @@ class PlainCode(Governor):
         if self.marked and not self.binds:
             return
         if self.keeps:
-            self.begin(None, self.policy, calls=self.calls, name="the program").counts = False
+            self.begin(None, self.policy, calls=self.calls, name=PROGRAM).counts = False
             return
         try:
             self.policy.schedule(None)
         except PolicyError:  # the policy needs to know the length: everything is held up to the first mark
             self.cuts_itself = False
             return
-        self.begin(None, self.policy, name="the program")
+        self.begin(None, self.policy, name=PROGRAM)
 
     @property
     def replays(self) -> bool:
@@ -265,7 +261,8 @@ class PlainCode(Governor):
 
     def keep_all(self) -> bool:
         """Whether the policy has decided to keep every step of the chain under way, which is save-all from now on."""
-        keeps = self.active is not None and self.active.gauge is not None and self.active.gauge.saves_all
+        chain = self.active
+        keeps = chain is not None and chain.gauge is not None and chain.gauge.saves_all and not chain.collects
         if keeps:
             self.active.gauge.ended()
             self.hold()
@@ -294,38 +291,10 @@ class PlainCode(Governor):
         the report, the ``ledger`` where it books elsewhere than the others."""
         assert self.tape is not None
         self.end()  # what stands before marked steps
-        verifies = verify_in_force(verify) != "off" and not is_lossy(policy)
-        if policy.plans_values and name == "the program":
-            from pullback.exact.graph_chain import GraphChain  # noqa: PLC0415 - for those who plan values
-
-            self.active = GraphChain(self.tape, self.ledger, policy, self.repeatable, verifies)
-        elif policy.within is not None:
-            if name != "the program" and not isinstance(policy.between, SaveAll):
-                raise PolicyError(
-                    f"{policy!r}: {name} takes no policy between steps; use pullback.fori_loop or scan for the loop, "
-                    "or leave out outer="
-                )
-            from pullback.plain.kept_chain import KeptChain  # noqa: PLC0415 - for those who keep some values
-
-            self.active = KeptChain.under(
-                policy.within, self.tape, ledger or self.ledger, self.repeatable, calls, verifies=verifies
-            )
-        else:
-            policy = policy.between
-            store, gauge = Store(ledger or self.ledger, policy), gauge_of(policy, name, self.ledger, self.tape)
-            snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
-            if self.marked and calls is None and name != "the program":
-                entries = self.following = FollowedEntries(tape=self.tape, reads=snapshots)
-            self.active = PlainChain(
-                self.tape, store, n, self.repeatable, snapshots, entries, verifies=verifies, works=self.works,
-                staging=staging_in_force(staging), threads=threads_in_force(threads), gauge=gauge,
-                marked=name != "the program",
-            )  # fmt: skip
-            if gauge is not None:
-                gauge.chain = self.active
-                self.gauges.append(gauge)
+        how = verify, staging, threads
+        self.active = chain_for(self, n, policy, how, calls, name, ledger or self.ledger)
         self.chains.append(self.active)
-        if name == "the program":
+        if name == PROGRAM:
             self.unmarked = self.active
         self.active.begin()
         return self.active

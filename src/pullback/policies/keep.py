@@ -47,9 +47,9 @@ class Keep(MemoryPolicy):
     ``"recompute"``, a codec or a place of ``pullback.stores``. ``others`` says so for what the pullbacks read and no
     rule fits (``"recompute"``).
 
-    ``outer`` is the policy between the steps of a loop function (default :class:`SaveAll`): of steps that it records,
-    and holds or reverses, the rules say what is kept. ``Keep("field", outer=pb.Budget("200 MB"))``. Marked steps and
-    checkpoints take no other than save-all.
+    ``outer`` is the policy between the steps of a loop function, or marked ones (default :class:`SaveAll`): of steps
+    that it records, and holds or reverses, the rules say what is kept. ``Keep("field", outer=pb.Budget("200 MB"))``. A
+    checkpoint is one step, and takes no other than save-all.
 
     A value is one with its views. What enters a step, or comes out of a loop function, is always kept. A rule that fits
     nothing, and a policy that holds no less than save-all, warn (:class:`PolicyWarning`).

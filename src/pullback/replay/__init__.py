@@ -1,5 +1,5 @@
 """What executes recorded operations again: their entries, what a replay has to compute, and the replays.
 
-May import: words, rules, recording.
+May import: words, rules, recording, memory.
 May be imported by: inspect, exact, patterns, plain, loops, marked, transforms.
 """

@@ -5,12 +5,14 @@ Time runs against the records. At the time of record ``i`` what it needs is exec
 ``(-i, 0, id)``; then it is reversed, ``(-i, 1, 0)``.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from pullback.memory.ledger import lasting_buffers, record_items, value_items
+from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.handles import plain_value
 from pullback.replay.replayer import Replayer, other_bytes
 from pullback.replay.step_entries import Entry, StepEntries
@@ -47,9 +49,10 @@ class Order:
         self.groups = {self.root(key) for key in self.read if type(key) is int}
 
     def entry(self, ident: int) -> Entry | None:
-        """What executes a record of the step again."""
+        """What executes a record of the step again; None of one that holds what it needs."""
         entries, place = self.entries.patterns[self.step].entries, ident - self.start
-        return entries[place] if 0 <= place < len(entries) else None
+        entry = entries[place] if 0 <= place < len(entries) else None
+        return None if entry is None or entry.whole else entry
 
     def ids(self, entry: Entry) -> list[int]:
         """What an entry reads."""
@@ -197,3 +200,44 @@ class KeptReplayer(Replayer):
 
     def _read_later(self, root: int, ident: int) -> bool:  # noqa: ARG002 - the order says at what time this is
         return self.order.last_of.get(self.order.root(root), self.now) > self.now
+
+
+def pull_kept(chain: Any, step: int, sweeps: Sequence[Sweep]) -> None:
+    """Reverse a step of a ``KeptChain`` for each seed, what is not kept made again."""
+    records, start = chain.tape.records, chain.cuts[step]
+    order = Order(chain.entries, step, chain.kept)
+    replayer = KeptReplayer(chain.entries, order=order, value=chain.value_of, wanted=chain.digests)
+    passing = (
+        []
+        if chain.repeatable
+        else sorted(
+            ((order.last[key], key) for key in order.read if chain.first_of(key) >= start),
+            key=lambda pair: pair[0],
+            reverse=True,
+        )
+    )
+    for at, low in order.stretches(start, chain.cuts[step + 1]):
+        replayer.execute(at)
+        made = [ident for ident in range(low, at + 1) if replayer.record(ident, records)]
+        replayer.forget(low)
+        while passing and passing[-1][0] <= (-low, 1, 0):
+            chain.let_go(passing.pop()[1])
+        items, held = [], []
+        if chain.ledger.books:
+            values = replayer.env.values()
+            items = record_items(records[ident] for ident in made) + value_items(values, "saved")
+            held = lasting_buffers(records[low : at + 1], values)
+        with chain.ledger.holding(items):
+            sweep(chain.tape, low, at + 1, sweeps)
+        held.clear()
+        for ident in made:
+            records[ident] = None
+
+
+def put_whole(chain: Any, step: int) -> None:
+    """Put the records of a step back with the values they hold."""
+    order = Order(chain.entries, step, chain.kept, at_once=True)
+    replayer = KeptReplayer(chain.entries, order=order, value=chain.value_of, wanted={})
+    replayer.execute(chain.cuts[step + 1] - 1)
+    for ident in range(chain.cuts[step], chain.cuts[step + 1]):
+        replayer.record(ident, chain.tape.records)

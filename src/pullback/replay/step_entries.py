@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
+from operator import is_
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -75,9 +76,12 @@ class Entry:
     """Of the record: what is neither an id nor a value that it holds; None for a loop."""
     short: bool = field(init=False)
     """Whether that is the call site alone."""
+    whole: bool = field(init=False)
+    """Whether its record always holds all that it needs: that of a loop, and of a call that meets calls of others."""
 
     def __attrs_post_init__(self) -> None:
         self.rest = _rest(self.skeleton)
+        self.whole = self.rerun is not None or self.collective
         self.short = self.rest is not None and len(self.rest) == 1
 
     def says(self, record: tuple[Any, ...], arguments: Any, params: Any) -> bool:
@@ -392,8 +396,4 @@ def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _are(entries: Any, others: Any) -> bool:
     """Whether the entries begin with these others."""
-    return all(starmap(_is, zip(entries, others, strict=False)))
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
+    return all(starmap(is_, zip(entries, others, strict=False)))
