@@ -61,6 +61,7 @@ LINES = (
     "box.kept.append(np.sum({x}))",
     "Box.scale = {x}[{i}] * 0.5; s = s + Box.scale",
     "Box.shape = {x} * 0.5; s = s + np.sum(Box.shape)",
+    "s = s + 0.01 * len(locals())",
     "k = len(next(iter(vars(box)))) % 3; {x}[k] = 0.4",
     "TABLE[{i}] = 0.1 * s",
     "{x}[{y} > 0.9] = c",
@@ -169,3 +170,17 @@ def test_a_deep_copy_in_adopted_code_is_a_copy(tmp_path):
         "    return np.sum(kept['a'] * a)\n"
     )
     assert pb.grad(pb.adopt(tmp_path / "deep_copies.py").f)(2.0) == 13.0
+
+
+def test_what_a_program_keeps_is_made_by_a_run_before_the_gradient(tmp_path):
+    (tmp_path / "with_cache.py").write_text(
+        "from functools import lru_cache\nimport numpy as np\n\n"
+        "@lru_cache\ndef table(n):\n    return np.linspace(0.0, 1.0, n)\n\ndef f(c):\n    return c * np.sum(table(3))\n"
+    )
+    copy = pb.adopt(tmp_path / "with_cache.py")
+    assert pb.grad(copy.f)(2.0) == 1.5
+    with pytest.raises(pb.TracerError, match=r"keeps what it has made \(a cache\) has to run once before"):
+        pb.grad(copy.f)(2.0)
+    copy.table.cache_clear()
+    assert copy.f(2.0) == 3.0
+    assert [pb.grad(copy.f)(2.0) for _ in range(2)] == [1.5, 1.5]

@@ -176,10 +176,11 @@ def asked_for(node: ast.For, number: int, assigned: Sequence[str], live: ast.exp
         )
         for name in assigned
     ]
-    taken.append(ast.Assign([ast.Name(LEFT, ast.Store())], none))  # it would hold what the names stand for
-    chosen = ast.If(ast.Compare(left, [ast.Is()], [none]), [], taken)
+    forget = ast.Delete([ast.Name(LEFT, ast.Del())])  # the user's locals are as they would be, and nothing is held
+    taken.append(forget)
+    chosen = ast.If(ast.Compare(left, [ast.Is()], [none]), [forget], taken)
     made: list[ast.stmt] = [ast.Assign([ast.Name(LEFT, ast.Store())], asked), chosen]
     for part in [part for statement in made for part in ast.walk(statement)]:
         ast.copy_location(part, node)
-    chosen.body = [node]
+    chosen.body.append(node)
     return made

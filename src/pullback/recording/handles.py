@@ -143,10 +143,12 @@ def tape_of(operands: Any, doing: str, *, follows: bool = False) -> Tape:
 def _unusable(tape: Tape, doing: str) -> str:
     where = site_text(site_here())
     if tape.mode == CLOSED:
-        return (
+        told = (
             f"{doing} uses a tracer whose trace has ended (at {where}): it leaked out of the differentiated function, "
             "through a global, an attribute or a generator. Return the value instead, or keep pullback.value(x)"
         )
+        kept = "; a program that keeps what it has made (a cache) has to run once before"
+        return told if tape.adopted is None else told + kept
     return (
         f"{doing} uses a tracer in another thread than the one that traces (at {where}); start a gradient of its "
         "own in each thread"
