@@ -51,3 +51,22 @@ def test_a_traced_variable_rebound_after_the_loop(policy):
     expected = pb.grad(lambda x: np.sum(pb.fori_loop(0, 6, lambda k, u: np.sin(u) * (x * 2), x)) + np.sum(200 * x))(X)
     np.testing.assert_allclose(pb.grad(f)(X), expected, rtol=1e-13)
     np.testing.assert_allclose(pb.grad(g)(X), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("policy", [None, pb.Recompute(3), pb.Binomial(2)], ids=repr)
+def test_what_holds_itself_is_read_and_watched(policy):
+    def run(changed):
+        node = {"rate": 1.01, "children": []}
+        node["children"].append({"parent": node})
+
+        def body(k, u):
+            return u * node["children"][0]["parent"]["rate"]
+
+        _, pull = pb.vjp(lambda x: np.sum(pb.fori_loop(0, 9, body, x)), np.zeros(2), policy=policy)
+        node["rate"] *= changed
+        return pull(1.0)[0]
+
+    np.testing.assert_allclose(run(1.0), 1.01**9)
+    if policy is not None:
+        with pytest.raises(pb.ReplayError, match="node"):
+            run(2.0)

@@ -122,9 +122,16 @@ def _frozen_cell(cell: CellType, put: Callable[[Any], Any], frozen: Frozen, with
 def _frozen_content(content: Any, put: Callable[[Any], Any], frozen: Frozen, within: tuple[Any, ...]) -> Any:
     if isinstance(content, FunctionType | MethodType | MadeFunction):
         return _frozen(content, put, frozen, within)
-    if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in flatten(content)[0]):
+    if isinstance(content, dict | list | tuple) and any(isinstance(leaf, Handle) for leaf in _leaves(content)):
         return map_leaves(put, content)
     return put(content)
+
+
+def _leaves(content: Any) -> list[Any]:
+    try:
+        return flatten(content)[0]
+    except RecursionError:  # it holds itself, as a node that knows its parent: it is no structure, but watched
+        return []
 
 
 def filled(cell: CellType) -> bool:
