@@ -7,16 +7,21 @@ times as fast as one, and 1.5 times as fast as the loop in this process; what th
 task costs that computes nothing is stated; 10^4 small items in under 60 s. 64 gradients of 8 MB: at most 12 in the
 memory of the cluster. A worker killed after 5 of 16 shots: the same bits, in at most twice the time.
 
+``2 plain processes`` is what the machine gives to the loop divided by two: half of the shots in each, without Dask.
+
 Wall time, the least of several rounds, in turn: two workers need two free cores, and what else the machine does is in
 every number. ``cores`` says how many the processes got meanwhile: with less than two of them the seconds of two workers
 say little. Then ``busiest s`` tells more, the least CPU time of the process that computed most: what the wall time
 would be at best.
 """
 
+import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -30,7 +35,8 @@ import pullback as pb
 from pullback.demos.wave_data import make_survey
 from pullback.demos.wave_shots import SHOTS, SHOTS_POLICY, misfit_of_shot, shots_of
 from pullback.scaling import Term, plus, tree_sum
-from pullback_dask import SumOverItems
+from pullback_dask import SumOverItems, worker_environment
+from pullback_dask.clusters import set_for_now
 
 
 def same(one: Any, other: Any) -> bool:
@@ -70,8 +76,24 @@ def looped(term: Term, c: Any, items: list[Any]) -> Any:
     return tree_sum(map(partial(term, c), items, range(len(items))), plus)
 
 
+@contextmanager
+def divided(term: Term, c: Any, items: list[Any]) -> Iterator[Timed]:
+    """The sum by two processes that each compute one half."""
+    others = multiprocessing.active_children()
+    halves = items[: len(items) // 2], items[len(items) // 2 :]
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        def run() -> Any:
+            return plus(*(part.result() for part in [pool.submit(looped, term, c, half) for half in halves]))
+
+        with set_for_now(worker_environment()):
+            run()
+        yield Timed(run, [child.pid for child in multiprocessing.active_children() if child not in others])
+
+
 def shots(*, quick: bool) -> list[Row]:
-    """The loop in this process, one worker, two workers; steps as they are written, and staged."""
+    """The loop in this process, two processes that divide it, one worker, two workers; steps as they are written, and
+    staged."""
     settings = evolve(SHOTS, shape=(48, 48), n_steps=40, n_shots=4) if quick else SHOTS
     survey = make_survey(settings)
     items, c, rows = shots_of(survey.problem), survey.initial_velocity, []
@@ -80,10 +102,10 @@ def shots(*, quick: bool) -> list[Row]:
             pb.using(staging=staging),
             SumOverItems(misfit_of_shot, items, policy=SHOTS_POLICY, workers=1) as one,
             SumOverItems(misfit_of_shot, items, policy=SHOTS_POLICY, workers=2) as two,
+            divided(term := Term.here(misfit_of_shot, SHOTS_POLICY), c, items) as halves,
         ):
-            term = Term.here(misfit_of_shot, SHOTS_POLICY)
             alone = Timed(partial(looped, term, c, items), [os.getpid()])
-            candidates = {"loop in this process": alone}
+            candidates = {"loop in this process": alone, "2 plain processes": halves}
             for name, total in (("1 worker", one), ("2 workers", two)):
                 pids = list(total.client.run(os.getpid).values())
                 candidates[name] = Timed(partial(total.value_and_grad, c), pids)
@@ -97,6 +119,7 @@ def shots(*, quick: bool) -> list[Row]:
                 "seconds": timed.seconds,
                 "faster than loop": alone.seconds / timed.seconds,
                 "faster than 1 worker": candidates["1 worker"].seconds / timed.seconds,
+                "of 2 processes": halves.seconds / timed.seconds,
                 "cores": timed.cores,
                 "busiest s": timed.busiest,
                 "1 worker / busiest": candidates["1 worker"].busiest / timed.busiest,

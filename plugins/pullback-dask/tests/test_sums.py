@@ -260,6 +260,14 @@ def test_a_thousand_tasks_leave_a_worker_as_it_was():
 # ---------------------------------------------------------------------------------------------------------- the cluster
 
 
+def test_a_cluster_of_its_own_does_nothing_for_a_dashboard(clusters):
+    def asked():
+        return dask.config.get("distributed.worker.profile.enabled"), dask.config.get("distributed.admin.tick.interval")
+
+    assert set(clusters("1 process").run(asked).values()) == {(False, "1s")}
+    assert dask.config.get("distributed.worker.profile.enabled")
+
+
 def test_a_cluster_of_its_own_ends_with_it():
     with SumOverItems(misfit, ITEMS, workers=1) as total:
         assert_same_bits(total.value_and_grad(X), summed(misfit, X, ITEMS))
