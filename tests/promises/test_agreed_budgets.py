@@ -48,7 +48,32 @@ def of_unknown_length(rank, x):
     return np.sum(loop(10, 0.7, u) ** 2)
 
 
-PROGRAMS = (two_loops, a_loop_of_its_own, code_after, of_unknown_length)
+def marked(n, scale, x):
+    for _ in pb.steps(n):
+        x = step(scale, x)
+    return x
+
+
+def marked_twice(rank, x):
+    return np.sum(marked(30, 0.9, marked(40, 0.8, x)) ** 2)
+
+
+def marked_after_a_loop(rank, x):
+    return np.sum(marked(30, 0.9, loop(40, 0.8, x)) ** 2)
+
+
+def marked_before_and_after_loops(rank, x):
+    """Rank 0 has marked steps of its own, too, in which it computes alone."""
+    u = marked(30, 0.8, x)
+    if rank == 0:
+        u = pb.fori_loop(0, 50, lambda k, v: np.cos(v) * 0.7 + v * 0.1, u)
+    return np.sum(marked(15, 0.9, loop(20, 0.9, u)) ** 2)
+
+
+PROGRAMS = (
+    two_loops, a_loop_of_its_own, code_after, of_unknown_length,
+    marked_twice, marked_after_a_loop, marked_before_and_after_loops,
+)  # fmt: skip
 
 
 def part(rank):
@@ -77,15 +102,16 @@ def test_uneven_ranks_give_up_the_same(program):
     assert ran >= len(MB) - 2
 
 
-def test_pulls_are_called_again():
+@pytest.mark.parametrize("program", [two_loops, marked_twice, marked_after_a_loop])
+def test_pulls_are_called_again(program):
     def on(rank):
         with pb.using(agreement=Agreed()):
-            out, pull = pb.vjp(partial(two_loops, rank), part(rank), policy=pb.Budget("1.5 MB"))
+            out, pull = pb.vjp(partial(program, rank), part(rank), policy=pb.Budget("1.5 MB"))
             return [out, *pull(1.0), *pull(2.0)]
 
     def wanted(rank):
         with pb.using(agreement=Agreed()):
-            out, pull = pb.vjp(partial(two_loops, rank), part(rank))
+            out, pull = pb.vjp(partial(program, rank), part(rank))
             return [out, *pull(1.0), *pull(2.0)]
 
     found, world = on_ranks(2, on, agrees=True)
@@ -93,11 +119,12 @@ def test_pulls_are_called_again():
     assert world.sent[0] == world.sent[1]
 
 
-def test_a_budget_that_serves_without_an_agreement_serves_with_one():
+@pytest.mark.parametrize("program", [two_loops, marked_twice, marked_after_a_loop, marked_before_and_after_loops])
+def test_a_budget_that_serves_without_an_agreement_serves_with_one(program):
     def on(rank, agrees):
         x = np.linspace(0.1, 1.0, LENGTHS[0])
         with pb.using(agreement=Agreed() if agrees else None):
-            _, pull = pb.vjp(partial(two_loops, rank), x, policy=pb.Budget("1 MB"))
+            _, pull = pb.vjp(partial(program, 1), x, policy=pb.Budget("1 MB"))
             pull(1.0)
             return pull.report.n_forward, pull.report.peak_bytes
 

@@ -187,16 +187,6 @@ def _lent_alike(record: Any, policy: Any, n: int | None, ledger: Any, besides: i
     return policy if other else policy.lending(record.chain.store.ledger.total), besides
 
 
-def agree_on_lent(record: Any) -> None:
-    """The reverse pass of a loop begins whose schedule is the same on all ranks: each gives up what one of them has
-    given up, and leaves free what is held most."""
-    for lender in record.chain.store.ledger.lenders:
-        if lender.run is record:
-            level, lender.agreed = agreed(record.agreement, told_of(record), (lender.level, lender.reserved))
-            if level > lender.level:
-                lender.give(level)
-
-
 def sizes_of(record: Any) -> dict[str, int]:
     """Of a state and a tape, with what Python takes for the records of this."""
     sizes: dict[str, int] = record.agreed or record.needed.with_records(record.sizes)

@@ -13,7 +13,6 @@ from pullback.choosing.agreement import agreed
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_bytes import (
     agree,
-    agree_on_lent,
     begins,
     bytes_besides,
     decided,
@@ -298,9 +297,7 @@ class LoopRecord:
         first.
         """
         chain, ledger = self.chain, self.chain.store.ledger
-        if self.agreed is not None:
-            agree_on_lent(self)
-        ledger.returns_to(self)
+        ledger.returns_to(self, None if self.agreed is None else self.agreement, partial(told_of, self))
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
         surroundings = (

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from attrs import define, field
 
+from pullback.choosing.agreement import agreed
 from pullback.machine.actions import MEMORY, Delete, Save
 from pullback.memory.executor import carry_out
 from pullback.optima.unified import forward_steps
@@ -184,6 +185,16 @@ class Lender:
         now = self.now
         start = policy.start_held and now.n_snapshots > 0
         return bool(now.nbytes - start * self.sizes["state_bytes"] <= policy.room and now.n_snapshots <= most)
+
+
+def agree_on_lent(ledger: Any, run: Any, agreement: Any, told: str) -> None:
+    """The reverse pass of a loop begins whose schedule is the same on all ranks: each gives up what one of them has
+    given up, and leaves free what is held most. It lends on all of them, or on none."""
+    for lender in ledger.lenders:
+        if lender.run is run:
+            level, lender.agreed = agreed(agreement, told, (lender.level, lender.reserved))
+            if level > lender.level:
+                lender.give(level)
 
 
 def beyond_result(more: int, state_bytes: int) -> int:

@@ -288,12 +288,17 @@ def told_of(chain: Any) -> str:
 def _plan(chain: Any, besides: int, seen: int) -> None:
     """The schedule where ``besides`` bytes are held beside snapshots and tapes, and the first steps have taken
     ``seen``."""
-    in_a_row = chain.policy.room is not None and chain.tape.captures is None and not chain.agreed
+    in_a_row = chain.policy.room is not None and chain.tape.captures is None
     try:
+        freed = 0
         if in_a_row and chain.ledger.lenders:
             from pullback.memory.lending import borrowed  # noqa: PLC0415 - for those who have several loops
 
-            besides -= borrowed(chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable)
+            freed = borrowed(chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable)
+        if chain.agreed and chain.policy.room is not None:  # what is given up on each rank is free; all lend, or none
+            less, other = agreed(chain.tape.agreement, told_of(chain), (-freed, int(not in_a_row)))
+            freed, in_a_row = -less, not other
+        besides -= freed
         chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
         chain.governing = chain.governing.lending(chain.ledger.total) if in_a_row else chain.governing
         chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
@@ -331,7 +336,7 @@ def lend(chain: Any) -> None:
     """The steps are over: loops that follow may need what they hold."""
     _require_agreed(chain)
     lends = getattr(getattr(chain.schedule, "policy", None), "begun", None) is not None
-    lends = lends and chain.tape.agreement is None
+    lends = lends and (chain.tape.agreement is None or chain.agreed or not chain.tape.collective)
     if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 

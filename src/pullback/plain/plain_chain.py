@@ -12,7 +12,7 @@ from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import Item, Ledger, lasting_buffers, record_items
 from pullback.memory.store import Store
 from pullback.memory.sweep import Sweep, release_records, sweep
-from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, waits, will_draw
+from pullback.plain.first_steps import anew, draw, keep_initial, lend, look_again, told_of, waits, will_draw
 from pullback.plain.functions_of_steps import functions_of, run_back
 from pullback.plain.other_ends import hold_whole, late, planned_again, proceed, tell_length
 from pullback.plain.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
@@ -352,7 +352,7 @@ class PlainChain:
         if not self.fresh:
             self._restart()
         self.fresh, self.ledger.most_books = False, self.ledger.book_bytes
-        self.ledger.returns_to(self)
+        self.ledger.returns_to(self, self.tape.agreement if self.agreed else None, lambda: told_of(self))
         self.sweeps = [
             Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
             for each in sweeps

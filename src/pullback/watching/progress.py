@@ -172,10 +172,10 @@ class Told:
             end = at
         yield start, end
 
-    def returns_to(self, run: Any) -> None:
+    def returns_to(self, run: Any, *agreed: Any) -> None:
         """As the ledger does; the reverse of a loop begins."""
         self.course.turned = True
-        self.behind.returns_to(run)
+        self.behind.returns_to(run, *agreed)
 
     def lends_no_more(self, run: Any) -> None:
         """As the ledger does; the reverse of a loop has begun, or will not come."""
