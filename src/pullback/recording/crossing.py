@@ -60,9 +60,11 @@ def in_step(tape: Tape, func: Any, *operands: Any) -> tuple[Any] | None:
     inner: Any = tape.inner
     if inner.mode != DEFERRED:
         return None
-    there = [present(x, None) if isinstance(x, Handle) else x for x in operands]
-    first: Any = next((x for x in there if isinstance(x, Handle) and x._tape.mode == DEFERRED), None)
-    return None if first is None else (first.__array_ufunc__(func, "__call__", *there),)
+    there = [inner.shadow.foreign(x) if isinstance(x, Handle) else x for x in operands]
+    for first in there:
+        if isinstance(first, Handle) and first._tape.mode == DEFERRED:
+            return (first.__array_ufunc__(func, "__call__", *there),)  # type: ignore[attr-defined]  # a tracer has it
+    return None
 
 
 def entered(x: Any, tape: Tape) -> Any:

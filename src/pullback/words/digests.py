@@ -13,10 +13,12 @@ _LONG = np.dtype(np.longdouble)
 _LONG_BYTES = 10 if np.finfo(_LONG).nmant == 63 else _LONG.itemsize
 """The bytes of a long double that hold its value; what pads an 80-bit one to 16 bytes is arbitrary."""
 
-FEW = 4096
+FEW = 32_768
 """Bytes up to which two copies are compared sooner than the elements."""
 _OTHERS = "OgG"
 """Kinds of arrays whose bits are not their memory."""
+_NUMBERS = frozenset("?bBhHiIlLqQefdFDmM")
+"""Kinds of arrays without anything in their memory but their bits."""
 
 
 def digest(value: Any) -> bytes:
@@ -55,8 +57,8 @@ def short_digest(value: Any) -> int:
 
 def same_bits(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     """True when two arrays of one shape and dtype hold the same bits, whatever their strides."""
-    if a.nbytes <= FEW and a.tobytes() == b.tobytes():
-        return True
+    if a.nbytes <= FEW and ((same := a.tobytes() == b.tobytes()) or a.dtype.char in _NUMBERS):
+        return same
     kind, size = a.dtype.kind, a.dtype.itemsize
     if kind == "c" and size == 16:
         return same_bits(a.real, b.real) and same_bits(a.imag, b.imag)
