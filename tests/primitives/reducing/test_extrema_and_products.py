@@ -5,6 +5,7 @@ import pytest
 from tests.primitives.gradients import same
 
 import pullback as pb
+from pullback.primitives.reducing import extrema_and_products
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,25 @@ def test_the_second_derivative_of_prod_at_zeros_is_right():
 @pytest.mark.parametrize("function", [np.max, np.amax, np.maximum.reduce])
 def test_ties_of_max_share_equally(function):
     same(pb.grad(function)(np.array([1.0, 3.0, 3.0, 2.0])), [0.0, 0.5, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), -1])
+@pytest.mark.parametrize("few", [0, 10**9])
+def test_both_ways_to_the_elements_have_the_same_bits(monkeypatch, axis, few):
+    """A pass over a mask, and writing to places: with ties, NaN and one place a slice."""
+    drawn = np.random.default_rng(0)
+    given = [drawn.normal(size=(5, 4, 30)), drawn.integers(3, size=(5, 4, 30)).astype(float)]
+    given += [np.where(drawn.random((5, 4, 30)) < 0.1, np.nan, given[0])]
+
+    def gradients():
+        return [pb.vjp(lambda x: np.max(x, axis=axis), x)[1](seed)[0] for x, seed in zip(given, seeds, strict=True)]
+
+    seeds = [drawn.normal(size=np.shape(np.max(x, axis=axis)))[()] for x in given]
+    wanted = gradients()
+    monkeypatch.setattr(extrema_and_products, "FEW", few)
+    monkeypatch.setattr(extrema_and_products, "MANY_PLACES", 2.0 if few == 0 else 0.1)
+    for found, other in zip(gradients(), wanted, strict=True):
+        assert found.tobytes() == other.tobytes() and found.strides == other.strides
 
 
 def test_ties_of_min_share_equally_in_every_slice():

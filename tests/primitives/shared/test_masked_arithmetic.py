@@ -6,6 +6,7 @@ import pytest
 
 import pullback as pb
 from pullback.primitives.shared import masked_arithmetic
+from pullback.words.digests import same_bits
 
 X = np.array([-1.0, 0.0, 0.5, 2.0])
 OK = X > 0
@@ -140,6 +141,30 @@ def test_numbers_have_the_bits_of_arrays(f):
                 found, wanted = f(a, b), f(np.array([a]), np.array([b]))
                 assert type(found) is np.float64 or np.isnan(wanted[0]) or found == 0
                 assert found.tobytes() == wanted.tobytes(), (a, b)
+
+
+@pytest.mark.parametrize("char", "efdgFD")
+@pytest.mark.parametrize("special", [False, True])
+def test_a_condition_counts_as_a_product_with_it_does(char, special):
+    """With its bits and strides, whatever lies how; a NaN that it would make is none."""
+    drawn = np.random.default_rng(0)
+    values = [0.0, -0.0, np.inf, -np.inf, np.nan, 3.0] if special else [0.0, -0.0, 1.5, -2.5]
+    ct = drawn.choice(values, (6, 8)).astype(char)
+    condition = drawn.random((6, 8)) < 0.5
+    for one, other in (
+        (ct, condition),
+        (ct.T, condition.T),
+        (ct.T, condition.reshape(8, 6)),
+        (ct[::2], condition[1::2]),
+    ):
+        for mask in (other, other[:1], other[:, :1], other[0]):
+            with quiet():
+                product = one * mask
+                found = masked_arithmetic.where_true(one, mask)
+            wanted = np.where(np.isnan(product), np.where(mask, one, 0), product)
+            assert found.dtype == wanted.dtype and np.array_equal(found, wanted, equal_nan=True)
+            if not np.isnan(product).any():
+                assert same_bits(found, product) and found.strides == product.strides
 
 
 @pytest.mark.parametrize("divides", [True, False])

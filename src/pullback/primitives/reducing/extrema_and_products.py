@@ -77,6 +77,8 @@ prod_where = primitive(
 # Ties share the cotangent equally. A NaN wins against everything, so it is what the cotangent goes to.
 MANY_PLACES = 0.1
 """The part of all elements from which a pass over a mask takes less time than writing to places."""
+FEW = 4096
+"""Elements up to which it always does."""
 
 
 def _hit(value: Any, out: Any) -> Any:
@@ -92,7 +94,7 @@ def _shared(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
     places = np.flatnonzero(hit)
     if places.size != out.size:
         share = share / ADD(hit, axis, out.dtype, keepdims=True)
-    if places.size > MANY_PLACES * x_spec.size:
+    if x_spec.size <= FEW or places.size > MANY_PLACES * x_spec.size:
         return np.where(hit, share, 0)
     share = np.broadcast_to(share, x_spec.shape)[np.unravel_index(places, x_spec.shape)]
     return put(share, places, shape=x_spec.shape, distinct=True)

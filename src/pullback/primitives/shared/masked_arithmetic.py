@@ -10,7 +10,7 @@ has done so where there was cause.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, wraps
 from math import isfinite
 from typing import Any
 
@@ -21,9 +21,20 @@ from pullback.rules.declaration import Primitive, primitive
 from pullback.rules.generated_code import compile_function
 from pullback.words.sniffs import error_state, is_quiet, quiet
 
-silent = np.errstate(all="ignore")
-"""Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its derivative
-is infinite."""
+
+def silent(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for a rule whose slope may overflow or be undefined at elements that are masked, or where its
+    derivative is infinite."""
+
+    @wraps(rule)
+    def silenced(*args: Any, **kwargs: Any) -> Any:
+        if is_quiet(error_state()):  # as in a sweep
+            return rule(*args, **kwargs)
+        with quiet():
+            return rule(*args, **kwargs)
+
+    return silenced
+
 
 ARRAY_OR_NUMBER = (np.ndarray, float, int, np.float64, np.float32)
 """Types for which the primitive need not be asked whether it is to be recorded."""
@@ -171,7 +182,11 @@ def where_true(ct: Any, condition: Any) -> Any:
 def _where_true(ct: Any, condition: Any, out: Any = None) -> Any:
     if type(ct) is not np.ndarray or type(condition) is not np.ndarray or condition.dtype.char != "?":
         return np.where(condition, ct, 0)
-    result = np.multiply(ct, condition, out=out)
+    # a product would turn the condition into numbers bit by bit, along each row: up to five times as long
+    mask = condition.astype(ct.dtype)
+    if out is None and mask.shape == ct.shape and mask.flags.c_contiguous and ct.flags.c_contiguous:
+        out = mask
+    result = np.multiply(ct, mask, out=out)
     return result if _free_of_nan(result) else np.where(np.isnan(result), np.where(condition, ct, 0), result)
 
 
