@@ -196,14 +196,10 @@ class _Log:
     """What NumPy takes for a file."""
 
     def write(self, text: str) -> None:
-        """Warn as NumPy would, were there no frames of libraries between the user's line and what NumPy computes. Of
-        what is computed in a reverse pass, the line is that of the operation."""
+        """Warn as NumPy would, were there no frames of libraries between the user's line and what NumPy computes."""
         message = text.removeprefix("Warning: ").rstrip()
         frame: Any = sys._getframe(1)
-        while frame.f_back is not None and not _sites_of(code := frame.f_code):
-            if code.co_filename.startswith("<pullback pull_") and "record" in code.co_varnames:
-                warn_at_site(frame.f_locals["record"][-1], message)
-                return
+        while frame.f_back is not None and not _sites_of(frame.f_code):
             frame = frame.f_back
         _warn_in(frame.f_globals, frame.f_code.co_filename, frame.f_lineno, message)
 
