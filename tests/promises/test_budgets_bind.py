@@ -165,3 +165,25 @@ def test_resident_memory_after_a_warm_gradient():
     done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     budget, grown = map(int, done.stdout.split())
     assert budget / 4 < grown <= 1.05 * budget + 8 * 2**20
+
+
+@pytest.mark.parametrize("form", ["fori", "steps", "plain"])
+def test_many_small_steps(form):
+    """Python's own objects, beyond the budget, are few: digests and names of values go with their steps."""
+    budget, x = 1_000_000, np.linspace(0.2, 1.0, 1_000)
+
+    def f(x):
+        if form == "fori":
+            return np.sum(pb.fori_loop(0, 2_000, lambda k, u: u - 0.01 * np.sin(u), x))
+        for _ in pb.steps(2_000) if form == "steps" else range(2_000):
+            x = x - 0.01 * np.sin(x)
+        return np.sum(x)
+
+    derivative = pb.grad(f, policy=pb.Budget(budget))
+    derivative(x)
+    gc.collect()
+    tracemalloc.start()
+    derivative(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= budget + 350_000, peak  # before, 1.84 MB for marked steps

@@ -61,6 +61,16 @@ def require_as_without(text, name, staging):
             assert (plan.n_forward, plan.peak_bytes) == (report.n_forward, report.peak_bytes), text
 
 
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+@pytest.mark.parametrize(
+    ("seed", "name", "staging"), [(4381612, "two tiers", "auto"), (4039275664, "tapes on disk", "off")]
+)
+def test_programs_that_were_found(seed, name, staging):
+    """What a loop in a step made had the address, and so the name, of what was booked for the step and dead; save-all
+    elsewhere than in memory, of a loop of unknown length, was said to hold two running states."""
+    require_as_without(drawn_program(Random(seed)), name, staging)  # noqa: S311
+
+
 @given(st.integers(0, 2**32), st.sampled_from(list(POLICIES)), st.sampled_from(STAGINGS))
 @settings(max_examples=10, deadline=None, suppress_health_check=checks)
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")

@@ -21,7 +21,6 @@ from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
 from pullback.memory.store import Store, Storing
 from pullback.memory.sweep import release_records
-from pullback.policies.save_all import SaveAll
 from pullback.recording.recorder import INPUT
 from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
@@ -118,8 +117,7 @@ class NameChain(Storing):
 
     def go_forward(self, schedule: Any, machine: Machine) -> None:
         """Carry out the forward part, as the loop itself does."""
-        saves_all = type(getattr(schedule, "policy", None)) is SaveAll
-        self.runs(1 + (machine.n is None and not saves_all))
+        self.runs_forward(schedule, machine)
         run_forward(schedule, machine, self)
         self.rests()
 

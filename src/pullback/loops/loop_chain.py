@@ -95,7 +95,7 @@ class LoopChain(Storing):
         self.looks_back, larger = machine.n is None, getattr(schedule, "larger", None)
         if larger is not None and schedule.policy.counts_states and not self.steps.collective:  # which others run, too
             self.looks = TapeSizes(larger, **self.sizes, shared=self.shared)
-        self.runs(1 + self.looks_back)
+        self.runs_forward(schedule, machine)
         run_forward(schedule, machine, self)
         self.rests()
         self.looks_back, self.lookback = False, None

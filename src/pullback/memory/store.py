@@ -14,6 +14,7 @@ from attrs import Factory, define, field, frozen
 
 from pullback.machine.actions import DISK, MEMORY, Save, Transfer
 from pullback.memory.ledger import Item, Ledger
+from pullback.policies.save_all import SaveAll
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]
@@ -324,6 +325,12 @@ class Storing(ABC):
         else:
             self.runs()
             self.restore(entry, step)
+
+    def runs_forward(self, schedule: Any, machine: Any) -> None:
+        """The forward pass begins. Where nobody knows the length the state before the newest is kept beside it, unless
+        every step is recorded as it comes."""
+        records_all = type(getattr(schedule, "policy", None)) is SaveAll
+        self.runs(1 + (machine.n is None and not records_all))
 
     def runs(self, n_states: int = 1) -> None:
         """Steps are run from a live state, with so many of them at once."""

@@ -225,7 +225,9 @@ class PlainChain:
         """Execute a step again, and let its records hold what the pullbacks read."""
         replayer, staged = self._replay(step), self.staged
         replayer.reach(step)
-        if self.verifies and not (staged is not None and step and staged.repeats_surely(step - 1)):
+        # What a step begins with is compared when the one before is executed once more: not where its tape is held.
+        before = step - 1 in self.work_items or (staged is not None and step and staged.repeats_surely(step - 1))
+        if self.verifies and not before:
             self.entered[step] = replayer.digests(step)
         if staged is not None and staged.record(step, replayer.env):
             self.entered.pop(step + 1, None)
@@ -248,6 +250,8 @@ class PlainChain:
             held = lasting_buffers(self.tape.records[start:stop]) if self.work_items[step] else []
             sweep(self.tape, start, stop, self.sweeps)
             held.clear()
+            for one in self.sweeps:
+                one.owned.difference_update(range(start, stop))  # else it names every value of the program at last
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
         self.ledger.reversed_one(self.work_items.pop(step))
