@@ -103,12 +103,111 @@ def test_an_array_that_depends_on_nothing_is_read_by_anybody(tmp_path):
             given[0] = 1.0
         assert middle == 1.5
         assert np.array(copy.READ[-1]).flags.writeable
+        with pytest.raises(pb.WriteError, match="has a plain view"):
+            copy.READ[-1][0] = t
+        del given
         copy.READ[-1][0] = t
         with pytest.raises(pb.ConversionError):
             np.asarray(copy.READ[-1])
         return out
 
     assert pb.grad(f)(0.5) == 16.0
+
+
+LENT = """
+import numpy as np
+
+class Grid(np.ndarray):
+    def inner(self):
+        return self[1:-1]
+
+def bits(c, u):
+    return u.view(np.int64)
+
+def kept(c, u):
+    return np.ma.array(u, copy=False)
+
+def part(c, u):
+    return np.ma.array(u[1:3], copy=False)
+
+def let_go(c, u):
+    np.ma.array(u, copy=False).sum()
+
+def copied(c, u):
+    return np.ma.array(u, copy=True)
+
+def assigned(c, u):
+    u[2] = c
+
+def added(c, u):
+    u += c
+
+def filled(c, u):
+    u.fill(c)
+
+def written(c, u):
+    np.multiply(u, c, out=u)
+
+def plain(c, u):
+    u[2] = 5.0
+    u += 1.0
+
+def run(c, read, write):
+    u = np.zeros(4)
+    seen = read(c, u)
+    write(c, u)
+    return np.sum(u) * c, seen
+
+def subclassed(c):
+    u = np.zeros(4).view(Grid)
+    u[1:-1] = c
+    return np.sum(u.inner())
+"""
+
+
+@pytest.fixture(scope="module")
+def lending(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lent") / "lending.py"
+    path.write_text(LENT)
+    return pb.adopt(path)
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2)], ids=repr)
+@pytest.mark.parametrize("write", ["assigned", "added", "filled", "written"])
+@pytest.mark.parametrize("read", ["bits", "kept", "part"])
+def test_nothing_traced_is_written_where_others_look(read, write, policy, lending):
+    def f(c):
+        return lending.run(c, getattr(lending, read), getattr(lending, write))[0]
+
+    with pytest.raises(pb.WriteError, match=r"has a plain view.*np\.array\(x\)"):
+        pb.grad(f, policy=policy)(0.5)
+    with pytest.raises(pb.WriteError, match="has a plain view"):
+        pb.jvp(f, (0.5,), (1.0,))
+
+
+@pytest.mark.parametrize("write", ["assigned", "added", "filled", "written"])
+def test_views_that_are_gone_do_no_harm(write, lending):
+    found = pb.grad(lambda c: lending.run(c, lending.let_go, getattr(lending, write))[0])(0.5)
+    expected = {"assigned": 1.0, "added": 4.0, "filled": 4.0, "written": 0.0}
+    assert found == expected[write]
+
+
+def test_plain_writes_that_others_would_not_see_are_refused(lending):
+    with pytest.raises(pb.WriteError, match="has a plain view"):
+        pb.grad(lambda c: lending.run(c, lending.kept, lending.plain)[0])(0.5)
+    assert pb.grad(lambda c: lending.run(c, lending.copied, lending.plain)[0])(0.5) == 9.0
+
+
+def test_a_subclass_of_ndarray_is_named_with_what_to_write_instead(lending):
+    for f in (lending.subclassed, lambda c: np.ones(3) * c, lambda c: (np.ones(3) * c).view(lending.Grid)):
+        error = None
+        try:
+            pb.grad(lambda c, f=f: np.sum(f(c)))(0.5)
+        except (pb.NotDifferentiableError, AttributeError) as caught:
+            error = str(caught)
+        assert error is None or "self.data = d" in error
+    with pytest.raises(pb.NotDifferentiableError, match="Grid is a subclass of ndarray"):
+        pb.grad(lending.subclassed)(0.5)
 
 
 OF_MATH = """

@@ -1,10 +1,15 @@
-"""Copies of plain arrays with the strides of the original, so that whoever reads them does so in the same order."""
+"""Copies of plain arrays with the strides of the original, so that whoever reads them does so in the same order; and
+memory that is lent instead."""
 
-from typing import Any
+import gc
+from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 
+from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import digest, same_bits
+from pullback.words.errors import WriteError
 
 N_TOLD = 8
 """How many elements, or some more, tell arrays apart at first."""
@@ -88,3 +93,48 @@ def _told(array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
         line = array.reshape(-1)
         return (array.shape, array.strides, array.dtype, line[:: line.size // N_TOLD or 1].tobytes()), False
     return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype), True
+
+
+# ---------------------------------------------------------------------------------------------------------- lent memory
+# In a trace of adopted code an array that depends on nothing may be read as it is, and who reads it may keep a view.
+# What is traced must not be written there as long as one lives: its reader would find the new values, and no
+# derivative.
+_DIFFERENTIABLE: Final = frozenset("fc")
+
+
+def lent(value: Any, tape: Any) -> Any:
+    """An array that may be read only, over the memory of another one, of which the tape notes it."""
+    plain: Any = np.asarray(value)
+    if plain.dtype.kind not in _DIFFERENTIABLE:
+        plain = plain.view()
+        plain.flags.writeable = False
+        return plain
+    # Views of this array keep it, and not the one whose memory it is: an array that lies over no other one is the end
+    # of their chain.
+    seen = np.asarray(memoryview(plain).toreadonly())
+    tape.lent = (*(other for other in tape.lent if other() is not None), ref(seen))
+    return seen
+
+
+def is_lent(value: Any, tape: Any) -> bool:
+    """Whether somebody has a view of the memory of an array."""
+
+    def seen() -> bool:
+        views = (other() for other in tape.lent)
+        return any(view is not None and np.may_share_memory(view, value) for view in views)
+
+    if type(value) is not np.ndarray or not seen():
+        return False
+    gc.collect()  # what only garbage has, nobody has
+    return seen()
+
+
+def require_not_lent(value: Any, tape: Any) -> None:
+    """Nothing, or :class:`WriteError` where somebody has a view of memory that is about to hold what is traced, or to
+    be written elsewhere."""
+    if is_lent(value, tape):
+        raise WriteError(
+            f"an array is written (at {site_text(site_here())}) of which code that was not adopted has a plain view, "
+            "made when nothing in it was traced: that view would show the new values without their derivative, or the "
+            "old ones still. Hand such code a copy, np.array(x), or make the view anew after the write"
+        )

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful_copy, require_not_lent
 from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
@@ -106,6 +106,8 @@ def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
 
 def activate(handle: Any, ident: Any) -> None:
     """From now on the handle stands for value ``ident``, which depends on the inputs: a buffer becomes a tracer."""
+    if handle._id is None and handle._tape.lent:
+        require_not_lent(handle._value, handle._tape)
     handle._id = ident
     kinds = handle._tape.kinds
     if type(handle) is kinds.buffer:

@@ -179,18 +179,19 @@ class Tape:
 
     __slots__ = (
         "__weakref__", "adopted", "agreement", "captures", "code", "collective", "constants", "enclosing", "governor",
-        "inner", "joins", "kept", "kinds", "ledger", "level", "marked", "marks", "masks", "mode", "n_inputs", "nest",
-        "objects", "outer", "overlapping", "records", "repeatable", "shadow", "sites", "tangents", "telling", "thread",
-        "trap", "unrecorded",
+        "inner", "joins", "kept", "kinds", "ledger", "lent", "level", "marked", "marks", "masks", "mode", "n_inputs",
+        "nest", "objects", "outer", "overlapping", "records", "repeatable", "shadow", "sites", "tangents", "telling",
+        "thread", "trap", "unrecorded",
     )  # fmt: skip
     agreement: Any
+    lent: tuple[Any, ...]
+    """Weak references to arrays that see the memory of buffers (``copies.lent``)."""
 
     def __init__(self, level: int, kinds: Any) -> None:
         self.kinds = kinds
         """The handle classes of this trace (see ``handles.Kinds``)."""
         self.records: list[tuple[Any, ...] | None] = []
-        self.mode = RECORDING
-        self.level = level
+        self.mode, self.level = RECORDING, level
         self.adopted: Any = None
         """The handles that stand for plain arrays which adopted code has met (``adopting.owning``), by id of the array;
         None before the first."""
@@ -202,6 +203,7 @@ class Tape:
         """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and
         stay 0."""
         self.collective, self.unrecorded, self.agreement, self.joins, self.objects = False, "", None, False, 0
+        self.lent = ()
         self.marks: Any = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""
         self.marked: list[Any] = []  # where everything is held: the MarkedSteps of each marked loop

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pullback.recording.copies import is_lent, require_not_lent
 from pullback.recording.crossing import leave_followed, left_alone, present, raised, standing_for
 from pullback.recording.handles import (
     FREE,
@@ -163,8 +164,7 @@ def takes_over(handle: Any, result: Any) -> bool:
     too: a write lays the tangent out as the value, and that of the result may lie otherwise, which a sum over it would
     round otherwise.
     """
-    tape = handle._tape
-    kinds = tape.kinds
+    tape, kinds = handle._tape, handle._tape.kinds
     if tape.mode in (FORWARD, DEFERRED) or type(result) is not kinds.tracer or result._tape is not tape:
         return False
     if type(handle) not in (kinds.tracer, kinds.buffer):
@@ -173,6 +173,8 @@ def takes_over(handle: Any, result: Any) -> bool:
     if type(old) is not np.ndarray or type(new) is not np.ndarray:
         return False
     if old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
+        return False
+    if tape.lent and is_lent(old, tape):
         return False
     if handle._flag not in (FREE, WRITTEN):
         _refuse_captured(handle)
@@ -183,15 +185,13 @@ def takes_over(handle: Any, result: Any) -> bool:
 
 def _fits(region: Region, source: Any, target: Any) -> bool:
     """False when the value overlaps the buffer it is written to with an advanced key, where NumPy makes no promise."""
-    return not (
-        region.fancy
-        and isinstance(source, np.ndarray)
-        and isinstance(target, np.ndarray)
-        and np.may_share_memory(source, target)
-    )
+    both = isinstance(source, np.ndarray) and isinstance(target, np.ndarray)
+    return not (region.fancy and both and np.may_share_memory(source, target))
 
 
 def _refuse_captured(root: Any) -> None:
+    if root._tape.lent:  # who sees the memory would not see a copy of it
+        require_not_lent(root._value, root._tape)
     both = root._tape.overlapping.get(root._id)
     if both is not None:
         raise WriteError(
@@ -250,9 +250,8 @@ def _create(root: Any) -> None:
     tape = root._tape
     value = root._value
     while isinstance(value, Handle) and value._id is None:
-        value = resolve(
-            value
-        )._value  # no outer trace differentiates it either: to that trace, too, it is a plain array
+        # No outer trace differentiates it either: to that trace, too, it is a plain array.
+        value = resolve(value)._value
     record = (CREATE.opcode, site_here())
     contents = () if _is_blank(value) else (freeze(value) if isinstance(value, Handle) else value,)
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides}

@@ -3,20 +3,26 @@
 import operator
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from sys import _getframe
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from pullback.recording.copies import lent
 from pullback.recording.crossing import left_alone, present, standing_for
-from pullback.recording.handles import Handle, read_only, resolve, spec_of_handle, tape_of, value_now
+from pullback.recording.handles import Handle, resolve, spec_of_handle, tape_of, value_now
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.errors import ConversionError
+from pullback.words.errors import ConversionError, NotDifferentiableError
 from pullback.words.sniffs import by_sparse_product
 
 READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
 """Attributes that only read: of an array that depends on nothing, in adopted code, they are those of its values."""
+_HOLD: Final = (
+    "Instead of a subclass of ndarray write a class that has the array as an attribute, self.data = d, with methods "
+    "that take slices of it"
+)
 
 
 class Unsupported:
@@ -31,11 +37,24 @@ class Unsupported:
         if handle is None:
             return self
         if self.name in READING and not left_alone(handle) and not depends(handle):
-            return getattr(read_only(np.asarray(value_now(handle))), self.name)
+            if self.name == "view":
+                return partial(_viewed, handle)
+            return getattr(lent(value_now(handle), handle._tape), self.name)
         raise AttributeError(
             f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or "
-            f"pullback.value(x).{self.name} to leave the derivative behind"
+            f"pullback.value(x).{self.name} to leave the derivative behind{f'. {_HOLD}' * (self.name == 'view')}"
         )
+
+
+def _viewed(handle: Any, *args: Any, **kwargs: Any) -> Any:
+    """What ``view`` gives of a buffer that depends on nothing, to be read only."""
+    for kind in (*args, *kwargs.values()):
+        if isinstance(kind, type) and issubclass(kind, np.ndarray) and kind is not np.ndarray:
+            raise NotDifferentiableError(
+                f"{kind.__name__} is a subclass of ndarray (at {site_text(site_here())}), which holds plain numbers: "
+                f"nothing traced could be written into it. {_HOLD}"
+            )
+    return lent(value_now(handle), handle._tape).view(*args, **kwargs)
 
 
 NO_ARRAY = np.empty((), object)
@@ -65,7 +84,7 @@ def made_plain(handle: Any) -> Any:
     if left_alone(handle):
         return np.asarray(standing_for(handle))
     if not depends(handle):
-        return read_only(np.asarray(value_now(handle)))
+        return lent(value_now(handle), handle._tape)
     if by_sparse_product(_getframe(2)):
         return NO_ARRAY
     raise refusal(handle, "a plain array")
