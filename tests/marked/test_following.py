@@ -14,6 +14,7 @@ from tests.promises.test_staged_programs import by_marks, difference
 import pullback as pb
 from pullback.marked.following import FollowedMarks
 from pullback.marked.known_marks import forget
+from pullback.patterns import recorded_rows
 from pullback.plain.plain_chain import PlainChain
 from pullback.stores import Disk, InMemory, Stored, Zlib
 
@@ -200,8 +201,31 @@ def watched_by_weak_references(x, w):
     return np.sum(u)
 
 
-FOLLOWED = [two_back, tabled, written, locals_live_on, kept_in_a_list, read_on_the_way, branches, drawn_numbers,
-            left_early, two_loops]  # fmt: skip
+def one_operand_or_two(x, w):
+    """An operand that stands at two places in the last steps, and is two in others; a flag that changes, and one that
+    does so in the first steps alone."""
+    u = x
+    for k in pb.steps(N):
+        a = TABLE[k]
+        b = a if k > N // 2 else TABLE[-k - 1]
+        u = np.sin(u * a) * b * (k % 3 > 0) + np.cos(u) * (k > 8) * 0.1
+    return np.sum(u * u)
+
+
+def chosen_rows(x, w):
+    """An index that is another in the first steps, and a slice that is."""
+    u = x
+    for k in pb.steps(N):
+        rows = np.array([0, 2] if k < N // 2 else [1, 2])
+        v = u[rows] * 0.5
+        u = np.sin(u) + 0.1 * np.sum(v) + 0.1 * u[1 if k < N // 3 else 2]
+    return np.sum(u * u)
+
+
+FOLLOWED = [
+    *(one_operand_or_two, chosen_rows, two_back, tabled, written, locals_live_on, kept_in_a_list),
+    *(read_on_the_way, branches, drawn_numbers, left_early, two_loops),
+]
 OTHERS = [into_an_array, through_a_view, a_view_goes_on, loops_within, a_gradient_within, watched_by_weak_references]
 
 
@@ -218,6 +242,20 @@ def test_same_bits(program, policy, computed):
         wanted = bits(program, policy, "off", x)
         assert [bits(program, policy, "numpy", x) for _ in range(2)] == [wanted] * 2
     assert bool(computed) is (program in FOLLOWED) or program is divides_a_number_in_place  # under a policy it is
+
+
+def test_steps_that_were_written_in_one_way_are_a_row_without_a_look_at_each(monkeypatch):
+    grown, compared = [], []
+    of_alike, column = recorded_rows._Columns.of_alike, recorded_rows._Columns.column
+    monkeypatch.setattr(recorded_rows._Columns, "of_alike", lambda *given: grown.append(of_alike(*given)) or grown[-1])
+    monkeypatch.setattr(recorded_rows._Columns, "column", lambda own, at: compared.append(own.n) or column(own, at))
+    for program, wanted in ((two_back, True), (kept_in_a_list, True), (one_operand_or_two, False)):
+        bits(program, pb.SaveAll(), "numpy")
+        grown.clear()
+        compared.clear()
+        bits(program, pb.SaveAll(), "numpy")
+        assert any(row is not None and row.n > N // 2 for row in grown) is wanted
+        assert (max(compared) < N // 2) is wanted
 
 
 def test_most_steps_are_followed(computed):

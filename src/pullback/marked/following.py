@@ -238,6 +238,9 @@ class FollowedMarks:
             assert side is not None
             side.tell(chain, ids, run, stage.n_records)
         tape.records.extend(records)
+        if chain is None and stage.plain:
+            way = stage, [ident - self.start for ident in ids], run.captured
+            tape.marked[-1].wrote(self.start, len(tape.records), way)
         tape.masks = tape.masks or stage.masks
         handles = run.marked[stage.known].handed_over(run.tape, run.written)
         stay = set(stage.stays)

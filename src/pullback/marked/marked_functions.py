@@ -50,6 +50,8 @@ class MarkedStage:
     """The call site of each operation."""
     masks: bool
     """Whether something is masked in it."""
+    plain: bool
+    """Whether the records of two such steps differ in nothing but ids and what they hold."""
 
 
 def marked_stage_of(
@@ -96,10 +98,15 @@ def _made(step: Recorded, living: tuple[Any, Any, Any, Any], program: Program) -
     make, n_records = _records(held, slots, step.tape.n_inputs)
     stage = MarkedStage(
         Known(step.operations, constants), advance, record, make, n_records, *living, tuple(sites), step.masks,
+        not any(_holds_symbol(x) for one in held for x in one[1 + FORMS[one[0]].n_ids + len(FORMS[one[0]].saved) :]),
     )  # fmt: skip
     _require_same(stage, step, values)
     program.samples.clear()
     return stage
+
+
+def _holds_symbol(x: Any) -> bool:
+    return type(x) is Symbol or (type(x) is tuple and any(map(_holds_symbol, x)))
 
 
 def _require_same(stage: MarkedStage, step: Recorded, captured: list[Any]) -> None:

@@ -6,7 +6,7 @@ where what they hold is of the same kinds. The lines of the program are not comp
 are held.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any, Final
@@ -63,16 +63,23 @@ class Row:
         return self.around[coded + AROUND] if coded < FAR else coded + self.start + step * self.length
 
 
-def row_before(tape: Tape, cuts: Sequence[int], fewest: int) -> Row | None:
-    """The longest row of steps that ends with the last of ``cuts``; None where it has less than ``fewest``."""
+def row_before(
+    tape: Tape, cuts: Sequence[int], fewest: int, n_alike: Callable[[int, int], int] = lambda *_: 0
+) -> Row | None:
+    """The longest row of steps that ends with the last of ``cuts``; None where it has less than ``fewest``.
+    ``n_alike(stop, length)`` of the last are known to be written in one way (``MarkedSteps``)."""
     length, n = cuts[-1] - cuts[-2], 1
     while n + 1 < len(cuts) and cuts[-n - 1] - cuts[-n - 2] == length:
         n += 1
     if not length or n < fewest:
         return None
-    few = _Columns(tape.records, cuts[-1], length, fewest).row()
+    columns = _Columns(tape.records, cuts[-1], length, fewest)
+    few = columns.row()
     if few is None or few.n < fewest:  # told from few of them, since most of them differ, or none
         return None
+    alike = min(n, n_alike(cuts[-1], length))
+    if alike > fewest and (longer := columns.of_alike(alike)) is not None and longer.n >= fewest:
+        return longer
     row = few if n == fewest else _Columns(tape.records, cuts[-1], length, n).row()
     return row if row is not None and row.n >= fewest else None
 
@@ -91,12 +98,34 @@ class _Columns:
     numbers: dict[int, tuple[Held, list[Any]]] = field(factory=dict)
     """By the ``id`` of a value that the last step holds."""
     around: dict[int, int] = field(factory=dict)
+    again: list[tuple[int, int, int]] = field(factory=list)
+    """Where values stand that stand at another place before: place of the record, and that within it, and number."""
+    literal: list[tuple[int, int]] = field(factory=list)
+    """Where something stands that is the same in all steps, though it is held."""
 
     def row(self) -> Row | None:
         """The row; None where a record is of no kind that is compared."""
         for place in range(self.length):
             if not self.column(place):
                 return None
+        return self._told()
+
+    def of_alike(self, n: int) -> Row | None:
+        """A row of ``n`` steps that were written in one way, of which the last have been compared: they differ in
+        nothing but what they hold. None where what is one value in these, or the same in all, is not so in others."""
+        self.n, start = n, self.stop - n * self.length
+        for place, k, number in self.again:
+            first, j = self.places[number]
+            column, other = (self.records[start + at : self.stop : self.length] for at in (place, first))
+            if not all(a[k] is b[j] for a, b in zip(column, other, strict=True)):
+                return None
+        for place, k in self.literal:
+            column = self.records[start + place : self.stop : self.length]
+            if not all(a[k] is column[-1][k] for a in column):
+                return None
+        return self._told()
+
+    def _told(self) -> Row | None:
         start = self.stop - self.n * self.length
         if any(ident >= start for ident in self.around):  # of a step before these, which is one of them
             return None
@@ -183,9 +212,11 @@ class _Columns:
         kind = type(last)
         if kind not in NUMBERS and kind is not np.ndarray and not isinstance(last, np.generic):
             self._keep([x is last for x in values])
+            self.literal.append((place, k))
             return last if kind in (bool, str) else None
         found = self.numbers.get(id(last))
         if found is not None:
+            self.again.append((place, k, found[0].number))
             self._keep(list(map(is_, values, found[1][-len(values) :])))
             return found[0]
         kinds: list[Any] = list(map(type, values))

@@ -128,7 +128,7 @@ def sweep_marked(tape: Tape, start: int, stop: int, one: Sweep) -> None:
         fewest = FEWEST if marked.staging == "auto" else 2
         missed = 0
         while marked.staging != "off" and len(cuts) > fewest and missed < MOST_MISSES and cuts[0] >= start:
-            row = row_before(tape, cuts, fewest) if cuts[-1] <= stop else None
+            row = row_before(tape, cuts, fewest, marked.n_alike) if cuts[-1] <= stop else None
             if row is None:
                 missed += 1
                 cuts.pop()

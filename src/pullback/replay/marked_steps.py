@@ -1,6 +1,8 @@
 """Where the steps of a trace begin that holds all of them."""
 
-from attrs import define
+from typing import Any
+
+from attrs import define, field
 
 
 @define(eq=False)
@@ -11,3 +13,20 @@ class MarkedSteps:
     """The first record of each; at last, where they end."""
     staging: str
     threads: int
+    runs: list[list[int]] = field(factory=list, init=False)
+    """Where steps begin and end of which each was written by the function that has written the one before, on the same
+    values as counted from the step, or from before all steps."""
+    way: Any = field(default=None, init=False)
+    """By what, and on what, the last of them was written."""
+
+    def wrote(self, start: int, stop: int, way: Any) -> None:
+        """A step has been written in such a way."""
+        if self.runs and self.runs[-1][1] == start and self.way == way:
+            self.runs[-1][1] = stop
+        else:
+            self.runs.append([start, stop])
+            self.way = way
+
+    def n_alike(self, stop: int, length: int) -> int:
+        """How many steps before record ``stop``, of so many records each, were written in one way."""
+        return next(((stop - first) // length for first, end in reversed(self.runs) if first < stop <= end), 0)
