@@ -139,16 +139,14 @@ def tasks(*, quick: bool) -> list[Row]:
             timed = Timed(partial(total.value_and_grad, 1.0), pids)
             for _ in range(4):
                 timed.again()
-            rows.append(
-                {
-                    "items": n,
-                    "batch": total.batch,
-                    "seconds": timed.seconds,
-                    "ms per part": 1e3 * timed.seconds / -(-n // total.batch),
-                    "cpu ms per part": 1e3 * timed.seconds * timed.cores / -(-n // total.batch),
-                    "cores": timed.cores,
-                }
-            )
+            rows.append({
+                "items": n,
+                "batch": total.batch,
+                "seconds": timed.seconds,
+                "ms per part": 1e3 * timed.seconds / -(-n // total.batch),
+                "cpu ms per part": 1e3 * timed.seconds * timed.cores / -(-n // total.batch),
+                "cores": timed.cores,
+            })
     return rows
 
 
@@ -218,15 +216,13 @@ def killed(*, quick: bool) -> list[Row]:
             victim += list(total.client.run(os.getpid).values())[:1]
             disturbed = Timed(partial(total.value_and_grad, c), [])
             disturbed.again()
-        rows.append(
-            {
-                "run": number,
-                "seconds": undisturbed.seconds,
-                "seconds, one killed": disturbed.seconds,
-                "ratio": disturbed.seconds / undisturbed.seconds,
-                "same bits": str(same(disturbed.result, undisturbed.result)),
-            }
-        )
+        rows.append({
+            "run": number,
+            "seconds": undisturbed.seconds,
+            "seconds, one killed": disturbed.seconds,
+            "ratio": disturbed.seconds / undisturbed.seconds,
+            "same bits": str(same(disturbed.result, undisturbed.result)),
+        })
     return rows
 
 
