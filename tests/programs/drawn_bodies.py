@@ -31,7 +31,7 @@ MAKES = (
     "{a}.swapaxes(0, -1)", "np.multiply.outer({a}, [0.5, 0.2])", "np.diff({a})", "np.pad({a}, 1)",
     "np.logaddexp({a}, {b})", "np.add.reduce({a})", "np.split({a}, 2)[1]", "np.flip({a})", "np.var({a})",
     "{a} * BUFFER", "pb.fori_loop(0, 2, INNER, {a})", "pb.fori_loop(0, k % 3, INNER, {a})",
-    "pb.checkpoint(CHECKED)({a}, {b})",
+    "pb.checkpoint(CHECKED)({a}, {b})", "MARKED({a}, {b})",
 )  # fmt: skip
 """What makes a new value of ``a`` and ``b``."""
 DOES = (
@@ -69,12 +69,19 @@ def checked(u: Any, v: Any) -> Any:
     return np.tanh(u * v) + u
 
 
+def marked(u: Any, v: Any) -> Any:
+    """Marked steps within a step."""
+    for _ in pb.steps(2):
+        u = u * 0.7 + v * u
+    return u
+
+
 def surroundings(size: int) -> dict[str, Any]:
     """The names that the text of a body refers to."""
     wide = repeated(TABLE, size)
     return {
         "np": np, "pb": pb, "IDX": IDX, "MASK": repeated(MASK, size), "TABLE": wide, "S": [0.1 * k for k in range(40)],
-        "P": (2, 3, 1.5), "INNER": inner, "CHECKED": checked,
+        "P": (2, 3, 1.5), "INNER": inner, "CHECKED": checked, "MARKED": marked,
     }  # fmt: skip
 
 

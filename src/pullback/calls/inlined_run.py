@@ -189,9 +189,6 @@ class InlinedRun(ShadowRun):
         if self.surrendered:
             return around
         self.surrendered = True
-        for handle in self.alone:
-            if type(handle) is ValuelessView:
-                self.resolve(handle)
         outside = {id(handle) for handle in self.outside}
         around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         for handle in self.alone:

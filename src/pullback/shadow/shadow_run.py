@@ -270,9 +270,6 @@ class ShadowRun(Reading):
             return tape
         self.surrendered = True
         for handle in self.alone:
-            if type(handle) is ValuelessView:
-                self.resolve(handle)
-        for handle in self.alone:
             if type(handle) in KIND_OF and isinstance(self.eager.by_number.get(handle._id), Handle):
                 become(handle, self.eager.by_number[handle._id])
         self.tape.mode, self.tape.inner = CAPTURED, tape

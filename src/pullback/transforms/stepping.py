@@ -230,9 +230,11 @@ def governs(governor: PlainCode, tape: Tape) -> bool:
 
 
 def _counts(tape: Tape, governor: Any) -> bool:
-    """Whether steps that no chain governs are those of save-all, and in no others."""
+    """Whether steps that no chain governs are those of save-all, and in no others. A call that goes by a stage at once
+    has no ledger."""
     within = tape.captures is not None or (isinstance(governor, PlainCode) and governor.within)
-    return tape.mode == RECORDING and tape.outer is None and not within and not tape.ledger.within_steps
+    alone = tape.mode == RECORDING and tape.outer is None and not within
+    return alone and tape.ledger is not None and not tape.ledger.within_steps
 
 
 def _counted(items: Iterable[Any], tape: Tape, telling: Any, how: tuple[str, str, int], marks: Any) -> Iterator[Any]:
