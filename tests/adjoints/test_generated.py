@@ -45,3 +45,36 @@ def f(c, a):
     value, *_ = require_same(adopted(text).f, 0.5, A.copy())
     assert ran[0][1]
     np.testing.assert_allclose(value, 0.25 * A.sum() * 0.5)
+
+
+def test_a_property_is_asked_as_often_as_the_program_asks(adopted):
+    text = """
+class Clock:
+    n = 0
+
+    @property
+    def now(self):
+        Clock.n += 1
+        return 0.1 * (1 + Clock.n // 7)
+
+class Other(Clock):
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "now") * 2.0 if name == "late" else object.__getattribute__(self, name)
+
+clock, other = Clock(), Other()
+other.__dict__["late"] = 5.0
+
+def f(c, a):
+    Clock.n, s = 0, 0.0
+    for k in range(3):
+        for i in range(6):
+            s += a[i] * clock.now * c
+        for i in range(6):
+            s += a[i] * other.late * c
+    return s
+"""
+    plain = {}
+    exec(text, plain)  # noqa: S102 - written above
+    f = adopted(text).f
+    for _ in range(3):
+        assert require_same(f, 0.5, A.copy())[0] == plain["f"](0.5, A.copy())

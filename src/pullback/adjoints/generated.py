@@ -5,7 +5,8 @@ import builtins
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from types import FunctionType
+from inspect import getattr_static
+from types import FunctionType, ModuleType
 from typing import Any
 
 from attrs import define, field
@@ -51,8 +52,16 @@ def _meant(node: ast.expr, module: Mapping[str, Any]) -> Any:
         case ast.Name(id=name):
             return unwrapped(module[name] if name in module else getattr(builtins, name, None))
         case ast.Attribute(value=ast.Name(id=name), attr=attr):
-            return unwrapped(getattr(module.get(name), attr, None))
+            return unwrapped(_member(module.get(name), attr))
     return None
+
+
+def _member(owner: Any, name: str) -> Any:
+    """A member of a module, or of another object where it lies in a dict: a property is code of the user's."""
+    if isinstance(owner, ModuleType):
+        return getattr(owner, name, None)
+    own = isinstance(type(owner).__getattribute__, FunctionType)
+    return None if own else getattr_static(owner, name, None)
 
 
 @define(eq=False, slots=False)

@@ -25,7 +25,7 @@ def called(function: Any) -> Any:
 def _called(function: Any, *args: Any) -> Any:
     """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``; any
     other is called as it is."""
-    if not args or not isinstance(args[0], Handle):
+    if not args or not issubclass(type(args[0]), Handle):
         return function(*args)
     if function is isinstance:
         return issubclass(type_of(args[0]), args[1]) or isinstance(args[0], args[1])

@@ -77,7 +77,7 @@ HELD_BY_AN_ARGUMENT: Final = _measured_argument(object())
 def fresh(x: Any) -> Any:
     """What a name of adopted code is bound to from now on: a buffer, where ``x`` is an array that nobody else holds."""
     if type(x) is not np.ndarray:
-        if isinstance(x, Handle) and NOTEBOOK.get() is not None:
+        if issubclass(type(x), Handle) and NOTEBOOK.get() is not None:
             NOTEBOOK.get().note_bound(x, _adopted_frame())
         return x
     if getrefcount(x) > HELD_BY_A_LOCAL:
@@ -167,7 +167,7 @@ def of_module(x: Any) -> Any:
 
 def behind(x: Any) -> Any:
     """The plain array for which a handle stands, if nothing was written to it since; anything else as it is."""
-    if not isinstance(x, Handle) or x._id is not None:
+    if not issubclass(type(x), Handle) or x._id is not None:
         return x
     arrays = (array for array, handle in (x._tape.adopted or {}).values() if handle is x)
     return next((array for array in arrays if array is resolve(x)._value), x)
@@ -184,7 +184,7 @@ def arguments(*values: Any) -> tuple[Any, ...]:
     taken, arrays = list(values), []
     for k, x in enumerate(values):
         if type(x) is not np.ndarray:
-            if isinstance(x, Handle):
+            if issubclass(type(x), Handle):  # isinstance would ask x for its __class__: that may be code of the user's
                 if NOTEBOOK.get() is not None:
                     NOTEBOOK.get().note_given(frame.f_code.co_varnames[k], x, frame)
             elif type(x) not in QUIET:
@@ -240,7 +240,7 @@ def leaving(result: Any) -> None:
 
 
 def _returned(handle: Any, result: Any) -> bool:
-    leaves: Sequence[Any] = (result,) if isinstance(result, Handle) else flatten(result)[0]
+    leaves: Sequence[Any] = (result,) if issubclass(type(result), Handle) else flatten(result)[0]
     return any(leaf is handle or getattr(leaf, "_id", None) == handle._id for leaf in leaves)
 
 
