@@ -20,7 +20,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins, become
-from pullback.shadow.valueless import KIND_OF, ValuelessView
+from pullback.shadow.valueless import KIND_OF
 from pullback.words.errors import WriteError
 
 
