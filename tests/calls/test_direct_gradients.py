@@ -161,6 +161,28 @@ def f(x):
     assert all(staged(x).tobytes() == wanted.tobytes() for _ in range(3))
 
 
+def test_a_view_that_is_returned_is_derived_again_where_it_is_used():
+    def written(M, s):
+        u = M[:, 3]
+        M[0] *= s
+        return u, M
+
+    def loss(f, x):
+        M, s, u = x[:25].reshape(5, 5) * 0.5 + 0.2, x[25], 0.0
+        for _ in range(3):
+            u, M = f(M, s)
+            M = np.sin(M @ M.T) + M * u
+        return np.sum(u * np.cos(x[20:25])) + np.sum(M**2)
+
+    x = np.random.default_rng(1).standard_normal(26) * 0.6
+    wanted = pb.value_and_grad(lambda x: loss(written, x))(x)
+    staged = pb.staged(written)
+    for _ in range(4):
+        value, gradient = pb.value_and_grad(lambda x: loss(staged, x))(x)
+        assert value == wanted[0]
+        assert same_bits(gradient, wanted[1])
+
+
 def test_a_known_function_may_come_to_marked_steps():
     def by(marked):
         def f(x):

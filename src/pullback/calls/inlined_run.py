@@ -20,7 +20,7 @@ from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins, become
-from pullback.shadow.valueless import KIND_OF
+from pullback.shadow.valueless import KIND_OF, ValuelessView
 from pullback.words.errors import WriteError
 
 
@@ -134,10 +134,18 @@ class InlinedRun(ShadowRun):
         """What was followed is carried out in the trace around."""
         self._go_eager()
 
+    def finish(self, leaves: list[Any], ys: list[Any]) -> None:
+        """The function returns something else. A view that would derive itself again does so where it is used."""
+        if any(isinstance(leaf, Handle) and leaf._tape is self.tape and _would_derive(leaf) for leaf in leaves):
+            self.why = self.why or "a view is returned of what was written since"
+            self._go_eager()
+        else:
+            super().finish(leaves, ys)
+
     def twin(self, leaf: Any) -> Any:
         """The ordinary handle that a leaf stands for."""
         if isinstance(leaf, Handle) and leaf._tape is self.tape:
-            return self.eager.current(leaf._id)
+            return self.eager.by_number[leaf._id]
         if self.left and isinstance(leaf, Handle):  # it has gone on with frozen ones, and returns one, or a view of it
             view, root = None, leaf
             while type(root) is root._tape.kinds.view:
@@ -212,6 +220,15 @@ class InlinedRun(ShadowRun):
                 "a staged function writes to a traced value from around it, besides an operation that is not "
                 "followed; write to a copy, or leave the decorator out"
             )
+
+
+def _would_derive(handle: Any) -> bool:
+    """Whether a handle without value is a view that would derive itself again."""
+    while type(handle) is ValuelessView:
+        if handle._parent._id != handle._parent_id:
+            return True
+        handle = handle._parent
+    return False
 
 
 def is_stale(handle: Any) -> bool:
