@@ -191,9 +191,10 @@ class ProvedPass:
 
     def _kept(self, start: int, stop: int, state: list[Any]) -> Sequence[Any]:
         """Record steps and keep their tapes; ``state`` is emptied."""
-        chain, kept = self.chain, list[Any]()
+        chain, kept, k, reads = self.chain, list[Any](), start, self.proved.proof.reads
         chain.verifier.starts(start, state)
-        k, state = recorded_on(self.proved, chain.steps, start, stop, state, kept.append, _INSIDE)
+        if reads is not None and reads.hold():
+            k, state = recorded_on(self.proved, chain.steps, start, stop, state, kept.append, _INSIDE)
         chain.store.put_tapes(start, MEMORY, kept)
         chain.store.ledger.n_forward += k - start
         if k < stop:

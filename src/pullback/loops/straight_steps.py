@@ -264,15 +264,15 @@ def begun(staged: StagedSteps) -> Proof | None:
 def recorded_on(
     proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any
 ) -> tuple[int, list[Any]]:
-    """Record steps from ``k`` up to ``stop``; ``take`` gets each. The step reached, and the state there; ``state`` is
-    emptied. ``told`` is the block that hears of what NumPy warns of."""
+    """Record steps from ``k`` up to ``stop``, as the proof has just been seen to hold; ``take`` gets each. The step
+    reached, and the state there; ``state`` is emptied. ``told`` is the block that hears of what NumPy warns of."""
     kind, values, proof = proved.kind, proved.values, proved.proof
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
-    reads: Any = proof.reads
+    reads, first = proof.reads, k
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
     (buffers, makers), plan, left, before, fixed = places, stage.record.plan, 0, state, proof.fixed
     try:
-        while k < stop and reads.hold():
+        while k < stop and (k == first or reads.hold()):  # type: ignore[union-attr]  # of what holds
             if not left:
                 left = n_in_slab(plan, stop - k)
                 fresh = in_slab(plan, makers, left) if left else makers
