@@ -56,13 +56,15 @@ def test_nothing_runs_where_nothing_is_run_again():
     assert "state" not in pull.report.bytes_by_reason
 
 
-def test_the_books_of_a_marked_loop_grow_by_less_than_a_hundred_bytes_a_step():
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_books_of_a_marked_loop_grow_by_less_than_a_hundred_bytes_a_step(labelled):
     books = []
     for n in (1_000, 3_000):
 
         def f(x, n=n):
             for _ in pb.steps(n):
-                x = x - 0.01 * np.sin(x)
+                slope = np.sin(x)
+                x = x - 0.01 * (pb.name(slope, "slope") if labelled else slope)
             return np.sum(x)
 
         _, pull = pb.vjp(f, np.ones(1), policy=pb.Binomial(3))

@@ -452,3 +452,31 @@ def test_an_error_in_a_callback_tells_where_and_leaves_nothing_in_force():
     with pytest.raises(RuntimeError, match="no more at 6"):
         pb.grad(program("fori_loop", pb.Binomial(2)), on_adjoint={"u": fail})(X)
     np.testing.assert_array_equal(pb.grad(program("fori_loop"))(X), heard(program("fori_loop"))[0])
+
+
+@pytest.mark.parametrize("staging", ["auto", "off", "numpy"])
+@pytest.mark.parametrize(
+    "policy", [pb.Binomial(3), pb.Recompute(), pb.Budget("1 MB"), pb.Keep("a", outer=pb.Mixed(4)), "auto"], ids=str
+)
+@pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
+def test_steps_that_are_alike_tell_each_value_by_its_place(policy, staging):
+    def f(x):
+        for k in pb.steps(30):
+            u = pb.name(np.sin(x), "a")
+            x = np.tanh(u * x) + 0.01 * pb.name(x * x, "b")
+            if k % 7 == 3:
+                x = pb.name(x, "a")
+        x = pb.fori_loop(0, 4, lambda k, u: np.cos(pb.name(u * 1.1, "c")), x)
+        x = pb.checkpoint(lambda u: np.sin(pb.name(u * 1.0, "a")) * u)(x)
+        return np.sum(pb.name(x, "b"))
+
+    def told(**how):
+        heard = []
+        with pb.using(**how):
+            _, pull = pb.vjp(f, X)
+            found = [pull(1.0)[0], *(np.array(pull.adjoint(tag)) for tag in "ab")]
+            pull(1.0, on_adjoint={t: lambda k, ct, t=t: heard.append((t, k, ct.tobytes())) for t in "abc"})
+            pull.close()
+        return [part.tobytes() for part in found], heard
+
+    assert told(policy=policy, staging=staging) == told(staging="off")

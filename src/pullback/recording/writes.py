@@ -388,6 +388,7 @@ _FORMS = {
         _pull_increment if add else _pull_set,
         _run_increment if add else _run_set,
         root + value,
+        own=-2,
     )
     for add in (False, True)
     for root in (False, True)

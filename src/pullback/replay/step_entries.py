@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form, is_collective
 from pullback.rules.rule_names import positions
 from pullback.words.call_sites import site_text
@@ -40,7 +39,7 @@ SLOT_BYTES: Final = 8
 ENTRY_BYTES: Final = 700
 """About those of an entry and what it is needed for, its tuples and ints included."""
 OPERANDS_BYTES, OPERAND_BYTES = 48, 40
-"""Of the plain operands that are a step's own: of their tuple, and of each with its place there."""
+"""Of the plain operands of a step: of their tuple, and of each with its place there."""
 MOST_NEW: Final = 72
 """After so many calls in a row that did each another thing, no more are compared."""
 
@@ -101,7 +100,7 @@ class Entry:
     @property
     def rest_holds_params(self) -> bool:
         """Whether the rest of the record tells the parameters."""
-        return self.form.has_params or self.skeleton[0] in WRITE_OPCODES
+        return self.form.has_params or self.form.own != 0
 
     @property
     def form(self) -> Form:
@@ -309,13 +308,11 @@ class StepEntries:
     def _skeleton(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
         """A record with its ids as they stand in entries, and without the values it holds."""
         form = FORMS[record[0]]
-        first, saved = 1 + len(form.active), len(form.saved)
         if form.wide:
             return (record[0], tuple(map(self.coded, record[1])), *record[2:])
-        made = (record[0], *map(self.coded, record[1:first]), *(None,) * saved, *record[first + saved :])
-        if record[0] in WRITE_OPCODES:  # they hold their own id
-            return (*made[:-2], record[-2] - self.start, record[-1])
-        return made
+        first = 1 + len(form.active)
+        made = (record[0], *map(self.coded, record[1:first]), *(None,) * len(form.saved), *record[form.first_spec :])
+        return _moved(made, form.own, -self.start)
 
     def operand(self, value: Any) -> Operand:
         """A plain operand is met."""
@@ -371,8 +368,8 @@ class StepEntries:
         if form.wide:
             return (skeleton[0], tuple(self.ident(a, start) for a in skeleton[1]), *skeleton[2:])
         last = 1 + len(form.active)
-        record = (skeleton[0], *(self.ident(a, start) for a in skeleton[1:last]), *skeleton[last:])
-        return (*record[:-2], start + record[-2], record[-1]) if record[0] in WRITE_OPCODES else record
+        made = skeleton[0], *(self.ident(a, start) for a in skeleton[1:last]), *skeleton[last:]
+        return _moved(made, form.own, start)
 
     def __iter__(self) -> Iterator[int]:
         """The ids of all records that are re-executed."""
@@ -385,13 +382,16 @@ class StepEntries:
 
 
 def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """What a record tells beside ids and held values, of a write without its own id; None for a loop, which tells it in
-    objects."""
+    """What a record tells beside ids, its own too, and held values; None for a loop, which tells it in objects."""
     form = FORMS[record[0]]
-    if form.wide:
-        return None
-    rest = record[1 + len(form.active) + len(form.saved) :]
-    return (*rest[:-2], rest[-1]) if record[0] in WRITE_OPCODES else rest
+    rest = record[form.first_spec :]
+    kept = (*rest[: form.own], *rest[form.own + 1 :]) if form.own else rest
+    return None if form.wide else kept
+
+
+def _moved(record: tuple[Any, ...], own: int, by: int) -> tuple[Any, ...]:
+    """A record whose own id, where it holds that, counts from elsewhere."""
+    return (*record[:own], record[own] + by, *record[own + 1 :]) if own else record
 
 
 def _are(entries: Any, others: Any) -> bool:

@@ -48,6 +48,8 @@ class Form:
     """The ids are one tuple at place 1, since their number differs from record to record (a loop)."""
     execute: Callable[..., Any] | None = field(default=None, repr=False)
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
+    own: int = 0
+    """The place, from its end, at which a record holds its own id; 0 where it does not."""
     unreached: Callable[[tuple[Any, ...]], Any] | None = field(default=None, repr=False)
     """What a record gets where nothing sends it a cotangent, or None where it is then passed over. None in the place of
     the function: every record of this form is passed over."""
@@ -111,6 +113,7 @@ def special_form(
     n_ids: int = 1,
     *,
     wide: bool = False,
+    own: int = 0,
     together: Any = None,
     unreached: Any = None,
 ) -> Form:
@@ -119,7 +122,7 @@ def special_form(
     ids = tuple(range(n_ids))
 
     def build(opcode: int) -> tuple[Form, Any]:
-        return Form(opcode, prim, ids, n_ids, (), (), wide=wide, execute=execute, unreached=unreached), pull
+        return Form(opcode, prim, ids, n_ids, (), (), wide=wide, own=own, execute=execute, unreached=unreached), pull
 
     return new_form(build, together)
 

@@ -1,5 +1,7 @@
 """``name``: marks an intermediate value, so that a reverse pass can hand out its cotangent, its adjoint field."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -89,28 +91,29 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
 def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     """Append the record of a mark and re-point the handle to it, as a write would: its views derive themselves
     again."""
-    specs = _marks_of(tape).specs.setdefault(tag, [])
+    marks, ident = _marks_of(tape), len(tape.records)
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    record = (form.opcode, *ids, len(specs), (tag, step), site_here())
-    specs.append(spec_of(handle._value))
+    record = (form.opcode, *ids, ident, (tag, step), site_here())
+    marks.specs.setdefault(tag, []).append(spec_of(handle._value))
+    marks.places.setdefault(tag, array("q")).append(ident)
     outer = tape.enclosing
     while outer is not None:
         _marks_of(outer).in_loops.add(tag)
         outer = outer.enclosing
     if tape.mode == REPLAYABLE:
         tape.governor.before_record(record, (handle,), (handle._value,), {})
-    ident = len(tape.records)
     tape.records.append(record)
     activate(handle, ident)
 
 
 @define(eq=False)
 class Marks:
-    """The values that a trace has marked: their specs by tag, in forward order, and the tags that loop functions
-    mark in their steps."""
+    """The values that a trace has marked: their specs and ids by tag, in forward order, and the tags that loop
+    functions mark in their steps. A record tells its id, not which it is among these: else no two steps were alike."""
 
     specs: dict[str, list[ArraySpec]] = field(factory=dict)
+    places: dict[str, "array[int]"] = field(factory=dict)
     in_loops: set[str] = field(factory=set)
 
 
@@ -142,14 +145,9 @@ def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
 
 
 def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:
-    place, (tag, step), _ = record[-3:]
+    ident, (tag, step), _ = record[-3:]
     if run.told is not None:
-        run.told(
-            tag,
-            (place if run.step is None else run.step) if step is None else step,
-            place if run.step is None else None,
-            ct,
-        )
+        run.told(tag, run.step if step is None else step, ident if run.step is None else None, ct)
 
 
 def _form(n_ids: int) -> Form:
@@ -158,7 +156,7 @@ def _form(n_ids: int) -> Form:
     )
 
     def build(opcode: int) -> tuple[Form, Any]:
-        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True), _pull_named
+        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True, own=-3), _pull_named
 
     return new_form(build, together=_pull_named_of_several)
 
@@ -185,11 +183,13 @@ class Adjoints:
     several: int | None = None
     kept: dict[tuple[str, int], Any] = field(factory=dict)
 
-    def __call__(self, tag: str, step: Any, place: int | None, ct: Any) -> None:
-        """A cotangent is complete: of the value marked as number ``place``, None in a loop function."""
+    def __call__(self, tag: str, step: Any, ident: int | None, ct: Any) -> None:
+        """A cotangent is complete: of the value with this id, None in a loop function."""
         tell = self.on_adjoint.get(tag)
+        place = None if ident is None else bisect_left(self.marks.places[tag], ident)
         if tell is not None:
-            tell(step, self.given(_shown(ct)) if self.several is None else [self.given(_shown(each)) for each in ct])
+            told = self.given(_shown(ct)) if self.several is None else [self.given(_shown(each)) for each in ct]
+            tell(place if step is None else step, told)
         elif self.keeps and place is not None:
             self.kept[tag, place] = ct
 
