@@ -77,7 +77,8 @@ class Exchanging(Agreeing):
             The part of this rank, ``before`` rows longer where there is a rank before, and ``after`` rows where there
             is one after. Along an axis that is not divided there is room only if it is ``periodic``.
         widths, axis, periodic
-            As of :meth:`halo`; at an end of the domain there is no room, and nothing is written.
+            As of :meth:`halo`; where the domain ends nothing is written, so rows of a boundary condition there are the
+            program's own.
 
         Returns
         -------
