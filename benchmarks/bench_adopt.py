@@ -1,5 +1,6 @@
 """What adoption costs: a copy without a trace beside its original, operations on buffers that depend on nothing beside
-plain NumPy's, and the gradient of a loop over items beside its forward: item by item, as a whole, compiled by numba.
+plain NumPy's, and the gradient of a loop over items beside its forward: item by item, as a whole, compiled by numba;
+under save-all, and in marked steps and the body of a loop function under a policy.
 
     python benchmarks/bench_adopt.py [--quick] [--json PATH]
 
@@ -22,6 +23,7 @@ FROM_1 = slice(1, None)
 PROGRAM = """
 import math
 import numpy as np
+import pullback as pb
 
 
 def wave(c, n=10_000, steps=20):
@@ -53,7 +55,30 @@ def sweeps(c, n=40):
         for j in range(1, n - 1):
             u[i, j] = (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]) / 4.0 + 0.1 * c
     return u.sum()
+
+
+def relax(u, c):
+    n = len(u)
+    for i in range(1, n - 1):
+        for j in range(1, n - 1):
+            u[i, j] = (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + c * u[i, j]) / (4.0 + c)
+
+
+def marked(u, c, steps=10):
+    u = u * 1.0
+    for k in pb.steps(steps):
+        relax(u, c)
+    return np.sum(u * u)
+
+
+def body(u, c, steps=10):
+    def step(k, u):
+        u = u * 1.0
+        relax(u, c)
+        return u
+    return np.sum(pb.fori_loop(0, steps, step, u) ** 2)
 """
+U = np.random.default_rng(0).uniform(size=(20, 20))
 
 
 def forwards(rounds: int) -> list[dict[str, Any]]:
@@ -76,22 +101,29 @@ def forwards(rounds: int) -> list[dict[str, Any]]:
 
 
 def loops(rounds: int) -> list[dict[str, Any]]:
-    """The gradient of a loop over items beside the original's forward."""
+    """Gradients of loops over items beside the original's forward."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench_loops.py"
         path.write_text(PROGRAM)
         copy: Any = pb.adopt(path)
-        gradient = pb.grad(copy.sweeps)
+        policy = pb.Binomial(3)
+        return [
+            *_ways(copy.sweeps, pb.grad(copy.sweeps), (0.3,), rounds, "sweeps"),
+            *_ways(copy.marked, pb.grad(copy.marked, policy=policy), (U, 0.3), rounds, f"marked steps, {policy}"),
+            *_ways(copy.body, pb.grad(copy.body, policy=policy), (U, 0.3), rounds, f"fori_loop, {policy}"),
+        ]
 
-        def under(staging: str) -> Any:
-            with pb.using(staging=staging):
-                return gradient(0.3)
 
-        candidates: dict[str, Any] = {"forward": lambda: copy.sweeps(0.3), "item by item": lambda: under("off")}
-        candidates["as a whole"] = lambda: under("auto")
-        if find_spec("numba") is not None:
-            candidates["compiled"] = lambda: under("numba")
-        return compare(candidates, rounds=rounds, labels={"program": "sweeps"}).rows()
+def _ways(forward: Any, gradient: Any, given: tuple[Any, ...], rounds: int, name: str) -> list[dict[str, Any]]:
+    def under(staging: str) -> Any:
+        with pb.using(staging=staging):
+            return gradient(*given)
+
+    candidates: dict[str, Any] = {"forward": lambda: forward(*given), "item by item": lambda: under("off")}
+    candidates["as a whole"] = lambda: under("auto")
+    if find_spec("numba") is not None:
+        candidates["compiled"] = lambda: under("numba")
+    return compare(candidates, rounds=rounds, labels={"program": name}).rows()
 
 
 def buffers(rounds: int) -> list[dict[str, Any]]:

@@ -1,3 +1,5 @@
+"""What the tests of loops of adopted code share."""
+
 from itertools import count
 
 import pytest
@@ -14,13 +16,19 @@ def ran(monkeypatch):
     """The lines of the loops that were asked, each with whether it ran as a whole."""
     seen = []
 
-    def run(code, given, frame):
-        out = loop_runs.run_loop(code, given, frame)
+    def run(code, *given):
+        out = loop_runs.run_loop(code, *given)
         seen.append((code.node.lineno, out is not None))
         return out
 
     monkeypatch.setattr(asking, "run_loop", run)
     return seen
+
+
+@pytest.fixture(autouse=True)
+def short_loops_too(monkeypatch):
+    """Drawn loops are short; in steps that can be staged these would run as they stand."""
+    monkeypatch.setattr(loop_runs, "FEW", 1)
 
 
 @pytest.fixture

@@ -144,8 +144,8 @@ class Drawn:
             lines += self.statement(depth)
         return ["    " + line for line in lines]
 
-    def text(self) -> str:
-        """The whole program."""
+    def body(self) -> tuple[list[str], bool]:
+        """One or two loops with a statement after each; whether the number of the first is bound after them."""
         lines, bound = [], True
         for _ in range(self.draw.randint(1, 2)):
             self.loops = ["i"]
@@ -162,6 +162,11 @@ class Drawn:
                         "P.k = P.k * 1.5",
                     ))
                 )
+        return lines, bound
+
+    def text(self) -> str:
+        """The whole program."""
+        lines, bound = self.body()
         extra = self.draw.choice((
             "",
             " + q2",
@@ -177,6 +182,51 @@ class Drawn:
             + "\n"
             + TAIL.format(extra=extra)
         )
+
+
+STEPS = {
+    "plain": """    for t in range(n):
+{body}
+""",
+    "marked": """    for t in pb.steps(n):
+{body}
+""",
+    "fori_loop": """    def step(t, state):
+        s, r, q, u, v, w = state
+        u, v, w = u * 1.0, v * 1.0, w * 1.0
+{body}
+        return s * 1.0, r * 1.0, q * 1.0, u, v, w
+    s, r, q, u, v, w = pb.fori_loop(0, n, step, (s * 1.0, r * 1.0, q, u * c, v * c, w))
+""",
+    "scan": """    def step(state, x):
+        s, r, q, u, v, w = state
+        u, v, w = u * 1.0, v * 1.0, w * x
+{body}
+        return (s * 1.0, r * 1.0, q * 1.0, u, v, w), s * x
+    (s, r, q, u, v, w), ys = pb.scan(step, (s * 1.0, r * 1.0, q, u * c, v * c, w), np.linspace(0.5, 1.0, n))
+    s = s + np.sum(ys)
+""",
+    "checkpoint": """    def step(s, r, q, u, v, w):
+        u, v, w = u * 1.0, v * 1.0, w * 1.0
+{body}
+        return s * 1.0, r * 1.0, q * 1.0, u, v, w
+    step = pb.checkpoint(step)
+    for t in range(n):
+        s, r, q, u, v, w = step(s, r, q, u, v, w)
+""",
+}
+"""Programs whose steps have drawn loops in them, by how the steps are told."""
+
+
+def in_steps(seed: int, how: str) -> str:
+    """A program of ``n`` steps with the same drawn loops in each."""
+    drawn = Drawn(seed)
+    lines, _ = drawn.body()
+    lines = [line.replace(" + i", "") if line.startswith("r = r * 0.5") else line for line in lines]
+    head = HEAD.format(others="a * 1.0, c * 1.0", held="a").replace("(c, a, m)", "(c, a, m, n=5)")
+    damped = ["u, v, w = np.tanh(u), np.tanh(v), np.tanh(w)", "s, r, q = np.tanh(s), np.tanh(r), np.tanh(q)"]
+    inner = "\n".join("        " + line for line in [*lines, *damped])
+    return "import pullback as pb\n" + head + STEPS[how].format(body=inner) + TAIL.format(extra="")
 
 
 WHOLE = (

@@ -10,6 +10,7 @@ from tests.adjoints.drawn_loops import Drawn, whole_arrays, with_what_depends
 from tests.adjoints.loop_gradients import require_same
 
 import pullback as pb
+from pullback.adjoints import loop_runs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 A = np.random.default_rng(3).uniform(0.2, 1, 6)
@@ -94,16 +95,13 @@ def test_every_gradient_under_save_all_takes_a_loop_as_a_whole(adopted, ran, opt
 
 def test_nobody_who_looks_at_records_sees_one(adopted, ran):
     f = adopted(SWEEPS).sweeps
-    _, pull = pb.vjp(f, 0.7)
-    gradient = pb.grad(f)(0.7)
-    assert pull(1.0)[0] == gradient
     pb.record(f, 0.7)
+    pb.saved(f, 0.7)
     pb.jvp(f, (0.7,), (1.0,))
-    pb.grad(f, policy=pb.Recompute())(0.7)
     pb.hvp(f, (0.7,), (1.0,))
     with pb.using(staging="off"):
         pb.grad(f)(0.7)
-    assert [line for line, whole in ran if whole] == [7]
+    assert not any(whole for _, whole in ran)
 
 
 def test_second_order_goes_one_by_one(adopted):
@@ -509,7 +507,7 @@ def f(c, given):
         ("u[i] = np.cumsum(u[i] + c)", "np.cumsum is not followed"),
         ("u[i, :2] = c * np.ones(1)", "np.ones is not followed"),
         ("u[i, :2] += c * TABLE[:1]", "arrays of different shapes meet"),
-        ("v[i] = c", "a view, an array with gaps, or a value with another name"),
+        ("v[i] = c", loop_runs.UNFIT),
         ("u[i] = c\n        if u[0, 0] > 5: break", "break is not followed"),
         ("k = int(c)\n        u[k] = c", "int of what is no integer is not followed"),
     ],

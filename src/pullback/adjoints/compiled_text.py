@@ -69,7 +69,7 @@ def forward_text(text: str, known: dict[str, Kind], assigned: Sequence[str]) -> 
     if any(known[name].rank for name in assigned if name in known):
         raise RefusedError("an array is bound to a name")
     body = _block(function.body[:-1], numbers, _forward)
-    given = [arg.arg for arg in function.args.args if arg.arg != "_pb_push"]
+    given = [arg.arg for arg in function.args.args if arg.arg not in ("_pb_push", "_pb_put")]
     types, bound = [f"_pb_y_{name}" for name in floats], [f"_pb_is_{name}" for name in assigned]
     lines = [f"def forward({', '.join(['_pb_stack', *given, *types, *bound])}):", "    _pb_n = 0", *_lines(body)]
     types = [f"_pb_y_{name}" if name in floats else str(INT) for name in assigned]
@@ -98,7 +98,7 @@ def reverse_text(text: str, own: Sequence[str], arrays: Sequence[str], known: di
     function = _function(text)
     numbers = Numbers(known, frozenset(), frozenset(own))
     body = _block(function.body[:-1], numbers, _reverse)
-    left_out = {"_pb_pop", *(f"_pb_new_{name}" for name in arrays)}
+    left_out = {"_pb_pop", "_pb_take", *(f"_pb_new_{name}" for name in arrays)}
     given = [arg.arg for arg in function.args.args if arg.arg not in left_out]
     there = [_there(name) for name in own]
     lines = [f"def reverse({', '.join(['_pb_stack', '_pb_n', *given, *there])}):", *_lines(body)]

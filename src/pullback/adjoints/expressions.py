@@ -95,9 +95,12 @@ class Expressions:
         if val.steady:
             return val.operand
         self.held(val)
-        self.say(f"_pb_push({val.text if val.fresh or not val.kind.rank else f'{val.text}.copy()'})")
-        name = self.new("v")
-        pops.append(f"{name} = _pb_pop()")
+        name, text = self.new("v"), val.text
+        if val.kind.rank:
+            self.say(f"_pb_put({text if val.fresh else f'{text}.copy()'})")
+        else:
+            self.say(f"_pb_push({text})")
+        pops.append(f"{name} = _pb_{'take' if val.kind.rank else 'pop'}()")
         return name
 
     def same_shape(self, one: str, other: str) -> None:

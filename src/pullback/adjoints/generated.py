@@ -15,6 +15,7 @@ from pullback.adjoints.kinds import ACTIVE, FLAG, Kind, RefusedError, joined
 from pullback.adjoints.loop_code import UNBOUND, LoopCode
 from pullback.adjoints.statements import STEP, Statements
 from pullback.rules.generated_code import compile_function
+from pullback.words.specs import ArraySpec
 
 TRIALS = 8
 """How often a loop is written at most until nothing new is found of its names."""
@@ -75,16 +76,16 @@ class Written:
     entering: dict[str, Kind] = field(init=False)
     """Those of the names before the loop."""
     forward: Any = field(init=False)
-    """``forward(push, *values)`` computes on arrays that it may write to, and gives the names that have values then,
-    flags among them."""
+    """``forward(push, put, *values)`` computes on arrays that it may write to, and gives the names that have values
+    then, flags among them. What the reverse reads is pushed where it is a number, and put where it is an array."""
     trips: Any = field(init=False)
     """``trips(*values)``: how often it is gone through."""
     arrays: tuple[str, ...] = field(init=False)
     """The active arrays."""
     scalars: tuple[str, ...] = field(init=False)
     """The names that have a cotangent of their own: active numbers, and arrays that are made anew."""
-    reads: frozenset[str] = field(init=False)
-    """The names whose values the reverse reads."""
+    read: tuple[str, ...] = field(init=False)
+    """The names whose values the reverse reads where they lie."""
     text: str = field(init=False)
     """That of the forward."""
     texts: dict[bool, str] = field(factory=dict, init=False)
@@ -100,7 +101,7 @@ class Written:
         self.scalars = tuple(n for n in active if n not in self.arrays)
         self.forward, self.trips = self._forward(writer), self._trips()
         loads = {node.id for node in ast.walk(ast.parse("\n".join(back))) if isinstance(node, ast.Name)}
-        self.reads = frozenset(loads & set(self.code.names))
+        self.read = tuple(sorted(loads & set(self.code.names)))
 
     def _written(self, *, masked: bool) -> tuple[Statements, list[str]]:
         """The loop, written when everything is known of its names."""
@@ -124,7 +125,7 @@ class Written:
         missing = [name for name in code.assigned if name not in self.entering]
         first += [f"if {name} is {writer.bound(UNBOUND)}: del {name}" for name in missing]
         said = [*first, *(line for line, _ in writer.lines), f"return {writer.bound(locals)}()"]
-        self.text = f"def loop(_pb_push, {', '.join(code.names)}):\n" + "\n".join(STEP + line for line in said)
+        self.text = f"def loop(_pb_push, _pb_put, {', '.join(code.names)}):\n" + "\n".join(STEP + line for line in said)
         tree = ast.parse(self.text)
         own = code.node.lineno
         at = [own, *(own for _ in first), *(line for _, line in writer.lines), own]
@@ -139,6 +140,10 @@ class Written:
         namespace = {**writer.namespace, **names}
         exec(compile(tree, self.code.file, "exec"), namespace)  # noqa: S102 - the user's own statements
         return namespace["loop"]
+
+    def specs(self, values: Mapping[str, Any]) -> dict[str, ArraySpec]:
+        """Those of the active arrays."""
+        return {name: ArraySpec(values[name].shape, values[name].dtype) for name in self.arrays}
 
     def told(self, made: Mapping[str, Any]) -> list[str]:
         """The names that came to depend on the inputs in a run, by what its forward gave, or to do so anew."""
@@ -155,7 +160,7 @@ class Written:
 
     @cached_property
     def reverse(self) -> Any:
-        """``reverse(pop, new, values, cotangents)`` gives the cotangents of ``scalars``, then those of ``arrays``."""
+        """``reverse(pop, take, new, values, cotangents)`` gives the cotangents of ``scalars``, then of ``arrays``."""
         return self._reverse(masked=False)
 
     @cached_property
@@ -167,7 +172,7 @@ class Written:
         writer, back = self._written(masked=masked)
         own = [f"_pb_b_{name}" for name in self.scalars] + [f"_pb_B_{name}" for name in self.arrays]
         made = [f"_pb_new_{name}" for name in self.arrays]
-        given = ["_pb_pop", *made, *sorted(self.reads), *own]
+        given = ["_pb_pop", "_pb_take", *made, *self.read, *own]
         lines = [f"def loop_back({', '.join(given)}):", *(STEP + line for line in back or ["pass"])]
         lines.append(f"{STEP}return ({''.join(f'{name}, ' for name in own)})")
         self.texts[masked] = "\n".join(lines)

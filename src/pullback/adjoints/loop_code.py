@@ -44,6 +44,8 @@ class LoopCode:
     """The names that it binds."""
     stored: frozenset[str] = field(init=False)
     """The names of the arrays that it writes to."""
+    nested: bool = field(init=False)
+    """Whether another loop stands in it."""
     made: dict[Any, Any] = field(factory=dict, init=False)
     """By the kinds of the values, the functions, or why there are none."""
     why: str = field(default="", init=False)
@@ -57,6 +59,7 @@ class LoopCode:
 
     def __attrs_post_init__(self) -> None:
         nodes = list(ast.walk(self.node))
+        self.nested = any(isinstance(node, ast.For) and node is not self.node for node in nodes)
         functions = [node.func for node in nodes if isinstance(node, ast.Call)]
         functions += [node for node in nodes if isinstance(node, ast.Attribute) and node.attr != "shape"]
         called = {id(part): part for function in functions for part in ast.walk(function)}

@@ -260,5 +260,5 @@ class Statements(Expressions):
 
 def _where_there(name: str, lines: list[str]) -> list[str]:
     """The lines, where there is a cotangent; else what they would pop is popped."""
-    pops = [STEP + "_pb_pop()"] * sum("_pb_pop()" in line for line in lines)
+    pops = [STEP + call for call in ("_pb_pop()", "_pb_take()") for line in lines if call in line]
     return [f"if {name} is not None:", *(STEP + line for line in lines), *(["else:", *pops] if pops else [])]

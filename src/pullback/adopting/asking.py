@@ -7,13 +7,14 @@ from types import FrameType
 from typing import Any
 
 from pullback.adjoints.loop_code import LOOPS, UNBOUND
-from pullback.adjoints.loop_runs import run_loop
+from pullback.adjoints.loop_runs import joining, run_loop
 from pullback.adopting.owning import fresh, note_call, of_module
 from pullback.adopting.watched import NOTEBOOK
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
 from pullback.recording.recorder import LISTS
+from pullback.recording.tape import RECORDING, Tape
 from pullback.words.structures import map_leaves
 
 
@@ -80,13 +81,21 @@ def fresh_attribute(owner: Any, name: str) -> None:
 def whole_loop(number: int, names: dict[str, Any]) -> dict[str, Any] | None:
     """What the names stand for that a loop assigns, when it has run as a whole; None where it has to run as it stands.
     ``names`` are the locals of the function."""
-    code = LOOPS[number]
-    if code.rests() or NOTEBOOK.get() is not None or not code.called.isdisjoint(names):
+    code, tape = LOOPS[number], joining()
+    if type(tape) is not Tape:
+        code.why = tape or code.why
+        return None
+    if NOTEBOOK.get() is not None or not code.called.isdisjoint(names):
+        return None
+    # a step that is recorded again has to do what it did, and a program what its plan has found
+    again = tape.captures is not None or tape.mode != RECORDING or tape.repeatable
+    if not again and code.rests():
         return None
     frame = _getframe(1)
     given = {name: names[name] if name in names else _elsewhere(name, frame) for name in code.names}
-    out = run_loop(code, given, frame)
-    code.has_run(out is not None)
+    out = run_loop(code, tape, given, frame)
+    if not again:
+        code.has_run(out is not None)
     return out
 
 

@@ -88,7 +88,7 @@ class PlannedReverse:
         events = []
         for p, before, during in steps:
             needs, record, gone = sum(1 << place[i] for i in saved[p]), graph.tape.records[p], 0
-            if record is not None and FORMS[record[0]].wide:
+            if record is not None and FORMS[record[0]].steps:
                 gone, taken = freed_and_taken(record[2], graph.ledger)
                 during = max(before, before + taken)  # noqa: PLW2901 - it knows better
             events.append(Event(needs, 0, lives, fixed + before, fixed + during))

@@ -123,7 +123,7 @@ class Trial:
         """Whether no plain code comes before the first loop function."""
         tape = self.pull.tape
         first = tape.records[tape.n_inputs] if len(tape.records) > tape.n_inputs else None
-        return first is not None and bool(form_of(first).wide)
+        return first is not None and bool(form_of(first).steps)
 
     @property
     def marks(self) -> bool:
@@ -244,7 +244,7 @@ def _plan_of(policy: MemoryPolicy, n_forward: int, report: Report, seconds: floa
 def _loops_of(traced: Any) -> set[int]:
     """The loops (by ``id``) that are records of the program itself, not of a step of another loop."""
     records = traced.tape.records
-    return {id(record[2]) for record in records if record is not None and form_of(record).wide}
+    return {id(record[2]) for record in records if record is not None and form_of(record).steps}
 
 
 def _reached(traced: Any) -> set[int]:
@@ -260,6 +260,6 @@ def _reached(traced: Any) -> set[int]:
         if ident in ids and record is not None:
             form = form_of(record)
             ids.update(form.ids(record))
-            if form.wide:
+            if form.steps:
                 loops.add(id(record[2]))
     return loops

@@ -15,11 +15,12 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.proved_pass import ProvedPass, apart, both_of
-from pullback.loops.rerun import as_before, separate
+from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import Booking, StepKind
 from pullback.loops.staged_steps import StagedSteps
 from pullback.loops.straight_steps import Going, Proved, are, begun, followed, telling
 from pullback.memory.turning import Turning
+from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED

@@ -313,9 +313,9 @@ def rerun_of(
     closure: list[Any],
     wanted: "array[int]",
     verify: str,
-) -> Callable[[list[Any]], tuple[list[Any], LoopRecord]]:
-    """The function that runs the loop anew from the values of what entered: its results, and its new record. Between
-    runs the ``closure``, handles of the body, holds no array for the loop's sake.
+) -> Callable[[list[Any]], tuple[list[Any], tuple[LoopRecord]]]:
+    """The function that runs the loop anew from the values of what entered: its results, and what its record holds.
+    Between runs the ``closure``, handles of the body, holds no array for the loop's sake.
 
     Raises :class:`ReplayError` where the results have not the digests ``wanted``, unless ``verify`` is ``"off"``.
     """
@@ -327,7 +327,7 @@ def rerun_of(
     record.closure = closure
     surroundings = record.surroundings
 
-    def rerun(values: list[Any]) -> tuple[list[Any], LoopRecord]:
+    def rerun(values: list[Any]) -> tuple[list[Any], tuple[LoopRecord]]:
         entered = iter(values)
         state = [next(entered) if i is not None else leaf for i, leaf in zip(entering, fixed, strict=True)]
         rows = [next(entered) if i is not None else leaf for i, leaf in zip(x_entering, fixed_xs, strict=True)]
@@ -350,7 +350,7 @@ def rerun_of(
             except BaseException:
                 again.release()
                 raise
-        return results, again
+        return results, (again,)
 
     return rerun
 

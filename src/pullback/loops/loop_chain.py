@@ -10,7 +10,7 @@ from pullback.bodies.surroundings import OnValues, Randomness
 from pullback.loops.at_once import at_once_of
 from pullback.loops.proved_pass import pays, proved_pass_of
 from pullback.loops.replay_check import Verifier
-from pullback.loops.rerun import Steps, separate, writable
+from pullback.loops.rerun import Steps, writable
 from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
 from pullback.loops.straight_steps import back, keep, straight
 from pullback.machine.actions import MEMORY
@@ -22,6 +22,7 @@ from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import value_items
 from pullback.memory.store import ByReference, Storing
 from pullback.memory.sweep import Sweep
+from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED

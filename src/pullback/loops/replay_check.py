@@ -140,7 +140,7 @@ def record_digest(record: Any) -> int:
     """Of what a record is and holds: the operation, what it was applied to, the values that its rule will read; of a
     loop, what its step 0 read."""
     found = [short_digest(x) if isinstance(x, np.ndarray) else repr(x) for x in _told(record)]
-    if FORMS[record[0]].wide and hasattr(record[2], "chain"):
+    if FORMS[record[0]].steps and hasattr(record[2], "chain"):
         found += record[2].chain.verifier.first_tape
     return hash(tuple(found))
 

@@ -19,12 +19,13 @@ from pullback.memory.sweep import Releasing
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import separate
 from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.replay.step_entries import Calls
+from pullback.rules.forms import FORMS
 from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
@@ -201,6 +202,8 @@ class Steps:
         self.outputs.write(k, y_values)
         if k == 0 or self.ledger.heard:  # the policy is told the size of step 0
             step.items = record_items(tape.records)
+        if k == 0 and any(FORMS[record[0]].wide and not FORMS[record[0]].steps for record in tape.records if record):
+            self.staging = None  # a loop of adopted code is one record: on handles without values it would be many
         values = as_before(state, values)
         self.verifier.after(k, values, y_values)
         if step.governor is None:  # else its own replay compares what it has read
@@ -284,6 +287,7 @@ class Steps:
         tape.captures, tape.enclosing = {}, enclosing
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         tape.ledger, tape.outer = self.ledger, enclosing.outer if enclosing is not None else None
+        tape.joins = enclosing is not None and enclosing.joins and self.within is None
         tape.nest = self.nest and self.nest.places()
         if TRAPPED.get():
             tape.trap = sentinel(self.place(k), enclosing.trap if enclosing is not None else None)
@@ -339,19 +343,6 @@ def value_for(leaf: Any, tape: Tape | None) -> Any:
         if leaf._tape is tape:
             return leaf._value
     return native(leaf)
-
-
-def separate(leaves: list[Any]) -> list[Any]:
-    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
-    seen: set[int] = set()
-    apart = []
-    for shared in leaves:
-        leaf = shared
-        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
-            leaf = faithful_copy(leaf)
-        seen.add(id(leaf))
-        apart.append(leaf)
-    return apart
 
 
 def writable(leaves: list[Any]) -> list[Any]:

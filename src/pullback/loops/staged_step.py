@@ -65,7 +65,7 @@ class StepTape:
     def own_bytes(self, shared: Collection[Hashable]) -> int:
         """What it holds beside the buffers that all tapes share, loops within the step too."""
         records = self.tape.records
-        loops: int = sum(record[2].kept_bytes for record in records if record and form_of(record).wide)
+        loops: int = sum(record[2].kept_bytes for record in records if record and form_of(record).steps)
         return loops + sum(nbytes for key, nbytes, _ in record_items(records) if key not in shared)
 
     def release(self) -> None:

@@ -298,7 +298,7 @@ def lasting_buffers(records: Sequence[Any], values: Iterable[Any] = ()) -> list[
 
     An array that went before would give its address, and so the name that it is booked by, to one that a loop makes.
     """
-    if not any(record is not None and FORMS[record[0]].wide for record in records):
+    if not any(record is not None and FORMS[record[0]].steps for record in records):
         return []
     return [*(held[0] for held in _holdings(records, ())), *values]
 
@@ -330,6 +330,10 @@ def _holdings(records: Iterable[Any], known: Iterable[Any]) -> Iterator[tuple[An
                 if id(buffer) not in seen:
                     seen.add(id(buffer))
                     yield buffer, nbytes, reason, name, ident, record
+        for buffer, nbytes, reason, name in () if form.holds is None else form.holds(record):
+            if id(buffer) not in seen:
+                seen.add(id(buffer))
+                yield buffer, nbytes, reason, name, ident, record
 
 
 def value_items(values: Iterable[Any], reason: str) -> list[Item]:

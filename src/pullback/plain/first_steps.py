@@ -316,7 +316,7 @@ def _plan(chain: Any, besides: int, seen: int) -> None:
 
 def _tape_bytes(records: Any, known: set[Any]) -> int:
     """What the tape of a step holds, loop functions in it too, beside what is ``known`` and constants."""
-    loops = [record[2] for record in records if record and FORMS[record[0]].wide]
+    loops = [record[2] for record in records if record and FORMS[record[0]].steps]
     own = sum(nbytes for key, nbytes, reason in record_items(records) if key not in known and reason != "constant")
     kept: int = own + sum(loop.kept_bytes for loop in loops)
     return kept

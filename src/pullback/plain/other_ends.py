@@ -129,6 +129,14 @@ def leave(governor: Any) -> None:
     governor.end()
 
 
+def unmarked(governor: Any) -> str:
+    """What is told of a program without marks, whose policy must know how many steps there are."""
+    return (
+        f"{governor.policy!r} needs a known number of steps and the program marks none, so everything is held; "
+        "mark the loop with pullback.steps(n)"
+    )
+
+
 def held_whole(governor: Any) -> str:
     """What is warned of where a program has no marks but such calls."""
     return (
@@ -242,7 +250,7 @@ def _again(governor: Any) -> int:
     for chain in reversed(governor.chains):
         if chain.replays:
             del records[chain.cuts[0] : chain.cuts[-1]]
-    loops = [record[2] for record in records if record is not None and FORMS[record[0]].wide]
+    loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
     initial = [chain.snapshots.initial for chain in governor.chains if chain.replays]
     begins = [item for loop in loops for item in loop.booked]
     begins += [item for snapshot in initial if snapshot is not None for item in snapshot.items]

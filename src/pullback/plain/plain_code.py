@@ -25,6 +25,7 @@ from pullback.plain.other_ends import (
     marked,
     require_floor,
     stands_between,
+    unmarked,
 )
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
@@ -224,9 +225,13 @@ class PlainCode(Governor):
         return not self.marked and not self.keeps if self.active is None else self.active.replays
 
     @property
+    def joins(self) -> bool:
+        """Not where the policy, or that of a checkpoint under way, decides of values within steps."""
+        return not self.keeps and (self.active is None or self.active.replays)
+
+    @property
     def executes(self) -> bool:
-        """Not where everything is held: the records are those of save-all there, as a loop that runs a step again
-        expects of step 0."""
+        """Not where everything is held: there the records are those of save-all, as a loop expects of step 0."""
         return self.active is not None or self.binds or not self.marked
 
     @property
@@ -323,7 +328,8 @@ class PlainCode(Governor):
             raise self.refused
         if self.seen is not None and self.tape is not None:
             self.seen.ended(self.tape)
-        for message in (*self.noted, *([held_whole(self)] if self.talks else [])):
+        whole = [] if self.cuts_itself or self.marked else [unmarked(self)]
+        for message in (*self.noted, *([held_whole(self)] if self.talks else []), *whole):
             warn_user(message, PolicyWarning)
         for decisions in self.ledger.decided.values():
             decisions.tell()
@@ -331,13 +337,7 @@ class PlainCode(Governor):
         self.policy.kept_unlooked(self.ledger)
         if self.cutter is not None:
             self.cutter.watched.clear()
-        self.cutter = None
-        if not self.cuts_itself and not self.marked:
-            message = (
-                f"{self.policy!r} needs a known number of steps and the program marks none, so everything is held; "
-                f"mark the loop with pullback.steps(n)"
-            )
-            warn_user(message, PolicyWarning)
+            self.cutter = None
 
     # The reverse pass.
     def reverse(self, sweeps: Sequence[Sweep]) -> None:

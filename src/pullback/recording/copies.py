@@ -95,6 +95,19 @@ def _told(array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
     return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype), True
 
 
+def separate(leaves: list[Any]) -> list[Any]:
+    """The leaves with no two sharing memory, so that a body that writes to one does not write to another."""
+    seen: set[int] = set()
+    apart = []
+    for shared in leaves:
+        leaf = shared
+        if isinstance(leaf, np.ndarray) and (leaf.base is not None or id(leaf) in seen):
+            leaf = faithful_copy(leaf)
+        seen.add(id(leaf))
+        apart.append(leaf)
+    return apart
+
+
 # ---------------------------------------------------------------------------------------------------------- lent memory
 # In a trace of adopted code an array that depends on nothing may be read as it is, and who reads it may keep a view.
 # What is traced must not be written there as long as one lives: its reader would find the new values, and no

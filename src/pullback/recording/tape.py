@@ -110,6 +110,10 @@ class Governor(Protocol):
     def replays(self) -> bool:
         """Whether what is recorded now may be executed again."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether a loop may be one record now: not where it is decided of its values one by one."""
+
 
 class Shadow(Protocol):
     """What a trace in the mode ``DEFERRED`` asks of its ``Tape.shadow``."""

@@ -127,7 +127,7 @@ def write_region(handle: Any, region: Region, value: Any, *, add: bool) -> None:
     active = isinstance(value, Handle) and value._tape is tape and value._id is not None
     if tape.mode == REPLAYABLE:
         if root._id is None and tape.governor.executes and (active or tape.adopted is None):
-            _create(root)
+            activate(root, create_record(root))
         tape.governor.before_write(root)
     copied = root._flag not in (FREE, WRITTEN)
     if copied:
@@ -244,8 +244,8 @@ def record_write(root: Any, region: Region, value: Any, source: Any, *, add: boo
     activate(root, ident)
 
 
-def _create(root: Any) -> None:
-    """Give a buffer that is about to be written, under a policy, an id of its own: a replay makes it anew, or from a
+def create_record(root: Any) -> int:
+    """The id for a buffer that is about to be written under a policy, of a record: a replay makes it anew, or from a
     held copy."""
     tape = root._tape
     value = root._value
@@ -257,7 +257,7 @@ def _create(root: Any) -> None:
     params = {"shape": value.shape, "dtype": value.dtype, "strides": value.strides}
     tape.governor.before_record(record, contents, contents, params)
     tape.records.append(record)
-    activate(root, len(tape.records) - 1)
+    return len(tape.records) - 1
 
 
 def _is_blank(value: Any) -> bool:

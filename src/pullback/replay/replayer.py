@@ -150,10 +150,10 @@ class Replayer:
         if entry.rerun is not None:
             # the run holds what entered the loop
             self.pinned.update(self.base.get(a, a) for a in arguments if type(a) is int)
-            self.env[ident], run = entry.rerun([
+            self.env[ident], held = entry.rerun([
                 freeze(value) if isinstance(value, Handle) else value for value in values
             ])
-            self.residuals[ident] = {"run": run}
+            self.residuals[ident] = {"held": held}
             return
         if opcode == COMPONENT.opcode:
             self.env[ident] = values[0][entry.params["place"]]
@@ -218,7 +218,7 @@ class Replayer:
         form = entry.form
         record = self.entries.recorded(entry, self.start)
         if entry.rerun is not None:
-            return (*record[:2], self.residuals.pop(ident)["run"], *record[3:])
+            return (*record[:2], *self.residuals.pop(ident)["held"], record[-1])
         if not form.saved:
             return record
         start = 1 + len(form.active)
@@ -251,7 +251,7 @@ class Replayer:
             self.base.pop(self.start + coded, None)
         unused = self.residuals.pop(ident, None)
         if unused is not None and entry.rerun is not None:
-            unused["run"].release()
+            unused["held"][0].release()
 
 
 def other_bytes(entry: Entry, where: str = "") -> ReplayError:

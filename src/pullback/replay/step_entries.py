@@ -83,13 +83,15 @@ class Entry:
         self.whole = self.rerun is not None or self.collective
         self.short = self.rest is not None and len(self.rest) == 1
 
-    def says(self, record: tuple[Any, ...], arguments: Any, params: Any) -> bool:
+    def says(self, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> bool:
         """Whether this is the entry of a record with these arguments. The ids in it are those of the arguments, and
-        what it holds of the parameters need not be compared twice."""
+        what it holds of the parameters need not be compared twice. Of loops, ``rerun`` tells all that the ids do
+        not."""
         return (
             self.arguments == arguments
             and self.skeleton[0] == record[0]
-            and (self.skeleton[-1] == record[-1] if self.short else self.says_the_rest(record))
+            and self.rerun == rerun
+            and (self.skeleton[-1] == record[-1] if self.short or rerun is not None else self.says_the_rest(record))
             and (not params or self.rest_holds_params or same_content(self.params, params))
         )
 
@@ -251,7 +253,8 @@ class StepEntries:
         self.recent = [made, *self.recent[: MOST_PATTERNS - 1]]
         if self.calls is not None:
             self.calls.n_new += 1
-            if all(entry.rerun is None if entry is not None else self.calls.may_miss for entry in mine):
+            # a loop function runs again on what its own call closes over
+            if all(not (e.rerun and e.form.steps) if e is not None else self.calls.may_miss for e in mine):
                 self.calls.patterns = (made, *self.calls.patterns[: MOST_CALLED - 1])
         return made
 
@@ -276,16 +279,12 @@ class StepEntries:
         while len(mine) < place:
             mine.append(None)
         entry, followed = None, self.followed
-        if rerun is None:
-            if followed is not None and place < len(followed.entries):
-                entry = followed.entries[place]
-                if entry is not None and not entry.says(record, arguments, params):
-                    entry = None
-            if entry is None:
-                entry = self._other(place, record, arguments, params)
-        if entry is None:
-            entry = Entry(self._skeleton(record), arguments, params, rerun)
-        mine.append(entry)
+        if followed is not None and place < len(followed.entries):
+            entry = followed.entries[place]
+            if entry is not None and not entry.says(record, arguments, params, rerun):
+                entry = None
+        entry = entry or self._other(place, record, arguments, params, rerun)
+        mine.append(entry or Entry(self._skeleton(record), arguments, params, rerun))
 
     def coded(self, ident: int) -> int:
         """How a value stands in the entries of the step under way."""
@@ -319,12 +318,13 @@ class StepEntries:
         self.operands.append(value)
         return _operand(len(self.operands) - 1)
 
-    def _other(self, place: int, record: Any, arguments: Any, params: Any) -> Entry | None:
+    def _other(self, place: int, record: Any, arguments: Any, params: Any, rerun: Any) -> Entry | None:
         """The entry of another pattern that begins as the step does, where it is this; that is followed then."""
         for other in self.recent:
             if other is not self.followed and place < len(other.entries):
                 entry = other.entries[place]
-                if entry is not None and entry.says(record, arguments, params) and _are(other.entries, self.open):
+                says = entry is not None and entry.says(record, arguments, params, rerun)
+                if says and _are(other.entries, self.open):
                     self.followed = other
                     return entry
         return None

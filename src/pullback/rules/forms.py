@@ -46,6 +46,9 @@ class Form:
     has_params: bool = False
     wide: bool = False
     """The ids are one tuple at place 1, since their number differs from record to record (a loop)."""
+    holds: Callable[[tuple[Any, ...]], Any] | None = field(default=None, repr=False)
+    """What a wide record tells of all that it holds: of each buffer the bytes, the reason, and a name. None where the
+    record is a loop function's, whose steps book for themselves."""
     execute: Callable[..., Any] | None = field(default=None, repr=False)
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
     own: int = 0
@@ -57,7 +60,11 @@ class Form:
     held: tuple[tuple[str, str], ...] = field(init=False, repr=False)
     """The names of ``saved``, each with the reason for which the ledger books it."""
 
+    steps: bool = field(init=False)
+    """Whether the record is that of a loop function, which runs steps of its own and books what they hold."""
+
     def __attrs_post_init__(self) -> None:
+        self.steps = self.wide and self.holds is None
         self.held = tuple((name, self._reason(name)) for name in self.saved)
 
     def _reason(self, name: str) -> str:
@@ -116,13 +123,18 @@ def special_form(
     own: int = 0,
     together: Any = None,
     unreached: Any = None,
+    holds: Any = None,
 ) -> Form:
     """A form that is no primitive call: an input, a component, a write, a loop."""
     prim = Primitive(name=name, forward=execute or (lambda x: x), operands=("x",), guarded=False)
     ids = tuple(range(n_ids))
 
     def build(opcode: int) -> tuple[Form, Any]:
-        return Form(opcode, prim, ids, n_ids, (), (), wide=wide, own=own, execute=execute, unreached=unreached), pull
+        form = Form(
+            opcode, prim, ids, n_ids, (), (),
+            wide=wide, own=own, execute=execute, unreached=unreached, holds=holds,
+        )  # fmt: skip
+        return form, pull
 
     return new_form(build, together)
 

@@ -110,7 +110,7 @@ def run_traced(
     """
     tape = Tape(next_level(), KINDS)
     tape.ledger, tape.repeatable, tape.agreement = ledger, repeatable, agreement_in_force()
-    tape.joins = joins and not (ledger.heard or ledger.counted)
+    tape.joins = joins
     tape.objects = objects_held() if governor is None else 0
     if governor is not None:
         tape.mode = REPLAYABLE

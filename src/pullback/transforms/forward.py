@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pullback.calls.known_functions import gradient_of, staged_of
-from pullback.loops.rerun import separate
 from pullback.memory.in_force import (
     Tracing,
     agreed_at_end,
@@ -21,6 +20,7 @@ from pullback.memory.in_force import (
     staging_in_force,
     watchers,
 )
+from pullback.recording.copies import separate
 from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape

@@ -193,7 +193,7 @@ class Pull:
         traced = self._open()
         tape = traced.tape
         chains = self._governor.chains if self._governor is not None else ()
-        loops = [record[2] for record in tape.records if record is not None and FORMS[record[0]].wide]
+        loops = [record[2] for record in tape.records if record is not None and FORMS[record[0]].steps]
         around = sum(spec_of(leaf).nbytes for leaf in self.out_leaves if isinstance(leaf, Handle))
         around += sum(given.spec.nbytes for given in traced.inputs) + 8 * len(tape.records)
         within = [sum(loop.ct_bytes) for loop in loops] + [chain.snapshots.largest_bytes() for chain in chains]

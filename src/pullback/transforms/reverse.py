@@ -312,8 +312,9 @@ def forward(
 ) -> tuple[Traced, Pull]:
     """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
     traced, ledger = traced_under(
-        policy, f, args, kwargs, argnums, allow_int=allow_int, repeatable=repeatable, progress=progress
-    )
+        policy, f, args, kwargs, argnums,
+        allow_int=allow_int, repeatable=repeatable, progress=progress, joins=True,
+    )  # fmt: skip
     return traced, Pull(traced, ledger)
 
 
