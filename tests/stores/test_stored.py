@@ -1,6 +1,8 @@
 """Drawn programs under policies with places: the bits of save-all at two inputs, effects called once, the bytes that
 were planned, and nothing left."""
 
+import gc
+import time
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -84,3 +86,36 @@ def test_drawn_programs(seed, name, staging):
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 def test_many_drawn_programs(seed, name, staging):
     require_as_without(drawn_program(Random(seed)), name, staging)  # noqa: S311
+
+
+@pytest.mark.parametrize(
+    "policy", [lambda at: pb.Tiered(2, None, directory=at), lambda at: Stored(pb.SaveAll(), memory=Disk(at))]
+)
+def test_after_a_part_that_is_broken_nothing_waits_for_the_collector(policy, tmp_path):
+    """The error that a job of the disk kept had the frames of the reverse pass, and these the job."""
+
+    def f(x):
+        for _ in pb.steps(30):
+            x = np.sin(x) * 1.1
+        return np.sum(x)
+
+    def parts():
+        return list(tmp_path.rglob("*.npy"))
+
+    def broken():
+        _, pull = pb.vjp(f, np.linspace(0.2, 0.9, 1_000), policy=policy(tmp_path))
+        while len(parts()) < 3:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        for path in parts():
+            path.unlink(missing_ok=True)
+        with pytest.raises(pb.StoreError, match="is missing"):
+            pull(1.0)
+
+    gc.disable()
+    try:
+        broken()
+        assert parts() == []
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        gc.enable()

@@ -57,10 +57,15 @@ class Job:
             self.ended.acquire(timeout=1.0)
 
     def result(self) -> Any:
-        """What the call gave; raises what it raised."""
+        """What the call gave; raises what it raised, once: an error keeps the frames that it goes through, and these
+        would keep the job, and all that is stored."""
         self.wait()
-        if self.error is not None:
-            raise self.error
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
         return self.found
 
     def _make(self) -> None:

@@ -200,7 +200,11 @@ class OnDisk:
         if stored.job is not None:
             stored.job.wait()
             self._require_written()  # why there is nothing to read
-            stored.roots = stored.job.result()
+            try:
+                stored.roots = stored.job.result()
+            except BaseException:
+                self._leave(stored)  # whoever asks again has it read again
+                raise
         roots = stored.roots
         self._leave(stored)
         before = max((serial for serial in self.stored if serial < stored.serial), default=None)
