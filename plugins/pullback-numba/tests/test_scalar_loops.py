@@ -296,14 +296,48 @@ def test_divisions_by_zero_are_pythons_or_numpys(adopted):
     require_same(f, U, 0.0)
 
 
-def test_second_derivatives_and_policies_go_the_ordinary_way(adopted):
+def test_second_derivatives_go_the_ordinary_way(adopted):
     f = adopted(SWEEP).sweep
     with pb.using(staging="numba"):
         pb.grad(f)(U)
         second = pb.hvp(f, (U,), (U,))
-        under = pb.grad(f, policy=pb.Binomial(2))(U)
     np.testing.assert_array_equal(second, pb.hvp(f, (U,), (U,)))
-    np.testing.assert_array_equal(under, pb.grad(f)(U))
+
+
+STEPS = """
+import numpy as np
+import pullback as pb
+
+def relaxed(u):
+    for i in range(1, len(u) - 1):
+        u[i] = (u[i - 1] * u[i] + u[i + 1]) / (1.5 + u[i])
+    return u
+
+def marked(u):
+    u = u * 1.0
+    for k in pb.steps(9):
+        u = relaxed(u)
+    return np.sum(u * u)
+
+def body(u):
+    return np.sum(pb.fori_loop(0, 9, lambda k, v: relaxed(v * 1.0), u) ** 2)
+"""
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute(3), pb.Budget("1 MB")], ids=str)
+@pytest.mark.parametrize("name", ["marked", "body"])
+def test_steps_under_a_policy_are_compiled_forward_and_back(adopted, ran, name, policy):
+    f = getattr(adopted(STEPS), name)
+    x = np.linspace(0.1, 0.6, 40)
+    with pb.using(staging="off"):
+        expected = pb.grad(f)(x)
+    with pb.using(staging="numba"):
+        np.testing.assert_array_equal(pb.grad(f, policy=policy)(x), expected)
+        _, pull = pb.vjp(f, x, policy=policy)
+        for _ in range(2):
+            np.testing.assert_array_equal(pull(1.0)[0], expected)
+    assert ran["run"] >= 18
+    assert ran["pull"] >= 24
 
 
 def test_explain_stage_says_why_a_loop_is_not_compiled(adopted):
