@@ -120,6 +120,9 @@ class FollowedMarks:
         record, which its operations would not be."""
         records = self.tape.records[self.start :]
         loops = any(record is not None and FORMS[record[0]].wide for record in records)
+        if self.chain is not None:  # which may have let go of the records
+            last = [entry for pattern in self.chain.entries.patterns[-1:] for entry in pattern.entries]
+            loops |= any(entry is not None and entry.rerun is not None for entry in last)
         self.over = loops or len(records) < self.fewest
         return self.over
 
