@@ -5,7 +5,8 @@
 Figures to hold, 512 x 512 on two ranks: at least 1.8 times as fast as the divided program on one rank, so at most 0.556
 of its time; an exchange as a primitive at most 25 us beyond the raw one: by ``fill`` beyond MPI alone, by ``halo`` for
 a large part beyond MPI and the new array that it gives, whose memory is written once. The ranks run
-``ranks_of_wave.py``. By the clock where two cores are free; else by the processor time of the slower rank.
+``ranks_of_wave.py``. By the clock where two cores are free; else by the processor time of the slower rank. ``all, in
+silence`` is what the machine gives: each rank has its rows alone, at the same time, and exchanges nothing.
 """
 
 import json

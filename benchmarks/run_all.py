@@ -219,6 +219,11 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
             for policy in ("SaveAll()", "Binomial(10)")
             for clock, column in (("wall time", "x one rank"), ("processor time", "cpu x one rank"))
         ),
+        *(
+            Figure(f"512 x 512, wall time of two ranks that have their rows alone, without a word, over one, {policy}",
+                pick("x one rank", policy=policy, candidate="all, in silence"), None, " x")
+            for policy in ("SaveAll()", "Binomial(10)")
+        ),
         Figure("an exchange into rows that are there, part of 256 x 512, beyond the raw one",
             pick("us beyond raw", what="exchange, part of 256 x 512", candidate="fill"), 25.0, " us"),
         Figure("an exchange, part of 64 x 64, beyond the raw one",
