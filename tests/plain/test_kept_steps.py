@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tests.programs.drifting import drifting_primitive
 
 import pullback as pb
 from pullback.stores import AsType, Disk, InMemory, Stored, Zlib
@@ -153,6 +154,11 @@ def test_rules_that_fit_nothing_say_so():
     assert len(told) == 1
 
 
+def test_rules_that_save_nothing_name_the_policy_that_stands_alone():
+    with pytest.warns(pb.PolicyWarning, match=r"holds .*, and Mixed\(3\) alone .* or pass pullback.Mixed"):
+        pb.grad(marked, policy=pb.Keep(others="keep", outer=pb.Mixed(3)))(X)
+
+
 def test_a_lossy_codec_is_close():
     policy = pb.Keep({"potential": AsType("f4")}, outer=pb.Recompute())
     np.testing.assert_allclose(pb.grad(marked, policy=policy)(X), pb.grad(marked)(X), rtol=1e-2, atol=1e-4)
@@ -173,14 +179,7 @@ def test_other_derivatives(outer):
 
 
 def test_what_is_computed_again_is_compared():
-    state = [1.0]
-
-    def drifting(x):
-        state[0] += 1.0
-        return x * state[0]
-
-    drift = pb.primitive(drifting)
-    drift.vjp("x", fn=lambda ct: ct)
+    drift = drifting_primitive()
 
     def f(x):
         for _ in pb.steps(6):

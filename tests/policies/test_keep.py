@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.programs.drifting import drifting_primitive
 
 import pullback as pb
 from pullback.stores import AsType, Disk, InMemory, Zlib
@@ -371,14 +372,7 @@ def test_residuals():
 
 
 def test_what_is_computed_again_is_compared():
-    state = [1.0]
-
-    def drifting(x):
-        state[0] += 1.0
-        return x * state[0]
-
-    drift = pb.primitive(drifting)
-    drift.vjp("x", fn=lambda ct: ct)
+    drift = drifting_primitive()
     with pytest.raises(pb.ReplayError, match=r"drifting, called at .* gave other bytes"):
         pb.grad(lambda x: np.sum(np.sin(drift(np.exp(x)))), policy=pb.Keep(np.exp))(X)
     with pb.using(verify="off"):

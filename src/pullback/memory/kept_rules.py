@@ -11,6 +11,7 @@ from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.ledger import Item, Ledger, mib, value_items
 from pullback.memory.store import Store
 from pullback.policies.keep import RECOMPUTE, Keep, KeepRule, what_text
+from pullback.policies.save_all import SaveAll
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.words.call_sites import site_line, warn_user
@@ -132,11 +133,14 @@ class Decisions:
                 PolicyWarning,
             )
         if self.all_bytes and self.held_bytes >= self.all_bytes:
-            warn_user(
-                f"{self.keep!r} holds {mib(self.held_bytes)}, and save-all would hold {mib(self.all_bytes)}: nothing "
-                "is saved. Keep fewer values, or pass pullback.SaveAll()",
-                PolicyWarning,
+            held, whole, outer = mib(self.held_bytes), mib(self.all_bytes), self.keep.outer
+            told = (
+                f"{self.keep!r} holds {held}, and save-all would hold {whole}"
+                if type(outer) is SaveAll
+                else f"of the steps that are recorded, each by itself, {self.keep!r} holds {held}, "
+                f"and {outer!r} alone {whole}"
             )
+            warn_user(f"{told}: nothing is saved. Keep fewer values, or pass pullback.{outer!r}", PolicyWarning)
 
 
 def decisions_of(keep: Keep, ledger: Ledger) -> Decisions:
