@@ -135,12 +135,13 @@ class Decisions:
         if self.all_bytes and self.held_bytes >= self.all_bytes:
             held, whole, outer = mib(self.held_bytes), mib(self.all_bytes), self.keep.outer
             told = (
-                f"{self.keep!r} holds {held}, and save-all would hold {whole}"
+                f"holds {held}, and save-all would hold {whole}"
                 if type(outer) is SaveAll
-                else f"of the steps that are recorded, each by itself, {self.keep!r} holds {held}, "
-                f"and {outer!r} alone {whole}"
+                else f"holds {held} of the steps that are recorded, each by itself, and {outer!r} alone {whole}"
             )
-            warn_user(f"{told}: nothing is saved. Keep fewer values, or pass pullback.{outer!r}", PolicyWarning)
+            warn_user(
+                f"{self.keep!r} {told}: nothing is saved. Keep fewer values, or pass pullback.{outer!r}", PolicyWarning
+            )
 
 
 def decisions_of(keep: Keep, ledger: Ledger) -> Decisions:
