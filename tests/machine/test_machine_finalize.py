@@ -1,9 +1,9 @@
 """A loop that ends when the schedule did not know it: everywhere, between any two actions."""
 
 import pytest
+from tests.optima.held_steps import held_forward_steps
 
 from pullback.machine.simulator import machine_for, play
-from pullback.optima.binomial_split import held_forward_steps
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll

@@ -101,11 +101,6 @@ def test_no_snapshot_cannot_reverse():
             function(5, 0)
 
 
-def test_held_forward_steps_needs_x_0():
-    with pytest.raises(PolicyError, match="no snapshot is held below step 3"):
-        costs.held_forward_steps([], 4, 2, lookback=True)
-
-
 @given(n=st.integers(1, 400), state=st.integers(1, 50), tape=st.integers(1, 50))
 def test_best_segments_is_within_a_twentieth_of_the_fewest_bytes(n, state, tape):
     def held(k):

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.optima.held_steps import held_forward_steps
 
 from pullback.machine.simulator import machine_for, play
-from pullback.optima.binomial_split import forward_steps, held_forward_steps, repetitions
+from pullback.optima.binomial_split import forward_steps, repetitions
 from pullback.optima.online import greedy
 from pullback.policies.binomial import Binomial
 from pullback.schedules import Advance, EndForward, simulate

@@ -216,7 +216,7 @@ def test_an_error_after_a_value_was_read_leaves_nothing(policy):
 
 
 def test_a_value_is_checked_when_a_stage_is_made(monkeypatch):
-    monkeypatch.setattr("pullback.staging.generated.faithful_copy", lambda x: x + 1)
+    monkeypatch.setattr("pullback.staging.generated.faithful", lambda x: x + 1 if type(x) is np.ndarray else x)
     require_same(loop_over(what_is_kept), X)
     assert not stages()
     assert any("what is read" in why for why in reasons())

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from attrs import define, field
 
-STATEMENTS: Final = (ast.For, ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Pass)
 EXPRESSIONS: Final = (
     ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Subscript, ast.Slice, ast.Tuple,
     ast.Call, ast.Attribute, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,

@@ -29,7 +29,6 @@ CREATORS: Final = tuple(
     "asanyarray ascontiguousarray asfortranarray asarray_chkfinite require fromiter".split()
 )
 """NumPy functions that make arrays."""
-ARGUMENTS_PLAIN: Final = ("linspace", "logspace", "geomspace", "zeros_like", "ones_like", "empty_like", "copy")
 _UFUNCS: Final = {
     **{name: name for name in "sin cos tan exp expm1 log2 log10 log1p sqrt cbrt sinh cosh tanh fabs exp2".split()},
     **{f"a{name}": f"arc{name}" for name in "sin cos tan sinh cosh tanh tan2".split()},

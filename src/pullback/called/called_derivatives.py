@@ -11,7 +11,6 @@ from threading import get_ident
 from types import FunctionType
 from typing import Any, cast
 
-import numpy as np
 from attrs import define, field
 
 from pullback.called.call_forms import fits, kinds_of_call, leaves_of
@@ -26,6 +25,7 @@ from pullback.memory.in_force import (
     staging_in_force,
     watchers,
 )
+from pullback.recording.copies import owned, packed_copy
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
 from pullback.recording.recorder import hold
 from pullback.recording.tape import FORWARD, RECORDING, Tape
@@ -233,7 +233,7 @@ def _computed(found: Called, leaves: Sequence[Any], around: Tape | None) -> tupl
     else:
         held = ready.exits.stage.held  # still leaves come after those that are active
         inputs = [hold(x, x._value, tape) if kept else x._value for x, kept in zip(given, held, strict=False)]
-        inputs += map(_own, still)
+        inputs += map(packed_copy, still)
     if found.n_compared >= COMPARED:
         return *ready.forward(inputs, (), found.constants), given
     record = ready.exits.stage.record
@@ -244,27 +244,17 @@ def _computed(found: Called, leaves: Sequence[Any], around: Tape | None) -> tupl
 def _handed_out(found: Called, values: Any, slots: Any, given: list[Any], around: Any) -> list[Any]:
     moves = found.moves
     if not any(moves):
-        return [_own(v) for v, _ in zip(values, moves)]  # noqa: B905 - there are no tangents
+        return [packed_copy(v) for v, _ in zip(values, moves)]  # noqa: B905 - there are no tangents
     around.masks = around.masks or found.masks
     if found.way is RECORDED:
         exits = found.ready.exits
         handles = exits.recorded(around, [x._id for x in given], values, slots, given, site_here())
-        return [x if moving else _own(v) for x, v, moving in zip(handles, values, moves, strict=True)]
+        return [x if moving else packed_copy(v) for x, v, moving in zip(handles, values, moves, strict=True)]
     kind, tangents = type(given[0]._id), iter(values[len(moves) :])
     return [
-        make(kind_of(around, v), _owned(v), kind(_owned(next(tangents))), around, SHARED) if moving else _own(v)
+        make(kind_of(around, v), owned(v), kind(owned(next(tangents))), around, SHARED) if moving else packed_copy(v)
         for v, moving in zip(values, moves)  # noqa: B905 - the tangents come after them
     ]
-
-
-def _own(part: Any) -> Any:
-    """A plain value that leaves, in memory of its own."""
-    return part.copy(order="K") if type(part) is np.ndarray else part
-
-
-def _owned(part: Any) -> Any:
-    """What no other value has: a copy of a view, which may be one of what has entered."""
-    return part.copy(order="K") if type(part) is np.ndarray and part.base is not None else part
 
 
 def _is_right(found: Called, values: Any, right: list[Any], around: Tape | None) -> bool:

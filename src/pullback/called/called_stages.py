@@ -22,7 +22,7 @@ from pullback.calls.hot_runs import Ready
 from pullback.calls.known_functions import behind
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.sweep import Sweep, sweep
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
 from pullback.recording.recorder import INPUT
@@ -108,7 +108,7 @@ def made(
     if not called.reads.hold():
         raise NotStageableError("it changes what it reads")
     called.ready = Ready(exits)
-    called.constants = [faithful_copy(x) if type(x) is np.ndarray else x for x in called.constants]
+    called.constants = list(map(faithful, called.constants))
     if way is PLAIN:
         called.moves = [False] * len(exits.stage.seeded)
     elif way is RECORDED:
@@ -119,7 +119,7 @@ def made(
 def _reads(f: FunctionType, n_args: int, parts: tuple[int, ...], leaves: list[Any]) -> Reads:
     """What the function reads from outside besides what is in its cells, where nothing but functions is compared."""
     # Copies, so that an array in a cell is told from one that is read elsewhere as well.
-    values = [_copied(_plain(x)) for x in leaves]
+    values = [faithful(_plain(x)) for x in leaves]
     function, _ = filled(f, n_args, parts, values)
     reads = reads_of(function, behind)
     own = {id(cell) for cell in function.__closure__ or ()}
@@ -175,11 +175,11 @@ class Ordinary:
         tape = Tape(next_level(), KINDS)
         given = []
         for x in active:
-            given.append(make(kind_of(tape, x), _copied(x), len(tape.records), tape, SHARED))
+            given.append(make(kind_of(tape, x), faithful(x), len(tape.records), tape, SHARED))
             tape.records.append((INPUT.opcode, 0))
         tape.n_inputs = len(given)
         with quiet(), Tracing(tape):
-            outs = program(given, [_copied(x) for x in still])
+            outs = program(given, list(map(faithful, still)))
         tape.close()
         return cls(tape, outs, len(given))
 
@@ -218,6 +218,3 @@ class Ordinary:
             raise NotStageableError("other cotangents")
         require_equal(found, wanted, "the cotangents")
 
-
-def _copied(x: Any) -> Any:
-    return faithful_copy(x) if type(x) is np.ndarray else x

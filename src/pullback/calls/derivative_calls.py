@@ -26,6 +26,7 @@ from pullback.memory.in_force import (
     watchers,
 )
 from pullback.memory.ledger import Ledger
+from pullback.recording.copies import owned, packed_copy
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value, resolve
 from pullback.recording.recorder import INPUT, hold
@@ -68,7 +69,7 @@ def pushed_call(known: Any, tape: Tape, args: tuple[Any, ...]) -> Any:
     _require_unchanged(given, before)
     tape.masks = tape.masks or result.exits.stage.masks
     value, tangent = result.computed(entering)[0]
-    return (make(kind_of(tape, value), value, kind(_owned(tangent)), tape, SHARED),)
+    return (make(kind_of(tape, value), value, kind(owned(tangent)), tape, SHARED),)
 
 
 def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any) -> Any:
@@ -109,7 +110,7 @@ def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ..
     if hot.stays:
         given._id.value = None
         known.open_runs.put_back("tangent", hot)
-    return tuple(part.copy(order="K") if type(part) is np.ndarray else part for part in (value, tangent)), None
+    return (packed_copy(value), packed_copy(tangent)), None
 
 
 def _opened_forward(known: Any, x: Any, t: Any, forward: Any) -> HotRun | None:
@@ -214,7 +215,7 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int, wi
     if around.mode == FORWARD:
         kind = type(given[0]._id)
         computed = result.computed([x._value for x in given] + [x._id.value for x in given])[0]
-        parts = map(_owned, computed)
+        parts = map(owned, computed)
         found = [make(kind_of(around, v), v, kind(t), around, SHARED) for v, t in zip(parts, parts, strict=True)]
     else:
         held = exits.stage.held
@@ -222,11 +223,6 @@ def _handed_out(result: _Followed, around: Tape, given: list[Any], site: int, wi
         values, slots = result.computed(inputs)
         found = exits.recorded(around, [x._id for x in given], values, slots, given, site)
     return (found[0], found[1:]) if with_value else (None, found)
-
-
-def _owned(part: Any) -> Any:
-    """What no other value has: a copy of a view, which may be one of what has entered."""
-    return part.copy(order="K") if type(part) is np.ndarray and part.base is not None else part
 
 
 def _contents(given: Sequence[Any]) -> list[bytes]:

@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 from pullback.calls.call_record import Exits
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.sweep import seeded, sweep
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.crossing import entered
 from pullback.recording.handles import FREE, SHARED, Handle, is_array, kind_of, layout_of, make, resolve
 from pullback.recording.recorder import INPUT
@@ -206,8 +206,8 @@ def _derived(
         raise NotStageableError("too many operations")
     with quiet():
         _require_result(inputs[: _n_arguments(operations)], operations, operands, result)
-    exits, constants = exits_of(lambda xs: program(xs, operations, [_copied(x) for x in operands]), inputs)
-    return Derived([_copied(x) for x in operands], exits, constants)
+    exits, constants = exits_of(lambda xs: program(xs, operations, list(map(faithful, operands))), inputs)
+    return Derived(list(map(faithful, operands)), exits, constants)
 
 
 def exits_of(
@@ -223,11 +223,11 @@ def exits_of(
     are given.
     """
     with quiet():
-        wanted = program([_copied(x) for x in inputs])
+        wanted = program(list(map(faithful, inputs)))
         run = nesting_of(inputs)
         run.most = most
         with Tracing(run.tape):
-            returned = program([run.enter(_copied(x)) for x in inputs])
+            returned = program([run.enter(faithful(x)) for x in inputs])
         run.finish(returned, [])
     stage = stage_of(_recorded(run, returned, wanted, n_active, moves))
     stage.records = [record if record[-1] >= 0 else (*record[:-1], ~record[-1]) for record in stage.records]
@@ -244,16 +244,13 @@ def _n_arguments(operations: list[Operation]) -> int:
 def _require_result(xs: list[Any], operations: list[Operation], operands: list[Any], result: Any) -> None:
     """The operations have to give what the function has returned."""
     tape = Tape(next_level(), KINDS)
-    given = [make(kind_of(tape, x), _copied(x), k, tape, SHARED) for k, x in enumerate(xs)]
+    given = [make(kind_of(tape, x), faithful(x), k, tape, SHARED) for k, x in enumerate(xs)]
     tape.records += [(INPUT.opcode, 0) for _ in given]
     with Tracing(tape):
-        out = _carried_out(tape, given, operations, [_copied(x) for x in operands])
+        out = _carried_out(tape, given, operations, list(map(faithful, operands)))
     tape.close()
     require_equal([out._value], [result], "the function")
 
-
-def _copied(x: Any) -> Any:
-    return faithful_copy(x) if type(x) is np.ndarray else x
 
 
 def nesting_of(inputs: list[Any]) -> "Nesting":

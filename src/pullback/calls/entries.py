@@ -17,6 +17,7 @@ from pullback.bodies.same_again import Reads
 from pullback.calls.hot_runs import Ready
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.sweep import given_out
+from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.staging.generated import errors_are_ordinary
 from pullback.tracing.running import Input
@@ -116,7 +117,7 @@ class Entry:
         values = self._forward(entering)[0]
         if bits_where_shared(entering) != before:
             return None
-        return [part.copy(order="K") if type(part) is np.ndarray else part for part in values]
+        return list(map(packed_copy, values))
 
     def _forward(self, entering: list[Any]) -> Any:
         if self.n_compared >= COMPARED:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from pullback.bodies.same_again import Reads
@@ -20,6 +19,7 @@ from pullback.calls.hot_runs import Ready
 from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import NOTHING_SAID
 from pullback.memory.sweep import given_out
+from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.rules.generated_code import compile_function
 from pullback.staging.generated import Generated, errors_are_ordinary
@@ -98,11 +98,6 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
     return text.function(told)
 
 
-def own(part: Any) -> Any:
-    """A value that leaves, in memory of its own."""
-    return part.copy(order="K") if type(part) is np.ndarray else part
-
-
 @define(eq=False)
 class _Text:
     """The lines of a caller, and the names in them."""
@@ -162,7 +157,7 @@ class _Text:
     def function(self, told: list[Any]) -> Caller:
         """What the lines do."""
         place: dict[str, Any] = {f"n{k}": value for k, value in enumerate(self.values.values())}
-        place |= {"missed": MISSED, "told": told, "idle": [None], "own": own}
+        place |= {"missed": MISSED, "told": told, "idle": [None], "own": packed_copy}
         place |= {"given_out": given_out, "same_content": same_content}
         place |= {"bits_where_shared": bits_where_shared, "several": _count}
         compile_function("caller", "\n".join(self.lines) + "\n", place)

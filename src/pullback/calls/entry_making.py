@@ -24,7 +24,7 @@ from pullback.calls.inlined_run import entered_as
 from pullback.calls.known_functions import CARRIED, behind
 from pullback.calls.staged_functions import StagedFunction, traced_among
 from pullback.memory.in_force import InForce, Tracing
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.handles import SHARED, Handle, make
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
@@ -114,7 +114,7 @@ def _entry(
         raise NotStageableError("it looks at values")
     if not reads.hold():
         raise NotStageableError("it changes what it reads")
-    copies = [faithful_copy(x) if type(x) is np.ndarray else x for x in constants]
+    copies = list(map(faithful, constants))
     return Entry(what, definition, kinds, places, reads, Ready(exits), copies)
 
 

@@ -11,12 +11,11 @@ from sys import getrefcount
 from typing import Any, ClassVar
 from weakref import getweakrefcount
 
-import numpy as np
 from attrs import define, field
 
 from pullback.calls.inlined_run import InlinedRun, InlinedTwins, entered_as
 from pullback.memory.in_force import Tracing
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.handles import (
     FREE,
     SHARED,
@@ -278,7 +277,7 @@ class MarkedRun(InlinedRun):
         (value,), number, at = operands, self.n_values, len(self.eager.opened().records)
         twin = self.eager.run(what, operands, params)
         result = result_of(value, "buffer")
-        self.constants.append(faithful_copy(value) if type(value) is np.ndarray else value)
+        self.constants.append(faithful(value))
         self.operations.append(Operation(FROZEN, (Constant.of(value),), None, (number,), (result,)))
         self.ranges.append((at, at))
         self.eager.by_number[number] = twin

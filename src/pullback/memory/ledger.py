@@ -286,10 +286,9 @@ def mib(nbytes: float) -> str:
     return f"{nbytes:.0f} {unit}" if unit == "B" or abs(nbytes) >= 1000 else f"{nbytes:.3g} {unit}"
 
 
-def tape_holdings(records: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Held]:
-    """Every buffer that records hold, once, with what it is held for; buffers among ``known`` belong to somebody
-    else."""
-    for buffer, nbytes, reason, name, ident, record in _holdings(records, known):
+def tape_holdings(records: Iterable[Any]) -> Iterator[Held]:
+    """Every buffer that records hold, once, with what it is held for."""
+    for buffer, nbytes, reason, name, ident, record in _holdings(records):
         yield Held(buffer, nbytes, reason, FORMS[record[0]], name, record[-1], ident)
 
 
@@ -300,17 +299,17 @@ def lasting_buffers(records: Sequence[Any], values: Iterable[Any] = ()) -> list[
     """
     if not any(record is not None and FORMS[record[0]].steps for record in records):
         return []
-    return [*(held[0] for held in _holdings(records, ())), *values]
+    return [*(held[0] for held in _holdings(records)), *values]
 
 
-def record_items(records: Iterable[Any], known: Iterable[Any] = ()) -> list[Item]:
-    """What records hold beyond the buffers in ``known``, for booking."""
-    return [(id(buffer), nbytes, reason) for buffer, nbytes, reason, _, _, _ in _holdings(records, known)]
+def record_items(records: Iterable[Any]) -> list[Item]:
+    """What records hold, for booking."""
+    return [(id(buffer), nbytes, reason) for buffer, nbytes, reason, _, _, _ in _holdings(records)]
 
 
-def _holdings(records: Iterable[Any], known: Iterable[Any]) -> Iterator[tuple[Any, int, str, str, int, Any]]:
+def _holdings(records: Iterable[Any]) -> Iterator[tuple[Any, int, str, str, int, Any]]:
     """(buffer, bytes, reason, the name it is saved by, place of the record, record); every step of a loop is asked."""
-    seen = {id(buffer) for buffer in known}
+    seen: set[int] = set()
     for ident, record in enumerate(records):
         if record is None:
             continue

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.onward.onward_reverses import onward_reverse
+from pullback.recording.copies import packed_copy
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.recorded_steps import require_equal
@@ -107,7 +108,7 @@ class Arriving:
             return
         came = [cts[ident] for ident in ids]
         if onward.n_compared < COMPARED:
-            found = onward.computed(slots, seeds, list(map(_copied, came)))
+            found = onward.computed(slots, seeds, list(map(packed_copy, came)))
             del came
             swept()
             onward.is_right([cts[ident] for ident in ids], found)
@@ -128,16 +129,13 @@ class Arriving:
             came = [cts[ident] for ident in ids]
             if onward.count > PAYS and all(ct is None or _is_small(ct) for ct in came):
                 try:
-                    onward.generated, onward.goes = onward_reverse(self.stage, slots, seeds, list(map(_copied, came)))
+                    copies = list(map(packed_copy, came))
+                    onward.generated, onward.goes = onward_reverse(self.stage, slots, seeds, copies)
                 except Exception:  # noqa: BLE001 - whatever a rule does with what is no array: the records are swept
                     onward.over = True
                 else:
                     onward.kinds = [None if ct is None else (type(ct), ct.shape, ct.dtype) for ct in came]
         return onward if onward.generated is not None and onward.takes(cts, ids) else None
-
-
-def _copied(ct: Any) -> Any:
-    return ct.copy(order="K") if type(ct) is np.ndarray else ct
 
 
 def _is_small(ct: Any) -> bool:

@@ -7,9 +7,7 @@ step.
 Source: [GW] A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45, equations (1)-(3).
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from math import comb
 
 from pullback.words.errors import PolicyError
@@ -119,22 +117,6 @@ def split(n: int, s: int) -> int:
     if n <= s_t1 + s1_t1 + s2_t1:
         return n - s1_t1 - s2_t1
     return s_t1
-
-
-def held_forward_steps(snapshots: Sequence[int], n: int, s: int, *, lookback: bool) -> int:
-    """Forward steps of a loop that ended after n >= 1 steps with these snapshots and is reversed with the fewest
-    advances.
-
-    Freed slots are used again. With ``lookback`` the tape of step n-1 comes out of the sweep, so
-    n + (n-1) + sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_last, s-k+1), A = ``advances``; without it step n-1 is run again
-    from the newest snapshot: n + n + sum + A(n - p_last, s-k+1). Snapshots at n or later do not count.
-    """
-    end = n - 1 if lookback else n
-    ends = [p for p in snapshots if p < end]
-    if not ends and end > 0:
-        raise PolicyError(f"no snapshot is held below step {end}: {list(snapshots)}. Hold x_0.")
-    inner = sum(advances(after - p, s - i) for i, (p, after) in enumerate(pairwise([*ends, end])))
-    return n + end + inner
 
 
 def _need_slots(n: int, s: int) -> None:

@@ -24,9 +24,9 @@ def greedy(slots: int) -> Rule:
     step later.
 
     Cost of a set p_0 < .. < p_(k-1), ending at n, with A = ``advances``: sum_i A(p_(i+1) - p_i, s-i) + A(n-1 - p_(k-1),
-    s-k+1) (``held_forward_steps`` less its constant). Ties: keep first, then the smallest index, so that schedules
-    repeat. At most 1.042 times the known-length optimum for s >= 5 and n <= 5000, as measured; not proven. O(s) memory;
-    O(1) a step, O(s) when the set changes.
+    s-k+1). Ties: keep first, then the smallest index, so that schedules repeat. At most 1.042 times the
+    known-length optimum for s >= 5 and n <= 5000, as measured; not proven. O(s) memory; O(1) a step, O(s) when the set
+    changes.
     """
     return _Greedy(slots).place
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from pullback.memory.ledger import Item
@@ -11,7 +10,7 @@ from pullback.memory.sweep import Sweep
 from pullback.patterns.pattern_routes import Route, picking
 from pullback.patterns.pattern_shelf import Known
 from pullback.patterns.pattern_stages import PatternReverse, PatternStage, Seeded
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.replay.needs import Needs
 from pullback.replay.step_entries import FAR, StepEntries
 from pullback.staging.stages import slot_items
@@ -166,7 +165,7 @@ class Alike:
             clear = next((i + 1 for i in range(start - 1, least - 1, -1) if cts[i] is not None), least)
         generated = reverse.own or reverse.generated
         if reverse.own is not None:  # it may write to them
-            seeds = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+            seeds = list(map(faithful, seeds))
         return Handed(step, self, key, reverse, seeds, generated.function, self.work.of(generated), clear, way)
 
     def reverse(self, step: int, slots: Sequence[Any], handed: Handed, one: Sweep) -> Handed | None:

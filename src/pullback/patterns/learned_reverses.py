@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from attrs import define
 
 from pullback.memory.sweep import Sweep
 from pullback.patterns.pattern_stages import PatternStage, Seeded, reverse_of_pattern
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.staging.generated import Generated
 from pullback.staging.recorded_steps import require_equal
 from pullback.staging.stages import with_kernels
@@ -42,7 +41,7 @@ class Learning:
             wanted = [ct for _, ct in swept if ct is not None]
             self._require(reverse.generated, self.seeds, wanted, Workspace())
             if reverse.own is not None:
-                copies = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in self.seeds]
+                copies = list(map(faithful, self.seeds))
                 self._require(reverse.own, copies, wanted, patterns.work(stage))
             if patterns.backend is not None:
                 given = self.slots, self.seeds

@@ -20,7 +20,7 @@ from pullback.patterns.pattern_stages import PatternReverse, Seeded, reverse_of_
 from pullback.patterns.pattern_statements import PatternStatements
 from pullback.patterns.recorded_rows import Held, Row, row_before
 from pullback.primitives.selecting.indexing import READ
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
@@ -203,7 +203,7 @@ class RowReverse:
             generated, given, seeds = reverse.own, [*reversed(seeds)], ()
             while given:
                 ct = given.pop()
-                seeds = (*seeds, faithful_copy(ct) if type(ct) is np.ndarray else ct)
+                seeds = (*seeds, faithful(ct))
             del ct
         function, places, nothing = generated.function, self.work.of(generated), [None] * length
         sure = False
@@ -246,7 +246,7 @@ class RowReverse:
             self.swept += 1
             return
         held, (key, seeds) = row.held(tape.records, step), given
-        copies = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+        copies = list(map(faithful, seeds))
         seeds.clear()
         sweep(tape, start, start + row.length, (self.one,))
         self.swept += 1
@@ -311,7 +311,7 @@ class RowReverse:
     ) -> Generated:
         """A function, by the kernels of a backend where there are; raises :class:`NotStageableError` where it gives
         other cotangents than those of the sweep."""
-        copies = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+        copies = list(map(faithful, seeds))
         with quiet():
             (found,) = generated.function(held, copies, *self.work.of(generated))
         require_equal(found, wanted, "the cotangents")

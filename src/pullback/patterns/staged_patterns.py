@@ -31,7 +31,7 @@ from pullback.patterns.pattern_stages import (
     stage_of_pattern,
 )
 from pullback.patterns.pattern_statements import PatternStatements, inputs_of, statements_of
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
@@ -263,7 +263,7 @@ class StagedPatterns:
         found = {k: env[self.ident(k, step)] for k in inputs_of(pattern) if self.ident(k, step) in env}
         if not all(isinstance(x, _PLAIN) for x in found.values()):
             return None
-        return {k: faithful_copy(x) if type(x) is np.ndarray else x for k, x in found.items()}
+        return {k: faithful(x) for k, x in found.items()}
 
     def learn(self, step: int, entering: dict[int, Any], env: dict[int, Any]) -> None:
         """Write down a step that was entered so and executed from its entries; ``env`` is what there is after it."""
@@ -334,7 +334,7 @@ class StagedPatterns:
                     self._reversed(step, stage, reverse, slots, seeds, sweep)
                     return True
                 if reverse is None and stage.made is not None:
-                    copies = [faithful_copy(ct) if type(ct) is np.ndarray else ct for ct in seeds]
+                    copies = list(map(faithful, seeds))
                     self.learning = Learning(self, step, stage, slots, key, copies)
                 elif reverse is None:
                     self.known_of(step).wanting = True

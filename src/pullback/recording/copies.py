@@ -142,6 +142,21 @@ def is_lent(value: Any, tape: Any) -> bool:
     return seen()
 
 
+def faithful(value: Any) -> Any:
+    """A faithful copy of an array; any other value as it is."""
+    return faithful_copy(value) if type(value) is np.ndarray else value
+
+
+def packed_copy(value: Any) -> Any:
+    """A copy of an array, without gaps in its memory; any other value as it is."""
+    return value.copy(order="K") if type(value) is np.ndarray else value
+
+
+def owned(value: Any) -> Any:
+    """What no other value has: of a view a copy, without gaps in its memory; any other value as it is."""
+    return value.copy(order="K") if type(value) is np.ndarray and value.base is not None else value
+
+
 def require_not_lent(value: Any, tape: Any) -> None:
     """Nothing, or :class:`WriteError` where somebody has a view of memory that is about to hold what is traced, or to
     be written elsewhere."""

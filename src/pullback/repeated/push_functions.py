@@ -16,7 +16,7 @@ from attrs import define
 from pullback.calls.derivative_stages import nesting_of
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.sweep import Sweep
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.crossing import entered, raised
 from pullback.recording.handles import SHARED, Handle, kind_of, layout_of, make, resolve
 from pullback.recording.recorder import INPUT
@@ -93,7 +93,7 @@ def _generated(tape: Tape, outs: Outs, groups: tuple[Group, ...], slots: list[An
         run = nesting_of([*slots, *(x for parts in given for x in parts)])
         with Tracing(run.tape):
             run.sweeps = True
-            held = [run.enter(faithful_copy(x) if type(x) is np.ndarray else x) for x in slots]
+            held = [run.enter(faithful(x)) for x in slots]
             directions = [
                 {place: run.enter(x) for (place, _), x in zip(parts, drawn, strict=True)}
                 for (parts, _), drawn in zip(groups, given, strict=True)

@@ -19,7 +19,7 @@ from pullback.calls.entries import Entry, bits_where_shared, may_enter
 from pullback.calls.entry_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
 from pullback.calls.known_functions import behind
 from pullback.memory.in_force import Tracing
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.handles import Handle
 from pullback.repeated.push_functions import handed_out, written_for_many
 from pullback.repeated.repeated_pulls import AT_ONCE, STACKED_BYTES
@@ -157,7 +157,7 @@ def _made(
             run = nesting_of([*xs, draw(random, spec)])
             with Tracing(run.tape):
                 run.sweeps = True  # the function has run, and warned, before; rules may change NumPy's error state
-                held = [run.enter(faithful_copy(x) if type(x) is np.ndarray else x) for x in xs]
+                held = [run.enter(faithful(x)) for x in xs]
                 t = run.enter(draw(random, spec))
                 found = program(held, [t if k == place else None for k in range(len(xs))])
             leaving = [one for one in found if one is not None]

@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any, Protocol
 
-import numpy as np
 from attrs import define, field
 
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.handles import freeze
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import CAPTURE, READ, Operation
@@ -76,7 +75,7 @@ class Reading(Following):
         if self.following is not None:
             if self.holds and self.computes is not None and self._matching(READ, (handle,), None) is not None:
                 self.at += 1
-                return handed_out(self.next_part())
+                return faithful(self.next_part())
             self._go_eager()
         if not self.holds:
             self.why = self.why or ERROR_STATE
@@ -85,7 +84,7 @@ class Reading(Following):
         self.ranges.append((n_records, n_records))
         twin = self.eager.current(number)
         found = freeze(twin)._value if kept else twin._value
-        self.read.append(handed_out(found))
+        self.read.append(faithful(found))
         return found
 
     def _go_eager(self: Any) -> None:
@@ -113,7 +112,7 @@ class Reading(Following):
             with warned_before(k < computed), fed(islice(logged, 1)) if is_ordered(op.what) else nullcontext():
                 self.eager.place(op, self.eager.run(op.what, operands, op.params))
             if op.what is READ:
-                self.read.append(handed_out(self.eager.current(op.operands[0])._value))
+                self.read.append(faithful(self.eager.current(op.operands[0])._value))
             elif is_ordered(op.what):
                 self.note_ordered(op)
             self.ranges.append((start, len(tape.records)))
@@ -137,7 +136,7 @@ class Reading(Following):
         if op.several or op.what.residuals or op.results[0].kind == "plain":
             self.why = self.why or f"{op.what.name} is ordered, and gives more than one array or number"
         else:
-            self.logged.append(handed_out(self.eager.current(op.makes[0])._value))
+            self.logged.append(faithful(self.eager.current(op.makes[0])._value))
             self.read.append(self.logged[-1])
 
     def _follow(self, known: Known, entering: Any) -> None:
@@ -155,7 +154,3 @@ def warned_before(again: bool) -> AbstractContextManager[Any]:
     comes."""
     return quiet() if again else nullcontext()
 
-
-def handed_out(value: Any) -> Any:
-    """A value for the user, who may keep it and write to it."""
-    return faithful_copy(value) if type(value) is np.ndarray else value

@@ -17,7 +17,7 @@ from attrs import define, field
 from pullback.memory.in_force import Tracing
 from pullback.memory.sweep import release_records
 from pullback.primitives.shaping.reshaping import copy
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle, freeze, lasting, resolve, root_of
 from pullback.recording.recorder import call, operand_value
@@ -362,7 +362,7 @@ class ShadowRun(Reading):
         if what is not CAPTURE:
             for operand in operands:
                 if not isinstance(operand, Handle):
-                    self.constants.append(faithful_copy(operand) if type(operand) is np.ndarray else operand)
+                    self.constants.append(faithful(operand))
         given = self.eager.run(what, operands if what is CAPTURE else tuple(map(self.twin, operands)), params)
         if given is NotImplemented:
             self.why = self.why or "an operator is left to another operand"

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
 from attrs import define, field
 
 from pullback.backends.plans import Kernel
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful
 from pullback.staging.placing import Plan
 from pullback.words.call_sites import errors_in_force, site_text, warn_at_site
 from pullback.words.errors import say_where
@@ -41,7 +40,7 @@ class Generated:
         """What is read on the way, copied, and what it gives."""
         if not self.reads:
             return [], self.function(*arguments)
-        *read, found = [faithful_copy(x) if type(x) is np.ndarray else x for x in self.function(*arguments)]
+        *read, found = [faithful(x) for x in self.function(*arguments)]
         return read, found
 
     @property

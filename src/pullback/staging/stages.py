@@ -9,7 +9,7 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend, Kernel
 from pullback.memory.ledger import Item
-from pullback.recording.copies import faithful_copy
+from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
@@ -362,9 +362,9 @@ def with_kernels(
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
             trial = Trial()
             with quiet(), fed(ordered), trial.run():
-                seen, wanted = plain.whole(*mapped(arguments, _copied), *Workspace().of(plain))
+                seen, wanted = plain.whole(*mapped(arguments, faithful), *Workspace().of(plain))
             with quiet(), fed(ordered), trial.run():
-                read, found = made.whole(*mapped(arguments, _copied), *Workspace().of(made))
+                read, found = made.whole(*mapped(arguments, faithful), *Workspace().of(made))
             for one, other in zip((*found, read), (*wanted, seen), strict=True):
                 require_equal(one, other, f"{draft.name} by kernels", nans_alike=not draft.plan.warns)
     except Exception as error:  # noqa: BLE001 - whatever a backend does: NumPy's functions are there
@@ -389,6 +389,3 @@ def _like(random: np.random.Generator, leaf: Any) -> Any:
     made[...] = drawn
     return made
 
-
-def _copied(leaf: Any) -> Any:
-    return faithful_copy(leaf) if type(leaf) is np.ndarray else leaf

@@ -19,7 +19,7 @@ from pullback.stores.background import Background, Job
 from pullback.stores.buffers import Window, packed, unpacked
 from pullback.stores.codecs import Array, as_codec
 from pullback.stores.figures import Figures
-from pullback.stores.folders import Folder, folder_in
+from pullback.stores.folders import Files, Folder, folder_in
 from pullback.stores.part_files import PartFile
 from pullback.words.errors import PolicyError
 
@@ -327,11 +327,11 @@ class OnDisk:
             job.result()
 
 
-def _read_all(parts: Sequence[PartFile], files: Any, codec: Any, figures: Figures) -> list[Array]:
+def _read_all(parts: Sequence[PartFile], files: Files, codec: Any, figures: Figures) -> list[Array]:
     return [part.read(files, codec, figures) for part in parts]
 
 
-def _remove(files: Any, path: str) -> None:
+def _remove(files: Files, path: str) -> None:
     with suppress(Exception):  # the folder goes in the end
         files.rm_file(path)
 

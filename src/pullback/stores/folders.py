@@ -65,7 +65,7 @@ class LocalFiles:
 class Folder:
     """A folder of one store's own. ``path`` has no slash at its end."""
 
-    files: Any
+    files: Files
     path: str
     around: Path | None = None
     """The directory, where it is one of this machine."""
@@ -114,7 +114,7 @@ class Folder:
         return Path(f"{self.path}{_LOCK}")
 
 
-def folder_in(directory: Any, files: Any, rank: str = "") -> Folder:
+def folder_in(directory: Any, files: Files | None, rank: str) -> Folder:
     """A folder in ``directory`` that is yet to be made: a path, an fsspec URL, or None for the system's temporary
     directory. Its name says the ``rank``, the process, and is like no other's."""
     where = gettempdir() if directory is None else os.fspath(directory)

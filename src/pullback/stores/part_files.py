@@ -14,6 +14,7 @@ from xxhash import xxh3_128
 from pullback.stores.buffers import bytes_of
 from pullback.stores.codecs import Array
 from pullback.stores.figures import Figures
+from pullback.stores.folders import Files
 from pullback.words.errors import StoreError
 
 _PLAIN = "biufcmMSU"
@@ -47,7 +48,7 @@ class PartFile:
         """The part for a dense buffer."""
         return cls(path, label, root.shape, root.dtype, not root.flags.c_contiguous, root.nbytes)
 
-    def write(self, files: Any, codec: Any, root: Array, figures: Figures) -> None:
+    def write(self, files: Files, codec: Any, root: Array, figures: Figures) -> None:
         """Write the file; raises :class:`StoreError` where that is refused."""
         dense = root.T if self.turned else root
         stored = dense if codec is None else np.ascontiguousarray(codec.encode(dense))
@@ -71,7 +72,7 @@ class PartFile:
             ) from error
         figures.wrote(root, self.file_bytes)
 
-    def read(self, files: Any, codec: Any, figures: Figures) -> Array:
+    def read(self, files: Files, codec: Any, figures: Figures) -> Array:
         """The buffer; raises :class:`StoreError` where the file is not what was written."""
         header, stored = np.empty(len(self.header), np.uint8), np.empty(self.stored_shape, self.stored_dtype)
         try:
