@@ -21,7 +21,7 @@ from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.generated_pulls import make_form
-from pullback.tracing.collectives import call_collective
+from pullback.tracing.collectives import alone, call_collective, is_alone
 from pullback.tracing.resting import resting
 from pullback.words.call_sites import MISSED, find_site
 from pullback.words.errors import MissingRuleError
@@ -33,7 +33,7 @@ PLAIN = frozenset((np.ndarray, np.float64, np.float32, float, int, bool))
 """The types of operands without a derivative that are served."""
 _NAMES = {
     "ndarray": np.ndarray, "float64": np.float64, "get_ident": get_ident, "getframe": _getframe,
-    "find_site": find_site, "call": call, "finish": finish, "hold": hold, "resolve": resolve,
+    "find_site": find_site, "finish": finish, "hold": hold, "resolve": resolve,
     "own_output": own_output, "shared_spec": shared_spec, "spec_of_handle": spec_of_handle,
     "may_share_memory": np.may_share_memory, "arrays": frozenset((np.ndarray, np.float64, np.float32)),
 }  # fmt: skip
@@ -43,20 +43,23 @@ _NAMES = {
 def first_calls(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """What ``recorder.call`` gives. At the second call with operands of these types the fast way is made for the
     next."""
-    if prim.collective:
-        return call_collective(prim, operands, params)
-    found = resting(prim, operands, params)
+    found = MISSED if prim.collective else resting(prim, operands, params)
     if found is not MISSED:
         return found
-    key, result = tuple(map(type, operands)), call(prim, operands, params)
+    key, result = tuple(map(type, operands)), general_way(prim)(prim, operands, params)
     if key not in prim.callers:
         if len(prim.callers) < MOST_KINDS and len(key) <= MOST_OPERANDS:
             prim.callers[key] = None
     elif prim.callers[key] is None:
-        kinds: Kinds = next(operand for operand in operands if isinstance(operand, Handle))._tape.kinds
-        plan = _plan(prim, key, kinds)
-        prim.callers[key] = False if plan is None else make_typed_caller(plan, kinds)
+        kinds: Kinds | None = next((operand._tape.kinds for operand in operands if isinstance(operand, Handle)), None)
+        plan = None if kinds is None else _plan(prim, key, kinds)
+        prim.callers[key] = False if plan is None or kinds is None else make_typed_caller(plan, kinds)
     return result
+
+
+def general_way(prim: Primitive) -> Callable[..., Any]:
+    """What records any call of a primitive."""
+    return call_collective if prim.collective else call
 
 
 @frozen
@@ -103,7 +106,8 @@ def make_typed_caller(plan: Plan, kinds: Kinds) -> Callable[..., Any]:
     prim = plan.prim
     name = f"call_{identifier(prim)}_{plan.letters}"
     namespace = {
-        **_NAMES, "prim": prim, "forward": prim.forward, "Tracer": kinds.tracer, "View": kinds.view, "Weak": kinds.weak,
+        **_NAMES, "prim": prim, "forward": alone(prim.forward) if prim.collective else prim.forward,
+        "call": general_way(prim), "is_alone": is_alone, "Tracer": kinds.tracer, "View": kinds.view, "Weak": kinds.weak,
     }  # fmt: skip
     lines = [f"def {name}(operands, params):", *_entry(plan), *_computed(plan), *_recorded(plan)]
     return compile_function(name, "\n    ".join(lines) + "\n", namespace)
@@ -113,7 +117,8 @@ def _entry(plan: Plan) -> list[str]:
     """The operands, each looked at: all traced ones of one trace that records here and now, over plain values."""
     letters, first = plan.letters, plan.active[0]
     tests = [f"not {RECORDS} or tape.thread != get_ident()"] + ([] if plan.prim.params else ["params"])
-    several = any(len(rules) > 1 for rules in plan.prim.rules.values())
+    tests += ["not is_alone(tape)"] if plan.prim.collective else []
+    several = not plan.prim.collective and any(len(rules) > 1 for rules in plan.prim.rules.values())
     for k, letter in enumerate(letters):
         if letter in "tvw":
             tests.append(f"{f'resolve(x{k})' if letter == 'v' else f'x{k}'}._id is None")
@@ -182,6 +187,7 @@ def _recorded(plan: Plan) -> list[str]:
     params = [f"({''.join(f'params[{name!r}], ' for name in prim.params)})"] if form.has_params else []
     record = ", ".join([str(form.opcode), *(f"x{k}._id" for k in form.active), *saved, *specs, *params])
     lines += ["tape.masks = True"] if prim.masks else []
+    lines += ["tape.collective = True"] if prim.collective else []
     lines += ["site = find_site(tape, getframe(2))", "records = tape.records", "ident = len(records)"]
     lines += [f"record = ({record}, site)", "if tape.mode:"]
     lines += [f"    tape.governor.before_record(record, operands, ({_values(plan)},), params)"]

@@ -6,7 +6,7 @@ as far as they carry a derivative: a constant becomes one by a record of its own
 every rank the record has one form, and what is computed from its result is recorded, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pullback.memory.in_force import others_take_part
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, active_id, freeze, is_foreign, kind_of, make, tape_of
 from pullback.recording.recorder import CONSTANT, finish, operand_value
-from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape, recording_of
+from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape, recording_of
 from pullback.rules.declaration import Primitive
 from pullback.rules.parameters import frozen_params
 from pullback.words.call_sites import site_here, site_text
@@ -67,6 +67,28 @@ def _follows(prim: Primitive, tape: Tape, around: tuple[Tape, ...]) -> bool:
     """Whether a shadow run compares the call with those of steps that are known: of a loop's step, with no trace around
     that records the call as well."""
     return not (prim.guarded or tape.shadow.inlines or tape.shadow.nests) and recording_of(around)[0] is None
+
+
+def is_alone(tape: Tape) -> bool:
+    """Whether a trace alone records such a call now, of a program that has made one before: those around it leave to it
+    what a step of their loop does."""
+    tapes = UNDER_WAY.get()
+    if not tapes or tapes[-1] is not tape or not tapes[0].collective:
+        return False
+    return all(around.mode == CAPTURED and around.shadow is None for around in tapes[:-1])
+
+
+def alone(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The forward of such a primitive; what it calls in its turn no trace records."""
+
+    def computed(*operands: Any, **params: Any) -> Any:
+        token = UNDER_WAY.set(())
+        try:
+            return forward(*operands, **params)
+        finally:
+            UNDER_WAY.reset(token)
+
+    return computed
 
 
 def recorded_on(tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) -> Any:

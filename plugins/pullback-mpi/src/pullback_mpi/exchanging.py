@@ -62,7 +62,7 @@ class Exchanging(Agreeing):
         RankError
             Where another rank has failed. Both may come from every communication.
         """
-        return self._exchanged(x, Asked("halo", widths, axis, periodic, False))
+        return self._exchanged(x, ("halo", widths, axis, periodic, False))
 
     def fill(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Any:
         """``x``, into whose first and last rows along ``axis`` the edges of the neighbouring parts are written.
@@ -92,7 +92,7 @@ class Exchanging(Agreeing):
             For a plain array in a trace, which cannot hold what is traced: make it of a traced one, as
             ``np.zeros_like(c)``.
         """
-        return self._exchanged(x, Asked("fill", widths, axis, periodic, True))
+        return self._exchanged(x, ("fill", widths, axis, periodic, True))
 
     def start(
         self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False, *, room: bool = False
@@ -102,7 +102,7 @@ class Exchanging(Agreeing):
         So does the reverse pass: what was computed between the two is pulled back while the edges go back. With
         ``room`` it is that of :meth:`fill`: the rows that travel are those of now, the edges are written by ``finish``.
         """
-        edges = self._edges_of(x, Asked("start", widths, axis, periodic, room))
+        edges = self._edges_of(x, ("start", widths, axis, periodic, room))
         token = edges.rows_of(x)
         if edges.route is not None:
             token = primitives.start(token, via=edges.route, kind="start", division=self._division)
@@ -118,20 +118,21 @@ class Exchanging(Agreeing):
             came = primitives.finish(came, via=edges.route, kind="start", division=self._division)
         return edges.put(came, started.x)
 
-    def _exchanged(self, x: Any, asked: Asked) -> Any:
+    def _exchanged(self, x: Any, asked: tuple[Any, ...]) -> Any:
         edges = self._edges_of(x, asked)
         came = edges.rows_of(x)
         if edges.route is not None:
             came = primitives.swap(came, via=edges.route, kind="halo")
         return edges.put(came, x)
 
-    def _edges_of(self, x: Any, asked: Asked) -> Edges:
-        self._take(x, asked.what)
-        key = (x.shape, x.dtype, asked) if hasattr(x, "dtype") else None
+    def _edges_of(self, x: Any, asked: tuple[Any, ...]) -> Edges:
+        """The edges for what is asked of such an array: the fields of :class:`Asked`."""
+        self._take(x, asked[0])
+        key = getattr(x, "shape", None), getattr(x, "dtype", None), asked
         found = self._edges.get(key)
         if found is None:
             try:
-                found = self._edges[key] = new_edges(self._channel, self._grid, x, asked)
+                found = self._edges[key] = new_edges(self._channel, self._grid, x, Asked(*asked))
             except PartError as error:
                 self._channel.refuse(error)
         return found
