@@ -93,6 +93,27 @@ def test_uneven_ranks_take_one_schedule_under_policies_that_read_bytes(kind):
     assert done >= 8
 
 
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute()], ids=str)
+def test_uneven_ranks_whose_calls_come_in_some_steps_agree_on_sizes_in_step_0(policy):
+    def on(rank, first, policy):
+        def one(x, k, u):
+            return step(u, x) if k % 3 == first else u * x
+
+        with pb.using(agreement=Agreed()):
+            return pb.grad(lambda x: total(np.sum(pb.fori_loop(0, N, partial(one, x), x) ** 2)), policy=policy)(
+                inputs(rank)
+            )
+
+    for first in (0, 2):
+        wanted, _ = on_ranks(2, lambda rank, first=first: on(rank, first, pb.SaveAll()), agrees=True)
+        found, errors, world = outcomes(2, lambda rank, first=first: on(rank, first, policy), agrees=True)
+        if first == 0 or policy == pb.SaveAll():
+            assert same_bits(found, wanted)
+            assert world.sent[0] == world.sent[1]
+        else:
+            assert all("Sizes may differ where step 0 makes a call" in str(error) for error in errors), errors
+
+
 def test_auto_goes_by_the_rank_that_has_fewest_bytes(monkeypatch):
     def free():
         return 2 * 60_000 if HERE.rank else 2 * 10**9

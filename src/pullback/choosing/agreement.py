@@ -41,7 +41,12 @@ class Agreement(Protocol):
         primitive too, and return; the error is then raised here. No other call follows until that has happened."""
 
 
-def agreed(agreement: Agreement, told: str, values: Sequence[int] = ()) -> tuple[int, ...]:
+GIVE_THE_SAME = "give every rank the same loop, number of steps and policy"
+
+
+def agreed(
+    agreement: Agreement, told: str, values: Sequence[int] = (), remedy: str = GIVE_THE_SAME
+) -> tuple[int, ...]:
     """The largest of each value over all ranks. Raises :class:`PolicyError`, on each of them, where ``told`` is not the
     same text on all: it says what runs, and under which policy."""
     mark = int.from_bytes(blake2b(told.encode(), digest_size=7).digest())
@@ -49,7 +54,7 @@ def agreed(agreement: Agreement, told: str, values: Sequence[int] = ()) -> tuple
     if first != -second:
         raise PolicyError(
             f"ranks do not run the same steps under the same policy; this one runs {told}. What is run again is run "
-            "again on all of them at once: give every rank the same loop, number of steps and policy"
+            f"again on all of them at once: {remedy}"
         )
     return tuple(found)
 

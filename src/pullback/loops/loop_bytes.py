@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve
 
-from pullback.choosing.agreement import agreed, least
+from pullback.choosing.agreement import GIVE_THE_SAME, agreed, least
 from pullback.loops.staged_step import StepTape
 from pullback.machine.actions import MEMORY
 from pullback.memory.in_force import planned
@@ -206,6 +206,17 @@ def agree(record: Any) -> None:
     if not counts:
         record.sizes = record.agreed
     record.policy = record.chain.store.policy = policy.common(partial(least, agreement, told))
+
+
+def agree_at_end(record: Any) -> None:
+    """Of a loop whose calls have begun after step 0, or whose length is known now. Raises :class:`PolicyError` where
+    ranks have run another one. A schedule that goes by sizes was made of those of one rank in the first case: they must
+    be the same on all."""
+    told, remedy = told_of(record), GIVE_THE_SAME
+    if record.agreed is None and type(record.policy) is not SaveAll:
+        told = f"{told}, of {record.sizes}"
+        remedy += ". Sizes may differ where step 0 makes a call: the largest then count on all"
+    agreed(record.agreement, told, remedy=remedy)
 
 
 def told_of(record: Any) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import Surroundings
-from pullback.choosing.agreement import agreed
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_bytes import (
     agree,
+    agree_at_end,
     begins,
     bytes_besides,
     decided,
@@ -186,8 +186,7 @@ class LoopRecord:
             ledger.decided.clear()
         ended(self, before)
         if self.collective and self.agreement is not None and (self.agreed is None or self.chain.condition is not None):
-            # Its calls have begun after step 0, or its length is known now.
-            agreed(self.agreement, told_of(self) if self.agreed else f"{told_of(self)}, of {self.sizes}")
+            agree_at_end(self)
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
             held = isinstance(self.policy, SaveAll) and not replayed
